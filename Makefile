@@ -1,0 +1,247 @@
+# The front door: "make help" lists what it does.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+
+BUILD ?= release
+OUT ?= build/$(BUILD)
+UNIT_OUT ?= build/asan
+JOBS ?= 2
+PYTHON ?= /usr/bin/python3
+GO ?= $(shell command -v go || ls /usr/local/go/bin/go 2>/dev/null || echo go)
+
+prefix ?= /usr/local
+MODULES_DIR ?= /usr/lib/nginx/modules
+
+export SKIP_DEPS
+
+ifeq ($(filter $(BUILD),release debug asan tsan),)
+$(error BUILD must be release, debug or asan)
+endif
+
+# Flags.  The same for the library, the command and the modules, but for the
+# warnings: nginx's headers do not live up to all of ours.
+
+ASAN = -fsanitize=address,undefined
+
+OPT_release = -O2 -g -DNDEBUG -D_FORTIFY_SOURCE=2 -fstack-protector-strong
+OPT_debug = -O0 -g3 -DKUBE_DEBUG=1
+OPT_asan = -O1 -g -fno-omit-frame-pointer $(ASAN) \
+    -fno-sanitize-recover=undefined -DKUBE_DEBUG=1
+
+OPT_tsan = -O1 -g -fno-omit-frame-pointer -fsanitize=thread -DKUBE_DEBUG=1
+
+LD_release = -Wl,-z,relro -Wl,-z,now
+LD_debug =
+LD_asan = $(ASAN)
+LD_tsan = -fsanitize=thread
+
+STD = -std=c11 -D_DEFAULT_SOURCE
+WARN = -Wall -Wextra -Wconversion -Wshadow -Wvla -Wcast-qual \
+    -Wdeclaration-after-statement -Werror
+WARN_TEST = $(filter-out -Wconversion -Wcast-qual,$(WARN))
+LIBS = -lcurl -lcjson -lyaml -lpthread
+
+# What a layer may include; t/util/layers.py checks the same.
+
+INC_base = -Isrc/base
+INC_api = $(INC_base) -Isrc/api
+INC_client = $(INC_api) -Isrc/client
+INC_zone = $(INC_base) -Isrc/zone
+INC_cache = $(INC_client) -Isrc/cache -Isrc/zone
+INC_route = $(INC_zone) -Isrc/route
+INC_all = $(INC_cache) -Isrc/route
+INC_cli = $(INC_all) -Isrc/cli
+
+# Sources, as config names them.
+
+srcs_of = $(shell sed -n '/^KUBE_$(1)_SRCS="$$/,/^"$$/s/^ *\(.*\.c\)$$/\1/p' \
+    config)
+LIB_SRCS := $(foreach l,BASE API CLIENT CACHE ZONE ROUTE,$(call srcs_of,$(l)))
+CLI_SRCS := $(wildcard src/cli/*.c)
+LIB_OBJS = $(LIB_SRCS:src/%.c=$(OUT)/obj/%.o)
+CLI_OBJS = $(CLI_SRCS:src/%.c=$(OUT)/obj/%.o)
+
+T ?= *
+UNIT_SRCS = $(wildcard t/unit/test_$(T).c)
+UNIT_AIDS = $(filter-out $(wildcard t/unit/test_*.c),$(wildcard t/unit/*.c))
+UNIT_BINS = $(UNIT_SRCS:t/unit/%.c=$(OUT)/unit/%)
+UNIT_AID_OBJS = $(UNIT_AIDS:t/unit/%.c=$(OUT)/unit/%.o)
+
+# What the tests see.  Sanitizers: nginx itself frees nothing at exit, and each
+# of its modules defines ngx_module_names.
+
+TEST_ENV = KUBE_BUILD_DIR=$(abspath $(OUT)) KUBE_BUILD=$(BUILD) \
+    $(if $(filter 1,$(NGINX_BINARY) $(NGINX_STATIC)), \
+        KUBE_NGINX=$(abspath $(OUT)/nginx), \
+        $(if $(filter asan,$(BUILD)),KUBE_NGINX=$(abspath t/util/nginx-asan.sh)))
+ifeq ($(BUILD),asan)
+TEST_ENV += ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0 \
+    UBSAN_OPTIONS=print_stacktrace=1
+endif
+
+SUBMAKE = $(MAKE) --no-print-directory
+DEPS = @sh t/util/deps.sh
+
+
+.PHONY: help build modules lib cli demo demo-cluster test unit tsan unit-run \
+    ring2 e2e testbed lint sources sizes nginx-src install clean
+
+help: ## print this text
+	@echo "usage: make [target] [VARIABLE=value]"
+	@echo
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) \
+	    | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+	@echo
+	@sed -n 's/^#: //p' $(MAKEFILE_LIST)
+
+#:   BUILD=release|debug|asan   flavour; the results are in build/<BUILD>/
+#:   NGINX_SRC=dir              build against this source tree (nginx,
+#:                              OpenResty's nginx, Angie), not nginx-dev
+#:   NGINX_BINARY=1             with NGINX_SRC: build that nginx as well
+#:   NGINX_STATIC=1             the same, with the modules linked in
+#:   NGINX_CONFIGURE_ARGS=...   more arguments for nginx's configure
+#:   SKIP_DEPS=1                install no Debian packages
+#:   T=reflector                unit: this module's tests only
+#:   CHECK="style tidy"         lint: these checks only
+#:   PYTEST_ARGS=...            test, e2e: more arguments for pytest
+#:   PYTEST_XDIST=1             test: two pytest processes
+#:   KUBECONFIG=file            demo: use this cluster
+#:   ALLOW_SKIP=1               e2e: having no Go is not a failure
+
+# One build at a time in one directory: two would clobber each other.
+
+build: ## the three modules, kube-informer and libkube.a, in build/<BUILD>/
+	$(DEPS) build
+	@mkdir -p $(OUT)
+	@+flock $(OUT)/.lock $(SUBMAKE) -j$(JOBS) lib cli modules
+
+modules: export NGINX_CFLAGS = $(OPT_$(BUILD))
+modules: export NGINX_LDFLAGS = $(LD_$(BUILD))
+modules: export CC := $(CC)
+modules: export JOBS := $(JOBS)
+modules: export NGINX_SRC := $(NGINX_SRC)
+modules: export NGINX_BINARY := $(NGINX_BINARY)
+modules: export NGINX_STATIC := $(NGINX_STATIC)
+modules: export NGINX_CONFIGURE_ARGS := $(NGINX_CONFIGURE_ARGS)
+modules:
+	@mkdir -p $(OUT)
+	@MAKEFLAGS= bash t/util/nginx.sh $(OUT)
+
+lib: $(OUT)/libkube.a ; @:
+
+cli: $(if $(CLI_SRCS),$(OUT)/kube-informer) ## the command line informer alone
+	@:
+
+$(OUT)/libkube.a: $(LIB_OBJS) config
+	@rm -f $@
+	@ar rcs $@ $(LIB_OBJS)
+	@echo "built $@"
+
+$(OUT)/kube-informer: $(CLI_OBJS) $(OUT)/libkube.a
+	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) -o $@ $^ $(LIBS)
+	@echo "built $@"
+
+$(OUT)/obj/%.o: src/%.c Makefile
+	@mkdir -p $(@D)
+	@$(CC) $(STD) $(WARN) $(OPT_$(BUILD)) -MMD -MP \
+	    $(INC_$(firstword $(subst /, ,$*))) -c -o $@ $<
+
+-include $(LIB_OBJS:.o=.d) $(CLI_OBJS:.o=.d)
+
+demo: ## a stand-in cluster and nginx on http://127.0.0.1:8080/
+	$(DEPS) demo
+	@$(SUBMAKE) build SKIP_DEPS=1
+	@$(TEST_ENV) $(PYTHON) t/demo/demo.py
+
+demo-cluster: ## the same on a real kube-apiserver (needs root and Go)
+	$(DEPS) demo e2e
+	@$(SUBMAKE) build SKIP_DEPS=1
+	@$(SUBMAKE) testbed
+	@$(TEST_ENV) $(PYTHON) t/demo/demo.py --cluster
+
+test: ## unit tests, and nginx against the stand-in API server
+	$(DEPS) test
+	@$(SUBMAKE) unit SKIP_DEPS=1
+	@$(SUBMAKE) build SKIP_DEPS=1
+	@$(SUBMAKE) ring2
+	@echo "make test: passed"
+
+unit: ## unit tests of src/, with gcc's address and undefined sanitizers
+	$(DEPS) unit
+	@mkdir -p $(UNIT_OUT)
+	@+flock $(UNIT_OUT)/.lock $(SUBMAKE) -j$(JOBS) BUILD=asan OUT=$(UNIT_OUT) \
+	    unit-run
+
+# TSan of gcc 12 fails on kernels that randomise more bits than it expects.
+
+tsan: ## unit tests of the zone under ThreadSanitizer
+	$(DEPS) unit
+	@mkdir -p build/tsan
+	@+flock build/tsan/.lock setarch -R $(SUBMAKE) -j$(JOBS) BUILD=tsan \
+	    OUT=build/tsan T=$(if $(filter $(T),*),zone*,$(T)) unit-run
+
+unit-run: $(UNIT_BINS)
+	@bash t/util/headers.sh
+	@sh t/util/unit.sh $(sort $(UNIT_BINS))
+
+$(OUT)/unit/%.o: t/unit/%.c Makefile
+	@mkdir -p $(@D)
+	@$(CC) $(STD) $(WARN_TEST) $(OPT_$(BUILD)) -MMD -MP $(INC_cli) -It/unit \
+	    -c -o $@ $<
+
+$(OUT)/unit/test_%: $(OUT)/unit/test_%.o $(UNIT_AID_OBJS) $(OUT)/libkube.a
+	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) -o $@ $^ -lcmocka $(LIBS)
+
+.PRECIOUS: $(OUT)/unit/%.o
+-include $(wildcard $(OUT)/unit/*.d)
+
+ring2:
+	@$(TEST_ENV) $(PYTHON) -m pytest -q \
+	    $(if $(filter 1,$(PYTEST_XDIST)),-n 2) t/test_*.py $(PYTEST_ARGS)
+
+e2e: ## nginx against a real control plane, in a network namespace (root, Go)
+	$(DEPS) e2e
+	@if $(GO) version >/dev/null 2>&1; then \
+	    $(SUBMAKE) build SKIP_DEPS=1 \
+	    && $(SUBMAKE) testbed \
+	    && $(TEST_ENV) \
+	       $(PYTHON) -m pytest -q t/e2e $(PYTEST_ARGS) \
+	    && echo "make e2e: passed"; \
+	else \
+	    echo; \
+	    echo "***** SKIPPED ring 3: no Go here; the control plane is built" \
+	         "from its Go module *****"; \
+	    echo; \
+	    test "$(ALLOW_SKIP)" = 1; \
+	fi
+
+testbed:
+	@$(GO) version | awk '{ split(substr($$3, 3), v, "."); \
+	    exit !(v[1] > 1 || v[2] >= 21) }' \
+	    || { echo "t/cluster needs Go 1.21 or newer"; exit 1; }
+	@cd t/cluster && $(GO) build -buildvcs=false -o bin/kube-testbed .
+
+lint: ## style, layers, symbols, static analysis, examples; prints sizes
+	$(DEPS) lint
+	@$(SUBMAKE) build SKIP_DEPS=1
+	@KUBE_BUILD_DIR=$(abspath $(OUT)) GO=$(GO) bash t/util/lint.sh $(CHECK)
+
+sources: ## write the source lists of config anew from the folders
+	@$(PYTHON) t/util/sources.py --write
+
+sizes: ## lengths and complexity of functions and files
+	@$(PYTHON) t/util/sizes.py
+
+nginx-src: ## Debian's nginx sources in build/nginx-src, for NGINX_SRC
+	@bash t/util/nginx-src.sh build/nginx-src
+
+install: ## modules to $(DESTDIR)$(MODULES_DIR), command to $(prefix)/bin
+	@$(SUBMAKE) build
+	install -d $(DESTDIR)$(MODULES_DIR) $(DESTDIR)$(prefix)/bin
+	install -m 644 $(OUT)/ngx_kube_module.so $(OUT)/ngx_http_kube_module.so \
+	    $(OUT)/ngx_stream_kube_module.so $(DESTDIR)$(MODULES_DIR)
+	install -m 755 $(OUT)/kube-informer $(DESTDIR)$(prefix)/bin
+
+clean: ## remove what was built
+	rm -rf build t/cluster/bin

@@ -1,0 +1,103 @@
+#!/bin/sh
+# Installs the Debian packages that a make target needs, where missing.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# deps.sh build|unit|test|e2e|demo|lint ...
+#
+# SKIP_DEPS=1 does nothing at all.  What is there is not upgraded, and apt is
+# not even started when nothing is missing.
+
+set -eu
+
+[ "${SKIP_DEPS:-0}" = 1 ] && exit 0
+
+build="gcc make libc6-dev util-linux nginx nginx-dev libcurl4-openssl-dev
+    libcjson-dev libyaml-dev"
+unit="libcmocka-dev openssl python3"
+test="libnginx-mod-stream python3-pytest python3-pytest-timeout
+    python3-pytest-xdist python3-hypothesis python3-trustme
+    python3-cryptography python3-psutil python3-yaml procps valgrind"
+e2e="iproute2 nftables iptables python3-requests ca-certificates"
+lint="cppcheck clang clang-tidy codespell shellcheck pmccabe flake8
+    libnginx-mod-stream binutils git python3"
+
+wanted=
+for group; do
+    case $group in
+        build)  wanted="$wanted $build" ;;
+        unit)   wanted="$wanted $build $unit" ;;
+        demo)   wanted="$wanted $build python3 libnginx-mod-stream" ;;
+        test)   wanted="$wanted $build $unit $test" ;;
+        e2e)    wanted="$wanted $build $unit $test $e2e" ;;
+        lint)   wanted="$wanted $build $unit $lint" ;;
+        *)      echo "deps.sh: unknown group \"$group\"" >&2; exit 2 ;;
+    esac
+done
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+    echo "deps.sh: not a Debian system; these are needed, by Debian's names:"
+    echo "$wanted" | xargs -n 1 | sort -u | xargs
+    exit 0
+fi
+
+missing()
+{
+    for package in $(echo "$wanted" | xargs -n 1 | sort -u); do
+        state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) \
+            || state=
+        [ "$state" = installed ] || echo "$package"
+    done
+}
+
+packages=$(missing | xargs)
+[ -z "$packages" ] && exit 0
+
+root=
+if [ "$(id -u)" != 0 ]; then
+    if ! command -v sudo >/dev/null 2>&1; then
+        echo "deps.sh: as root, run: apt-get install $packages" >&2
+        exit 1
+    fi
+    root=sudo
+fi
+
+# Debian starts a freshly installed nginx on port 80; nobody asked for that.
+# The policy holds for as long as this process lives, whatever happens to it.
+
+policy=/usr/sbin/policy-rc.d
+case " $packages " in
+    *" nginx "* | *" nginx-dev "* | *" libnginx-mod-stream "*)
+        if [ ! -e $policy ]; then
+            trap '$root rm -f $policy' EXIT
+            trap 'exit 1' HUP INT TERM
+            printf '%s\n' '#!/bin/sh' \
+                "[ \"\$1\" = nginx ] && [ -d /proc/$$ ] && exit 101" \
+                'exit 0' | $root tee $policy >/dev/null
+            $root chmod 755 $policy
+        fi ;;
+esac
+
+apt()
+{
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+        -o DPkg::Lock::Timeout=600 "$@" </dev/null
+}
+
+echo "deps.sh: installing $packages"
+log=$(mktemp)
+
+# shellcheck disable=SC2086
+if ! apt install --no-install-recommends $packages >"$log" 2>&1; then
+    if ! { apt update && apt install --no-install-recommends $packages; } \
+            >"$log" 2>&1
+    then
+        tail -n 40 "$log" >&2
+        rm -f "$log"
+        echo "deps.sh: apt-get failed; SKIP_DEPS=1 goes on without" >&2
+        exit 1
+    fi
+fi
+
+rm -f "$log"

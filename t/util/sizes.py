@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Prints lengths and complexity of functions and files, beside what is good.
+
+Copyright (C) the nginx-kube-informer authors
+SPDX-License-Identifier: BSD-2-Clause
+
+These are figures to hold the work against, not limits: a longer function that
+reads better stays.  Nothing here fails.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from style import DECL, NOT_TYPES, ROOT, File  # noqa: E402
+
+AREAS = {
+    "src": ("src/*/*.[ch]",),
+    "ngx_module": ("ngx_module/*.[ch]",),
+    "t/unit": ("t/unit/*.[ch]",),
+}
+
+
+def percentile(values, share):
+    """The value below which this share of the sorted values lies."""
+    values = sorted(values)
+    return values[min(len(values) - 1, int(len(values) * share))] if values else 0
+
+
+def complexity(paths):
+    """Cyclomatic complexity by (file, function), from pmccabe."""
+    found = {}
+    try:
+        run = subprocess.run(
+            ["pmccabe", *map(str, paths)], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        return found
+    for line in run.stdout.splitlines():
+        m = re.match(r"(\d+)\t(\d+)\t\d+\t\d+\t\d+\t(.+)\(\d+\): (\S+)", line)
+        if m:
+            found[(m[3], m[4])] = int(m[2])
+    return found
+
+
+def parameters(head):
+    """The number of parameters in the head of a definition."""
+    inner = head[head.index("(") + 1 :].rsplit(")", 1)[0]
+    return 0 if inner.strip() in ("", "void") else inner.count(",") + 1
+
+
+def nesting(lines):
+    """The depth of blocks below the function's own, by indentation."""
+    depths = [len(x) - len(x.lstrip()) for x in lines if re.match(r"\s+.*\{$", x)]
+    return max(depths, default=0) // 4
+
+
+def functions_of(file):
+    """(name, lines, parameters, nesting, lines of declarations) of each."""
+    for head, start, end in file.functions():
+        text = " ".join(file.code[head:start])
+        name = re.search(r"(\w+)\s*\(", text)
+        if name:
+            yield (
+                name[1],
+                end - head + 1,
+                parameters(text),
+                nesting(file.code[start + 1 : end]),
+            )
+
+
+def fields(file):
+    """(struct, number of fields) of each structure."""
+    for m in re.finditer(r"^(?:typedef )?struct (\w*)\s*\{\n(.*?)^\}", file.text, re.M | re.S):
+        count = sum(
+            1
+            for line in m[2].split("\n")
+            if (d := DECL.match(line)) and d[1].split()[0] not in NOT_TYPES
+        )
+        yield m[1], count
+
+
+def report(area, paths):
+    """Prints the figures of one area and what asks for a second look."""
+    files = [File(p) for p in paths]
+    shown = {f: str(f.path.relative_to(ROOT)) for f in files}
+    lengths = {f: len(f.lines) - 1 for f in files}
+    functions = [(f, *fn) for f in files for fn in functions_of(f)]
+    cc = complexity([p for p in paths if p.suffix == ".c"])
+    sizes = [fn[2] for fn in functions]
+
+    print(
+        f"{area}: {len(files)} files, {sum(lengths.values())} lines,"
+        f" {len(functions)} functions"
+    )
+    print(
+        "  file length      "
+        f"p50 {percentile(lengths.values(), 0.5)}, max {max(lengths.values())}"
+        "   (good <= 500, again above 800)"
+    )
+    if sizes:
+        print(
+            f"  function length  p50 {percentile(sizes, 0.5)}, p90 {percentile(sizes, 0.9)},"
+            f" max {max(sizes)}   (good p50 <= 14, p90 <= 40, again above 70)"
+        )
+    if cc:
+        over = sum(1 for v in cc.values() if v > 15) * 100 / len(cc)
+        print(
+            f"  complexity       p90 {percentile(cc.values(), 0.9)}, max {max(cc.values())},"
+            f" {over:.1f} % over 15   (good p90 <= 9, <= 3 %, again above 25)"
+        )
+
+    again = [f"{shown[f]}: {n} lines" for f, n in lengths.items() if n > 800]
+    for f, name, size, count, depth in functions:
+        if size > 70:
+            again.append(f"{shown[f]}: {name}(): {size} lines")
+        if count > 6:
+            again.append(f"{shown[f]}: {name}(): {count} parameters")
+        if depth > 4:
+            again.append(f"{shown[f]}: {name}(): {depth} levels deep")
+    for (path, name), value in cc.items():
+        if value > 25:
+            again.append(f"{Path(path).relative_to(ROOT)}: {name}(): complexity {value}")
+    for f in files:
+        for name, count in fields(f):
+            if count > 25:
+                again.append(f"{shown[f]}: struct {name}: {count} fields")
+    for line in sorted(again):
+        print(f"  look again: {line}")
+
+
+def main():
+    """Entry point."""
+    for area, patterns in AREAS.items():
+        paths = sorted(p for pattern in patterns for p in ROOT.glob(pattern))
+        if paths:
+            report(area, paths)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
