@@ -1,0 +1,74 @@
+/*
+ * kube_frame - cuts list items and watch events out of a byte stream as it
+ * arrives.
+ *
+ * It knows brackets, strings and the top-level member names of a list; it
+ * does not check the grammar inside an item (kube_json does) and keeps no
+ * more than one item.  Memory is O(largest item), each byte is looked at
+ * once and copied at most twice.  Not thread-safe; the caller owns the struct.
+ *
+ * A list is {"kind":..,"metadata":{..},"items":[{..},..]} in any member
+ * order; other members are skipped, "items":null is an empty list, and no
+ * "items" or two of them is no list.  A watch stream is a sequence of JSON
+ * objects, each ended by a newline as the API server writes it; framing goes
+ * by brackets, so that chunk boundaries, CR LF and empty lines do not matter.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_FRAME_H
+#define KUBE_FRAME_H
+
+
+#include "kube_base.h"
+#include "kube_limits.h"
+
+
+typedef enum {
+    KUBE_FRAME_LIST = 0,
+    KUBE_FRAME_WATCH
+} kube_frame_mode_t;
+
+typedef enum {
+    KUBE_FRAME_ITEM = 0,    /* list: an element of items; watch: an event */
+    KUBE_FRAME_KIND,        /* list: the value of "kind", quotes included */
+    KUBE_FRAME_METADATA,    /* list: the value of "metadata" */
+    KUBE_FRAME_SKIPPED,     /* an item above the limit; bytes.len is 0 and
+                               size_bytes its full size */
+    KUBE_FRAME_END          /* list: the closing bracket was seen */
+} kube_frame_kind_t;
+
+typedef struct {
+    kube_frame_kind_t  kind;
+    kube_str_t         bytes;        /* valid until the next call */
+    size_t             size_bytes;
+} kube_frame_item_t;
+
+typedef struct kube_frame_s  kube_frame_t;
+
+/*
+ * item_bytes_max bounds one item; it is taken to the nearest value of
+ * KUBE_OBJECT_BYTES_MIN..MAX.  *alloc is copied.  NULL when out of memory.
+ * destroy accepts NULL.
+ */
+kube_frame_t *kube_frame_create(const kube_alloc_t *alloc,
+    kube_frame_mode_t mode, size_t item_bytes_max)  KUBE_MUST_CHECK;
+void kube_frame_destroy(kube_frame_t *frame);
+
+/*
+ * Takes bytes from *in (advancing it) up to the end of the next item.
+ *
+ *   KUBE_OK      *item is filled; call again with the rest of *in
+ *   KUBE_AGAIN   *in is used up
+ *   KUBE_NOMEM   *in and the state are as before: call again later
+ *   KUBE_PROTO   not a list (or a stream of objects); the stream is lost
+ */
+kube_rc_t kube_frame_next(kube_frame_t *frame, kube_str_t *in,
+    kube_frame_item_t *item)  KUBE_MUST_CHECK;
+
+/* True inside a started object: an end of input now is a truncation. */
+bool kube_frame_partial(const kube_frame_t *frame);
+
+
+#endif /* KUBE_FRAME_H */

@@ -1,0 +1,35 @@
+/*
+ * kube_scan - finds the end of a JSON value in a byte stream.
+ *
+ * Private to kube_frame: it checks no grammar and copies nothing.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_SCAN_H
+#define KUBE_SCAN_H
+
+
+#include "kube_base.h"
+
+
+typedef struct {
+    uint32_t  depth;       /* open brackets */
+    bool      in_string;
+    bool      escaped;     /* the last byte was a backslash in a string */
+} kube_scan_t;
+
+/* The value's first byte must then be a bracket that opens, or a quote. */
+void kube_scan_init(kube_scan_t *s);
+
+/*
+ * Moves *p behind the bytes that belong to the value, end at most.
+ * KUBE_OK: it ends there, KUBE_AGAIN: it goes on, KUBE_PROTO: 2^32 brackets
+ * are open.
+ */
+kube_rc_t kube_scan(kube_scan_t *s, const char **p, const char *end)
+    KUBE_MUST_CHECK;
+
+
+#endif /* KUBE_SCAN_H */

@@ -1,0 +1,74 @@
+/*
+ * kube_backoff - doubling sleeps with jitter, reset after a healthy time.
+ *
+ * It arms no timer and reads no clock: it only says how long.  One struct
+ * per peer, owned by the caller; not thread-safe.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_backoff.h"
+
+
+void
+kube_backoff_init(kube_backoff_t *b, const kube_backoff_conf_t *conf)
+{
+    b->conf = *conf;
+    b->step_ms = conf->first_ms;
+    b->healthy_ms = 0;
+}
+
+
+void
+kube_backoff_healthy(kube_backoff_t *b, uint64_t now_ms)
+{
+    if (b->healthy_ms == 0) {
+        b->healthy_ms = (now_ms != 0) ? now_ms : 1;
+    }
+}
+
+
+static uint64_t
+backoff_ceiling(const kube_backoff_t *b, bool unreachable)
+{
+    if (unreachable && b->conf.unreachable_ms < b->conf.max_ms) {
+        return b->conf.unreachable_ms;
+    }
+
+    return b->conf.max_ms;
+}
+
+
+uint64_t
+kube_backoff_next(kube_backoff_t *b, kube_random_t *r, uint64_t now_ms,
+    bool unreachable, uint64_t floor_ms)
+{
+    uint64_t  ceiling_ms, step_ms, sleep_ms;
+
+    if (b->healthy_ms != 0
+        && now_ms >= b->healthy_ms
+        && now_ms - b->healthy_ms >= KUBE_BACKOFF_RESET_MS)
+    {
+        b->step_ms = b->conf.first_ms;
+    }
+
+    b->healthy_ms = 0;
+
+    ceiling_ms = backoff_ceiling(b, unreachable);
+    step_ms = (b->step_ms < ceiling_ms) ? b->step_ms : ceiling_ms;
+
+    sleep_ms = kube_random_range(r, step_ms - step_ms / 2, step_ms);
+
+    /*
+     * The step doubles up to the ceiling of this failure only: a server that
+     * comes back after a long silence and answers 503 once must not be met
+     * with half a minute.
+     */
+    if (b->step_ms < ceiling_ms) {
+        b->step_ms = (b->step_ms < ceiling_ms / 2) ? b->step_ms * 2
+                                                   : ceiling_ms;
+    }
+
+    return (sleep_ms > floor_ms) ? sleep_ms : floor_ms;
+}

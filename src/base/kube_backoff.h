@@ -1,0 +1,53 @@
+/*
+ * kube_backoff - doubling sleeps with jitter, reset after a healthy time.
+ *
+ * client-go's defaults (reflector.go: 800 ms, 30 s, factor 2, reset 2 min)
+ * with two deviations: a sleep lies in [step/2, step], never above the
+ * ceiling (client-go: up to twice), and the reset needs two minutes of
+ * health, not two minutes since the last reset.  A server that cannot be
+ * reached at all has a ceiling of its own.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_BACKOFF_H
+#define KUBE_BACKOFF_H
+
+
+#include "kube_hash.h"
+
+
+#define KUBE_BACKOFF_FIRST_MS        800
+#define KUBE_BACKOFF_MAX_MS          30000
+#define KUBE_BACKOFF_UNREACHABLE_MS  4000
+#define KUBE_BACKOFF_RESET_MS        120000
+
+
+typedef struct {
+    uint64_t  first_ms;        /* >= 1 */
+    uint64_t  max_ms;          /* >= first_ms */
+    uint64_t  unreachable_ms;  /* ceiling where no TCP or TLS came about */
+} kube_backoff_conf_t;
+
+typedef struct {
+    kube_backoff_conf_t  conf;
+    uint64_t             step_ms;      /* of the next sleep */
+    uint64_t             healthy_ms;   /* since when; 0: not healthy */
+} kube_backoff_t;
+
+void kube_backoff_init(kube_backoff_t *b, const kube_backoff_conf_t *conf);
+
+/* The peer works since now_ms; repeated calls keep the first time. */
+void kube_backoff_healthy(kube_backoff_t *b, uint64_t now_ms);
+
+/*
+ * A failure at now_ms: returns how long to sleep, in ms.  Resets first if
+ * the peer was healthy for KUBE_BACKOFF_RESET_MS.  floor_ms (Retry-After) is
+ * a lower bound and may exceed the ceiling.
+ */
+uint64_t kube_backoff_next(kube_backoff_t *b, kube_random_t *r,
+    uint64_t now_ms, bool unreachable, uint64_t floor_ms);
+
+
+#endif /* KUBE_BACKOFF_H */

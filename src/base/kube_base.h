@@ -1,0 +1,133 @@
+/*
+ * kube_base - the vocabulary every layer shares: result codes with texts,
+ * strings that are not NUL-terminated, the allocator interface.
+ *
+ * It is not a utility library: a thing belongs here only if two layers use it.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_BASE_H
+#define KUBE_BASE_H
+
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+
+#if defined(__GNUC__)
+#define KUBE_MUST_CHECK       __attribute__((warn_unused_result))
+#define KUBE_PRINTF(fmt, va)  __attribute__((format(printf, fmt, va)))
+#else
+#define KUBE_MUST_CHECK
+#define KUBE_PRINTF(fmt, va)
+#endif
+
+
+/*
+ * Result codes.  0 is success; AGAIN is not an error; all others are.
+ * The third column says whether the same call may succeed later without the
+ * caller changing anything.
+ */
+#define KUBE_RC_MAP(XX)                                                       \
+    XX(OK,        0,  "ok",                                          0)       \
+    XX(AGAIN,     -1, "more input or time is needed",                1)       \
+    XX(NOMEM,     -2, "out of memory",                               1)       \
+    XX(PROTO,     -3, "the peer broke the protocol",                 1)       \
+    XX(TOO_LARGE, -4, "larger than the limit",                       0)       \
+    XX(INVALID,   -5, "invalid value",                               0)       \
+    XX(NOT_FOUND, -6, "not found",                                   1)       \
+    XX(DENIED,    -7, "denied by policy",                            0)       \
+    XX(FULL,      -8, "no room in the zone",                         1)       \
+    XX(BUSY,      -9, "held by another process",                     1)       \
+    XX(CORRUPT,  -10, "not a valid image",                           0)       \
+    XX(IO,       -11, "input/output error",                          1)       \
+    XX(CONNECT,  -12, "cannot connect",                              1)       \
+    XX(TLS,      -13, "TLS failure",                                 1)       \
+    XX(CLOSED,   -14, "the peer closed the connection",              1)       \
+    XX(TIMEOUT,  -15, "timed out",                                   1)       \
+    XX(CHANGED,  -16, "changed while it was read",                   1)
+
+typedef enum {
+#define XX(name, value, text, retry)  KUBE_##name = value,
+    KUBE_RC_MAP(XX)
+#undef XX
+} kube_rc_t;
+
+/* A static text for rc; never NULL, "unknown result" for a foreign value. */
+const char *kube_rc_text(kube_rc_t rc);
+
+/* True where the same call may succeed later. */
+bool kube_rc_retryable(kube_rc_t rc);
+
+
+/*
+ * A string that is not NUL-terminated.  data may be NULL only if len is 0.
+ * It never owns its bytes.
+ */
+typedef struct {
+    const char  *data;
+    size_t       len;
+} kube_str_t;
+
+#define KUBE_STR(literal)  ((kube_str_t) { (literal), sizeof(literal) - 1 })
+#define KUBE_STR_NULL      ((kube_str_t) { NULL, 0 })
+
+/* A string over a NUL-terminated one; NULL gives the empty string. */
+kube_str_t kube_str(const char *cstr);
+
+bool kube_str_eq(kube_str_t a, kube_str_t b);
+
+/* Bytewise order, shorter first on a common prefix: -1, 0, 1. */
+int kube_str_cmp(kube_str_t a, kube_str_t b);
+
+/* Decimal digits only, no sign, no leading zero but "0", value <= max. */
+kube_rc_t kube_str_to_u64(kube_str_t s, uint64_t max, uint64_t *value)
+    KUBE_MUST_CHECK;
+
+/*
+ * Copies s for printing: control bytes, quotes, backslash and bytes >= 0x7f
+ * become \xHH; cut to what fits.  dst is always NUL-terminated (size >= 1).
+ * Returns the number of bytes written without the NUL.
+ */
+size_t kube_str_escape(char *dst, size_t size, kube_str_t s);
+
+
+/*
+ * Memory comes in as an argument.  alloc returns NULL on failure; size is
+ * never 0; free accepts NULL.  Alignment as malloc's.
+ */
+typedef struct {
+    void  *(*alloc)(void *ctx, size_t size);
+    void   (*free)(void *ctx, void *p);
+    void    *ctx;
+} kube_alloc_t;
+
+void *kube_alloc(const kube_alloc_t *a, size_t size);
+void *kube_zalloc(const kube_alloc_t *a, size_t size);
+void kube_free(const kube_alloc_t *a, void *p);
+
+/* A copy of s in memory of a; *copy has its own bytes, NUL-terminated. */
+kube_rc_t kube_str_dup(const kube_alloc_t *a, kube_str_t s, kube_str_t *copy)
+    KUBE_MUST_CHECK;
+
+/*
+ * Grows the array *p of *cap elements of size bytes to hold at least need,
+ * doubling, never above max elements.  KUBE_OK, KUBE_NOMEM (unchanged) or
+ * KUBE_TOO_LARGE (unchanged).
+ */
+kube_rc_t kube_array_reserve(const kube_alloc_t *a, void **p, size_t *cap,
+    size_t need, size_t size, size_t max)  KUBE_MUST_CHECK;
+
+
+/* Where in an input something was wrong; what is a static text. */
+typedef struct {
+    kube_rc_t    rc;
+    const char  *what;
+    size_t       offset;
+} kube_error_t;
+
+
+#endif /* KUBE_BASE_H */

@@ -1,0 +1,227 @@
+/*
+ * kube_hash - SipHash-2-4 in its 64 and 128 bit forms, sums of digests, and
+ * xorshift64*.
+ *
+ * Not a cryptographic signature of anything.  No state outside the
+ * arguments; may be called from any process or thread.
+ *
+ * Source: Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012, and
+ * the 128-bit variant of its reference code.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_hash.h"
+
+
+typedef struct {
+    uint64_t  v0;
+    uint64_t  v1;
+    uint64_t  v2;
+    uint64_t  v3;
+} sip_state_t;
+
+
+static inline uint64_t
+sip_rotl(uint64_t x, unsigned b)
+{
+    return (x << b) | (x >> (64 - b));
+}
+
+
+static inline void
+sip_round(sip_state_t *s)
+{
+    s->v0 += s->v1;
+    s->v1 = sip_rotl(s->v1, 13) ^ s->v0;
+    s->v0 = sip_rotl(s->v0, 32);
+
+    s->v2 += s->v3;
+    s->v3 = sip_rotl(s->v3, 16) ^ s->v2;
+
+    s->v0 += s->v3;
+    s->v3 = sip_rotl(s->v3, 21) ^ s->v0;
+
+    s->v2 += s->v1;
+    s->v1 = sip_rotl(s->v1, 17) ^ s->v2;
+    s->v2 = sip_rotl(s->v2, 32);
+}
+
+
+/* len <= 8 bytes, little-endian on any machine. */
+static inline uint64_t
+sip_load(const unsigned char *p, size_t len)
+{
+    size_t    i;
+    uint64_t  m;
+
+    m = 0;
+
+    for (i = 0; i < len; i++) {
+        m |= (uint64_t) p[i] << (8 * i);
+    }
+
+    return m;
+}
+
+
+static inline void
+sip_word(sip_state_t *s, uint64_t m)
+{
+    s->v3 ^= m;
+    sip_round(s);
+    sip_round(s);
+    s->v0 ^= m;
+}
+
+
+static uint64_t
+sip_squeeze(sip_state_t *s)
+{
+    sip_round(s);
+    sip_round(s);
+    sip_round(s);
+    sip_round(s);
+
+    return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
+}
+
+
+/* v1_tweak tells the 128 bit form from the other from the first word on. */
+static void
+sip_absorb(sip_state_t *s, kube_seed_t seed, uint64_t v1_tweak,
+    const void *data, size_t len)
+{
+    size_t                left;
+    const unsigned char  *p;
+
+    s->v0 = seed.k0 ^ 0x736f6d6570736575ull;
+    s->v1 = seed.k1 ^ 0x646f72616e646f6dull ^ v1_tweak;
+    s->v2 = seed.k0 ^ 0x6c7967656e657261ull;
+    s->v3 = seed.k1 ^ 0x7465646279746573ull;
+
+    p = data;
+
+    for (left = len; left >= 8; left -= 8) {
+        sip_word(s, sip_load(p, 8));
+        p += 8;
+    }
+
+    sip_word(s, ((uint64_t) len << 56)
+                | (left != 0 ? sip_load(p, left) : 0));
+}
+
+
+uint64_t
+kube_hash64(kube_seed_t seed, const void *data, size_t len)
+{
+    sip_state_t  s;
+
+    sip_absorb(&s, seed, 0, data, len);
+    s.v2 ^= 0xff;
+
+    return sip_squeeze(&s);
+}
+
+
+kube_digest_t
+kube_hash128(const void *data, size_t len)
+{
+    sip_state_t    s;
+    kube_digest_t  d;
+
+    sip_absorb(&s, (kube_seed_t) { 0, 0 }, 0xee, data, len);
+
+    s.v2 ^= 0xee;
+    d.lo = sip_squeeze(&s);
+
+    s.v1 ^= 0xdd;
+    d.hi = sip_squeeze(&s);
+
+    return d;
+}
+
+
+void
+kube_digest_add(kube_digest_t *sum, kube_digest_t h)
+{
+    sum->lo += h.lo;
+    sum->hi += h.hi + (sum->lo < h.lo);
+}
+
+
+void
+kube_digest_sub(kube_digest_t *sum, kube_digest_t h)
+{
+    sum->hi -= h.hi + (sum->lo < h.lo);
+    sum->lo -= h.lo;
+}
+
+
+void
+kube_digest_hex(kube_digest_t d, char out[33])
+{
+    unsigned           i;
+    static const char  hex[] = "0123456789abcdef";
+
+    for (i = 0; i < 16; i++) {
+        out[i] = hex[(d.hi >> (60 - 4 * i)) & 0xf];
+        out[16 + i] = hex[(d.lo >> (60 - 4 * i)) & 0xf];
+    }
+
+    out[32] = '\0';
+}
+
+
+void
+kube_random_init(kube_random_t *r, uint64_t seed)
+{
+    uint64_t  z;
+
+    /* splitmix64: close seeds (a pid, a clock) must not give close sleeps */
+    z = seed + 0x9e3779b97f4a7c15ull;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    z ^= z >> 31;
+
+    /* xorshift never leaves the all-zero state */
+    r->state = (z != 0) ? z : 1;
+}
+
+
+uint64_t
+kube_random_next(kube_random_t *r)
+{
+    uint64_t  x;
+
+    x = r->state;
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    r->state = x;
+
+    return x * 0x2545f4914f6cdd1dull;
+}
+
+
+uint64_t
+kube_random_range(kube_random_t *r, uint64_t low, uint64_t high)
+{
+    uint64_t  span, limit, x;
+
+    span = high - low + 1;
+
+    if (span == 0) {
+        return kube_random_next(r);
+    }
+
+    /* the last, incomplete multiple of span would favour low values */
+    limit = UINT64_MAX - UINT64_MAX % span;
+
+    do {
+        x = kube_random_next(r);
+    } while (x >= limit);
+
+    return low + x % span;
+}

@@ -1,0 +1,53 @@
+/*
+ * kube_hash - SipHash-2-4: 64 bits with a secret seed for hash tables (a
+ * client cannot make keys collide), 128 bits with a zero key for digests
+ * (two processes that hold the same objects agree).
+ *
+ * Source: Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012.
+ * Not a cryptographic signature of anything.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_HASH_H
+#define KUBE_HASH_H
+
+
+#include "kube_base.h"
+
+
+typedef struct {
+    uint64_t  k0;
+    uint64_t  k1;
+} kube_seed_t;
+
+/* A sum of 128-bit hashes modulo 2^128: order does not matter. */
+typedef struct {
+    uint64_t  lo;
+    uint64_t  hi;
+} kube_digest_t;
+
+uint64_t kube_hash64(kube_seed_t seed, const void *data, size_t len);
+kube_digest_t kube_hash128(const void *data, size_t len);
+
+void kube_digest_add(kube_digest_t *sum, kube_digest_t h);
+void kube_digest_sub(kube_digest_t *sum, kube_digest_t h);
+
+/* 32 lower-case hex digits, hi first, and a NUL. */
+void kube_digest_hex(kube_digest_t d, char out[33]);
+
+
+/* xorshift64*: jitter and timeouts.  Never for secrets.  seed 0 is mended. */
+typedef struct {
+    uint64_t  state;
+} kube_random_t;
+
+void kube_random_init(kube_random_t *r, uint64_t seed);
+uint64_t kube_random_next(kube_random_t *r);
+
+/* Uniform in [low, high]; low <= high. */
+uint64_t kube_random_range(kube_random_t *r, uint64_t low, uint64_t high);
+
+
+#endif /* KUBE_HASH_H */

@@ -1,0 +1,81 @@
+/*
+ * kube_limits - every ceiling of the project, with unit and reason.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_LIMITS_H
+#define KUBE_LIMITS_H
+
+
+/* DNS-1123 label and subdomain: apimachinery/pkg/util/validation. */
+#define KUBE_NAMESPACE_LEN_MAX       63
+#define KUBE_NAME_LEN_MAX            253
+#define KUBE_KEY_LEN_MAX             (63 + 1 + 253)
+
+/* A port name is an IANA service name: 15; endpoint ports allow a label. */
+#define KUBE_PORT_NAME_LEN_MAX       63
+
+/* metadata.uid is a UUID; other strings kept of an object. */
+#define KUBE_UID_LEN_MAX             128
+#define KUBE_STRING_LEN_MAX          253
+
+/* resourceVersion: opaque; etcd's has 20 digits at most, 40 leaves room. */
+#define KUBE_RV_LEN_MAX              40
+
+/* metadata.continue is base64 of a key and a version: about 500 bytes. */
+#define KUBE_CONTINUE_LEN_MAX        4096
+
+/* etcd refuses more than 1.5 MiB; max_object's default and bounds. */
+#define KUBE_OBJECT_BYTES_DEFAULT    (4u << 20)
+#define KUBE_OBJECT_BYTES_MIN        (4u << 10)
+#define KUBE_OBJECT_BYTES_MAX        (64u << 20)
+
+/* List metadata and other top-level members kept of a list. */
+#define KUBE_LIST_META_BYTES_MAX     (16u << 10)
+
+/* An error body (metav1.Status) is read up to here. */
+#define KUBE_STATUS_BYTES_MAX        (64u << 10)
+#define KUBE_MESSAGE_LEN_MAX         256
+
+#define KUBE_JSON_DEPTH_MAX          64
+
+/* discovery.k8s.io/v1 validation: endpoints, ports, addresses of a slice. */
+#define KUBE_SLICE_ENDPOINTS_MAX     1000
+#define KUBE_SLICE_PORTS_MAX         100
+#define KUBE_SLICE_ADDRESSES_MAX     100
+
+/* core/v1 has no limit on ports of a Service; etcd's object size is one. */
+#define KUBE_SERVICE_PORTS_MAX       512
+#define KUBE_CLUSTER_IPS_MAX         2
+
+/* Slices of one Service that are joined: 100 000 endpoints at 100 a slice. */
+#define KUBE_SERVICE_SLICES_MAX      1024
+
+/* kube_informer: namespaces by name, two watches each. */
+#define KUBE_NAMESPACES_MAX          64
+#define KUBE_SCOPES_MAX              (2 * KUBE_NAMESPACES_MAX)
+#define KUBE_SELECTOR_LEN_MAX        1024
+
+/* Retry-After is honoured up to here, in seconds. */
+#define KUBE_RETRY_AFTER_MAX         300
+
+/* Bytes taken from the socket before the host's loop gets its turn. */
+#define KUBE_TICK_BYTES              (64u << 10)
+
+/* Keys queued in the DeltaFIFO before the transport is paused. */
+#define KUBE_FIFO_KEYS_MAX           4096
+#define KUBE_FIFO_BYTES_MAX          (8u << 20)
+
+/* Credential files: token 64 KiB, kubeconfig and PEM bundles 1 MiB. */
+#define KUBE_TOKEN_BYTES_MAX         (64u << 10)
+#define KUBE_CREDENTIAL_BYTES_MAX    (1u << 20)
+
+#define KUBE_URL_LEN_MAX             8192
+
+/* Keys shown in the status page's refused list; the count is exact. */
+#define KUBE_REFUSED_SHOWN_MAX       100
+
+
+#endif /* KUBE_LIMITS_H */

@@ -1,0 +1,104 @@
+/*
+ * kube_log - formats one line an event and holds back repeated ones.
+ *
+ * It writes nowhere itself: the sink is the host's.  It neither escapes nor
+ * redacts; callers do.  One struct per subject; not thread-safe.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kube_log.h"
+
+
+const char *
+kube_event_text(kube_event_id_t id)
+{
+    switch (id) {
+#define XX(name, text)  case KUBE_EV_##name: return #text;
+    KUBE_EVENT_MAP(XX)
+#undef XX
+    default:
+        return "unknown";
+    }
+}
+
+
+void
+kube_log_init(kube_log_t *log, kube_log_sink_t sink)
+{
+    memset(log, 0, sizeof(kube_log_t));
+    log->sink = sink;
+}
+
+
+/* Counts the event where it is to be held back. */
+static bool
+log_is_held(kube_log_t *log, uint64_t now_ms, kube_event_id_t id)
+{
+    uint64_t  last_ms;
+
+    last_ms = log->last_ms[id];
+
+    /* 0 stands for "never" */
+    now_ms = (now_ms != 0) ? now_ms : 1;
+
+    if (last_ms != 0
+        && now_ms >= last_ms
+        && now_ms - last_ms < KUBE_LOG_PERIOD_MS)
+    {
+        if (log->suppressed[id] != UINT32_MAX) {
+            log->suppressed[id]++;
+        }
+
+        return true;
+    }
+
+    log->last_ms[id] = now_ms;
+
+    return false;
+}
+
+
+void
+kube_log_event(kube_log_t *log, uint64_t now_ms, kube_log_level_t level,
+    kube_event_id_t id, const char *fmt, ...)
+{
+    char     line[KUBE_LOG_LINE_MAX];
+    char     held[32];
+    size_t   n;
+    va_list  args;
+
+    if (log->sink.write == NULL || (unsigned) id >= KUBE_EV_MAX) {
+        return;
+    }
+
+    held[0] = '\0';
+
+    if (level <= KUBE_LOG_WARN) {
+        if (log_is_held(log, now_ms, id)) {
+            return;
+        }
+
+        if (log->suppressed[id] != 0) {
+            (void) snprintf(held, sizeof(held), " (%u suppressed)",
+                            (unsigned) log->suppressed[id]);
+            log->suppressed[id] = 0;
+        }
+    }
+
+    /* a long line is cut, never the number held back */
+    n = strlen(held);
+
+    va_start(args, fmt);
+    (void) vsnprintf(line, sizeof(line) - n, fmt, args);
+    va_end(args);
+
+    memcpy(line + strlen(line), held, n + 1);
+
+    log->sink.write(log->sink.ctx, level, id, line);
+}

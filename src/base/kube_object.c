@@ -1,0 +1,461 @@
+/*
+ * kube_object - texts of the enums, addresses, and the checks of names.
+ *
+ * It decodes no JSON (kube_decode does) and judges no address (the policy in
+ * route does).  No state; may be called from any process or thread.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kube_object.h"
+
+
+#define KUBE_ADDR_GROUPS  8
+
+
+const char *
+kube_resource_text(kube_resource_t r)
+{
+    switch (r) {
+    case KUBE_RESOURCE_SERVICES:
+        return "services";
+
+    case KUBE_RESOURCE_ENDPOINTSLICES:
+        return "endpointslices";
+
+    default:
+        return "unknown";
+    }
+}
+
+
+const char *
+kube_protocol_text(kube_protocol_t p)
+{
+    switch (p) {
+    case KUBE_PROTOCOL_TCP:
+        return "TCP";
+
+    case KUBE_PROTOCOL_UDP:
+        return "UDP";
+
+    case KUBE_PROTOCOL_SCTP:
+        return "SCTP";
+
+    default:
+        return "unknown";
+    }
+}
+
+
+const char *
+kube_service_type_text(kube_service_type_t t)
+{
+    switch (t) {
+    case KUBE_SERVICE_CLUSTER_IP:
+        return "ClusterIP";
+
+    case KUBE_SERVICE_NODE_PORT:
+        return "NodePort";
+
+    case KUBE_SERVICE_LOAD_BALANCER:
+        return "LoadBalancer";
+
+    case KUBE_SERVICE_EXTERNAL_NAME:
+        return "ExternalName";
+
+    default:
+        return "unknown";
+    }
+}
+
+
+const kube_meta_t *
+kube_object_meta(const kube_object_t *o)
+{
+    if (o->resource == KUBE_RESOURCE_SERVICES) {
+        return &o->u.service.meta;
+    }
+
+    return &o->u.slice.meta;
+}
+
+
+static kube_rc_t
+addr_parse_ipv4(kube_str_t s, uint8_t bytes[4])
+{
+    size_t      start, end;
+    unsigned    i;
+    uint64_t    v;
+    kube_str_t  part;
+
+    start = 0;
+
+    for (i = 0; i < 4; i++) {
+        for (end = start; end < s.len && s.data[end] != '.'; end++) {
+            /* void */
+        }
+
+        if (start >= s.len || (i < 3) != (end < s.len)) {
+            return KUBE_INVALID;
+        }
+
+        part.data = s.data + start;
+        part.len = end - start;
+
+        if (kube_str_to_u64(part, 255, &v) != KUBE_OK) {
+            return KUBE_INVALID;
+        }
+
+        bytes[i] = (uint8_t) v;
+        start = end + 1;
+    }
+
+    return KUBE_OK;
+}
+
+
+static int
+addr_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+
+    if (c >= 'A' && c <= 'F') {
+        return c - 'A' + 10;
+    }
+
+    return -1;
+}
+
+
+/* One group of 1..4 hex digits at *pos; moves *pos behind it. */
+static kube_rc_t
+addr_parse_group(kube_str_t s, size_t *pos, unsigned *value)
+{
+    int     digit;
+    size_t  n;
+
+    *value = 0;
+
+    for (n = 0; *pos < s.len; n++, (*pos)++) {
+        digit = addr_hex_digit(s.data[*pos]);
+
+        if (digit < 0) {
+            break;
+        }
+
+        if (n == 4) {
+            return KUBE_INVALID;
+        }
+
+        *value = *value << 4 | (unsigned) digit;
+    }
+
+    return (n != 0) ? KUBE_OK : KUBE_INVALID;
+}
+
+
+/*
+ * The groups from pos on, at most max of them, written as bytes; a dotted
+ * quad may stand for the last two.  Stops behind "::" with *gap set.
+ */
+static kube_rc_t
+addr_parse_groups(kube_str_t s, size_t *pos, uint8_t *bytes, size_t *groups,
+    bool *gap)
+{
+    size_t    start;
+    unsigned  value;
+
+    *gap = false;
+
+    for ( ;; ) {
+        start = *pos;
+
+        if (*groups == KUBE_ADDR_GROUPS
+            || addr_parse_group(s, pos, &value) != KUBE_OK)
+        {
+            return KUBE_INVALID;
+        }
+
+        if (*pos < s.len && s.data[*pos] == '.') {
+            if (*groups > KUBE_ADDR_GROUPS - 2) {
+                return KUBE_INVALID;
+            }
+
+            bytes += 2 * *groups;
+            *groups += 2;
+            *pos = s.len;
+
+            return addr_parse_ipv4((kube_str_t) { s.data + start,
+                                                  s.len - start }, bytes);
+        }
+
+        bytes[2 * *groups] = (uint8_t) (value >> 8);
+        bytes[2 * *groups + 1] = (uint8_t) (value & 0xff);
+        (*groups)++;
+
+        if (*pos == s.len) {
+            return KUBE_OK;
+        }
+
+        if (s.data[*pos] != ':' || *pos + 1 == s.len) {
+            return KUBE_INVALID;
+        }
+
+        (*pos)++;
+
+        if (s.data[*pos] == ':') {
+            (*pos)++;
+            *gap = true;
+            return KUBE_OK;
+        }
+    }
+}
+
+
+static kube_rc_t
+addr_parse_ipv6(kube_str_t s, uint8_t bytes[16])
+{
+    bool     gap, again;
+    size_t   pos, head, tail;
+    uint8_t  rest[16];
+
+    pos = 0;
+    head = 0;
+    gap = (s.len >= 2 && s.data[0] == ':' && s.data[1] == ':');
+
+    if (gap) {
+        pos = 2;
+
+    } else if (addr_parse_groups(s, &pos, bytes, &head, &gap) != KUBE_OK) {
+        return KUBE_INVALID;
+    }
+
+    if (!gap) {
+        return (head == KUBE_ADDR_GROUPS) ? KUBE_OK : KUBE_INVALID;
+    }
+
+    tail = 0;
+
+    if (pos < s.len
+        && (addr_parse_groups(s, &pos, rest, &tail, &again) != KUBE_OK
+            || again))
+    {
+        return KUBE_INVALID;
+    }
+
+    /* "::" stands for at least one group */
+    if (head + tail >= KUBE_ADDR_GROUPS) {
+        return KUBE_INVALID;
+    }
+
+    memset(bytes + 2 * head, 0, 16 - 2 * head);
+    memcpy(bytes + 16 - 2 * tail, rest, 2 * tail);
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_addr_parse(kube_str_t s, kube_addr_t *addr)
+{
+    kube_rc_t    rc;
+    kube_addr_t  parsed;
+
+    if (s.len == 0 || s.len >= KUBE_ADDR_TEXT_MAX) {
+        return KUBE_INVALID;
+    }
+
+    memset(&parsed, 0, sizeof(kube_addr_t));
+
+    if (memchr(s.data, ':', s.len) != NULL) {
+        parsed.family = KUBE_FAMILY_IPV6;
+        rc = addr_parse_ipv6(s, parsed.bytes);
+
+    } else {
+        parsed.family = KUBE_FAMILY_IPV4;
+        rc = addr_parse_ipv4(s, parsed.bytes);
+    }
+
+    if (rc == KUBE_OK) {
+        *addr = parsed;
+    }
+
+    return rc;
+}
+
+
+/* RFC 5952 4.2: the first of the longest runs of two or more zero groups. */
+static void
+addr_find_gap(const unsigned groups[KUBE_ADDR_GROUPS], size_t *at, size_t *n)
+{
+    size_t  i, run;
+
+    *at = KUBE_ADDR_GROUPS;
+    *n = 1;
+    run = 0;
+
+    for (i = 0; i < KUBE_ADDR_GROUPS; i++) {
+        run = (groups[i] == 0) ? run + 1 : 0;
+
+        if (run > *n) {
+            *n = run;
+            *at = i + 1 - run;
+        }
+    }
+}
+
+
+static size_t
+addr_text_ipv6(const uint8_t *b, char out[KUBE_ADDR_TEXT_MAX])
+{
+    int       n;
+    size_t    i, len, gap, gap_n;
+    unsigned  groups[KUBE_ADDR_GROUPS];
+
+    for (i = 0; i < KUBE_ADDR_GROUPS; i++) {
+        groups[i] = (unsigned) b[2 * i] << 8 | b[2 * i + 1];
+    }
+
+    addr_find_gap(groups, &gap, &gap_n);
+
+    /* RFC 5952 5: IPv4-mapped addresses in mixed notation */
+    if (gap == 0 && gap_n == 5 && groups[5] == 0xffff) {
+        n = snprintf(out, KUBE_ADDR_TEXT_MAX, "::ffff:%u.%u.%u.%u",
+                     b[12], b[13], b[14], b[15]);
+        return (size_t) n;
+    }
+
+    len = 0;
+
+    for (i = 0; i < KUBE_ADDR_GROUPS; /* void */ ) {
+        if (i == gap) {
+            out[len++] = ':';
+            out[len++] = ':';
+            i += gap_n;
+            continue;
+        }
+
+        n = snprintf(out + len, KUBE_ADDR_TEXT_MAX - len, "%s%x",
+                     (i == 0 || i == gap + gap_n) ? "" : ":", groups[i]);
+        len += (size_t) n;
+        i++;
+    }
+
+    out[len] = '\0';
+
+    return len;
+}
+
+
+size_t
+kube_addr_text(const kube_addr_t *addr, char out[KUBE_ADDR_TEXT_MAX])
+{
+    int             n;
+    const uint8_t  *b;
+
+    b = addr->bytes;
+
+    switch (addr->family) {
+    case KUBE_FAMILY_IPV4:
+        n = snprintf(out, KUBE_ADDR_TEXT_MAX, "%u.%u.%u.%u",
+                     b[0], b[1], b[2], b[3]);
+        return (size_t) n;
+
+    case KUBE_FAMILY_IPV6:
+        return addr_text_ipv6(b, out);
+
+    default:
+        out[0] = '\0';
+        return 0;
+    }
+}
+
+
+bool
+kube_addr_eq(const kube_addr_t *a, const kube_addr_t *b)
+{
+    if (a->family != b->family) {
+        return false;
+    }
+
+    if (a->family == KUBE_FAMILY_NONE) {
+        return true;
+    }
+
+    return memcmp(a->bytes, b->bytes,
+                  a->family == KUBE_FAMILY_IPV4 ? 4 : 16) == 0;
+}
+
+
+static bool
+name_byte_is_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+
+/* Parts of [a-z0-9]([-a-z0-9]*[a-z0-9])?, joined by dots where allowed. */
+static bool
+name_is_valid(kube_str_t s, size_t max, bool dots)
+{
+    char    c;
+    bool    edge;
+    size_t  i;
+
+    if (s.len == 0 || s.len > max) {
+        return false;
+    }
+
+    /* true where only a letter or digit may stand or may have stood */
+    edge = true;
+
+    for (i = 0; i < s.len; i++) {
+        c = s.data[i];
+
+        if (name_byte_is_alnum(c)) {
+            edge = false;
+
+        } else if (c == '-') {
+            if (edge) {
+                return false;
+            }
+
+            if (i + 1 == s.len || s.data[i + 1] == '.') {
+                return false;
+            }
+
+        } else if (c == '.' && dots && !edge) {
+            edge = true;
+
+        } else {
+            return false;
+        }
+    }
+
+    return !edge;
+}
+
+
+bool
+kube_name_is_label(kube_str_t s)
+{
+    return name_is_valid(s, KUBE_NAMESPACE_LEN_MAX, false);
+}
+
+
+bool
+kube_name_is_subdomain(kube_str_t s)
+{
+    return name_is_valid(s, KUBE_NAME_LEN_MAX, true);
+}

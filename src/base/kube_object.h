@@ -1,0 +1,141 @@
+/*
+ * kube_object - the fields used of Service (core/v1) and EndpointSlice
+ * (discovery.k8s.io/v1), and addresses.
+ *
+ * These are views: every string and array belongs to whoever made the view
+ * (an arena, a record) and lives as long as that.  Not generated models:
+ * what routing and the status page do not need is not here.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_OBJECT_H
+#define KUBE_OBJECT_H
+
+
+#include "kube_base.h"
+#include "kube_limits.h"
+
+
+typedef enum {
+    KUBE_RESOURCE_SERVICES = 0,
+    KUBE_RESOURCE_ENDPOINTSLICES,
+    KUBE_RESOURCES
+} kube_resource_t;
+
+/* "services", "endpointslices" */
+const char *kube_resource_text(kube_resource_t r);
+
+
+typedef struct {
+    kube_str_t  ns;
+    kube_str_t  name;
+    kube_str_t  uid;
+    kube_str_t  rv;
+} kube_meta_t;
+
+
+typedef enum {
+    KUBE_PROTOCOL_TCP = 0,   /* absent means TCP */
+    KUBE_PROTOCOL_UDP,
+    KUBE_PROTOCOL_SCTP
+} kube_protocol_t;
+
+const char *kube_protocol_text(kube_protocol_t p);
+
+
+typedef struct {
+    kube_str_t       name;           /* empty: unnamed */
+    kube_str_t       app_protocol;   /* empty: none */
+    uint16_t         port;           /* 1..65535; slices: 0 = no port */
+    kube_protocol_t  protocol;
+} kube_port_t;
+
+
+typedef enum {
+    KUBE_FAMILY_NONE = 0,
+    KUBE_FAMILY_IPV4 = 4,
+    KUBE_FAMILY_IPV6 = 6
+} kube_family_t;
+
+typedef struct {
+    kube_family_t  family;
+    uint8_t        bytes[16];        /* network order; IPv4 in the first 4 */
+} kube_addr_t;
+
+/*
+ * Strict textual forms only: dotted quad without leading zeros, RFC 4291
+ * text without zone id.  KUBE_OK or KUBE_INVALID.
+ */
+kube_rc_t kube_addr_parse(kube_str_t s, kube_addr_t *addr)  KUBE_MUST_CHECK;
+
+/* RFC 5952 text and NUL into out; returns the length. */
+#define KUBE_ADDR_TEXT_MAX  46
+size_t kube_addr_text(const kube_addr_t *addr, char out[KUBE_ADDR_TEXT_MAX]);
+
+bool kube_addr_eq(const kube_addr_t *a, const kube_addr_t *b);
+
+
+typedef enum {
+    KUBE_SERVICE_CLUSTER_IP = 0,
+    KUBE_SERVICE_NODE_PORT,
+    KUBE_SERVICE_LOAD_BALANCER,
+    KUBE_SERVICE_EXTERNAL_NAME
+} kube_service_type_t;
+
+/* "ClusterIP", "NodePort", "LoadBalancer", "ExternalName" */
+const char *kube_service_type_text(kube_service_type_t t);
+
+
+typedef struct {
+    kube_meta_t          meta;
+    kube_service_type_t  type;
+    bool                 headless;            /* clusterIP: None */
+    kube_addr_t          cluster_ips[KUBE_CLUSTER_IPS_MAX];
+    size_t               cluster_ips_n;
+    kube_port_t         *ports;
+    size_t               ports_n;             /* <= KUBE_SERVICE_PORTS_MAX */
+} kube_service_t;
+
+
+typedef struct {
+    kube_addr_t  address;       /* addresses[0] */
+    bool         ready;         /* absent: true */
+    bool         serving;       /* absent: true */
+    bool         terminating;   /* absent: false */
+    kube_str_t   pod;           /* targetRef.name where its kind is Pod */
+    kube_str_t   node;
+    kube_str_t   zone;
+} kube_endpoint_t;
+
+typedef struct {
+    kube_meta_t       meta;
+    kube_str_t        service;       /* label kubernetes.io/service-name */
+    kube_family_t     family;        /* NONE: FQDN, never used */
+    kube_port_t      *ports;
+    size_t            ports_n;       /* <= KUBE_SLICE_PORTS_MAX */
+    kube_endpoint_t  *endpoints;
+    size_t            endpoints_n;   /* <= KUBE_SLICE_ENDPOINTS_MAX */
+    int64_t           trigger_ms;    /* last-change-trigger-time, unix ms; 0 */
+} kube_slice_t;
+
+
+/* A decoded object of either resource. */
+typedef struct {
+    kube_resource_t  resource;
+    union {
+        kube_service_t  service;
+        kube_slice_t    slice;
+    } u;
+} kube_object_t;
+
+/* The metadata of either. */
+const kube_meta_t *kube_object_meta(const kube_object_t *o);
+
+/* DNS-1123 checks used wherever a name comes from outside. */
+bool kube_name_is_label(kube_str_t s);       /* 1..63, [a-z0-9-] */
+bool kube_name_is_subdomain(kube_str_t s);   /* 1..253, parts with dots */
+
+
+#endif /* KUBE_OBJECT_H */

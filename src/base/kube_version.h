@@ -1,0 +1,15 @@
+/*
+ * The version of the project, in one place.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_VERSION_H
+#define KUBE_VERSION_H
+
+
+#define KUBE_VERSION  "0.1.0"
+
+
+#endif /* KUBE_VERSION_H */
