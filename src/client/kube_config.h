@@ -1,0 +1,110 @@
+/*
+ * kube_config - who we talk to and as whom: in-cluster, a kubeconfig file, or
+ * plain URLs, all into one structure.
+ *
+ * It reads a kubeconfig (libyaml) but no credential file that is named in it:
+ * kube_credentials does, in the informer process alone.  Inline secrets of a
+ * kubeconfig are held here: kube_config_done() zeroes them.
+ *
+ * Sources: client-go rest/config.go (InClusterConfig), tools/clientcmd/api/v1.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_CONFIG_H
+#define KUBE_CONFIG_H
+
+
+#include "kube_base.h"
+#include "kube_limits.h"
+
+
+#define KUBE_SERVERS_MAX  8
+
+/* Where the service account of a pod is mounted. */
+#define KUBE_SERVICE_ACCOUNT_DIR                                              \
+    "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+/* A file or inline bytes (decoded from base64); data wins, as in client-go. */
+typedef struct {
+    kube_str_t  path;        /* NUL-terminated; empty: none */
+    kube_str_t  data;        /* empty: none */
+} kube_source_t;
+
+typedef struct {
+    kube_alloc_t   alloc;
+    kube_str_t     servers[KUBE_SERVERS_MAX];   /* normalised, no trailing / */
+    size_t         servers_n;
+    kube_source_t  ca;
+    kube_source_t  certificate;
+    kube_source_t  key;
+    kube_source_t  token;                       /* a file wins over inline */
+    kube_str_t     tls_server_name;             /* empty: the host's name */
+    kube_str_t     proxy_url;                   /* empty: none, never the
+                                                   environment's */
+    bool           tls_verify_off;
+} kube_config_t;
+
+/*
+ * error may be NULL wherever it is an argument.
+ *
+ * A copy of alloc is kept.  done zeroes and frees all strings; may repeat.
+ */
+void kube_config_init(kube_config_t *config, const kube_alloc_t *alloc);
+void kube_config_done(kube_config_t *config);
+
+/*
+ * From KUBERNETES_SERVICE_HOST and _PORT as given (NULL or "": KUBE_INVALID);
+ * IPv6 is bracketed; dir is KUBE_SERVICE_ACCOUNT_DIR but in tests.  As with
+ * a kubeconfig, success replaces all that config held, failure leaves it.
+ */
+kube_rc_t kube_config_in_cluster(kube_config_t *config, const char *host,
+    const char *port, const char *dir, kube_error_t *error)  KUBE_MUST_CHECK;
+
+/*
+ * From a kubeconfig file; context NULL: its current-context.  Relative paths
+ * in it are relative to the file.  Known: server, certificate-authority[-data],
+ * tls-server-name, insecure-skip-tls-verify (refused with a CA), proxy-url,
+ * token, tokenFile, client-certificate[-data], client-key[-data].  exec,
+ * auth-provider, username/password and impersonation are refused with a text
+ * that names them: a half-working login is worse than none.
+ *
+ * On success all that config held before is replaced, and kube_config_check()
+ * has passed; on failure it is as it was.
+ *
+ * KUBE_IO (cannot be read), KUBE_TOO_LARGE, KUBE_INVALID, KUBE_NOT_FOUND (the
+ * context, cluster or user), KUBE_NOMEM; error->what is a static text,
+ * error->offset the line (1..) where known, else 0.
+ */
+kube_rc_t kube_config_kubeconfig(kube_config_t *config, const char *path,
+    const char *context, kube_error_t *error)  KUBE_MUST_CHECK;
+
+/*
+ * Adds one address: https://host[:port][/prefix]; http:// for loopback
+ * addresses, "localhost" and unix sockets (http://unix:/path.sock) only;
+ * user info, query and fragment are refused.
+ *
+ * KUBE_OK, KUBE_INVALID, KUBE_TOO_LARGE (too long, or too many), KUBE_NOMEM.
+ */
+kube_rc_t kube_config_add_server(kube_config_t *config, kube_str_t url,
+    kube_error_t *error)  KUBE_MUST_CHECK;
+
+/*
+ * Copies a path or a name into the field (of this config), freeing what it
+ * held; an empty value clears it.  KUBE_OK or KUBE_NOMEM (unchanged).
+ */
+kube_rc_t kube_config_set(kube_config_t *config, kube_str_t *field,
+    kube_str_t value)  KUBE_MUST_CHECK;
+
+/*
+ * What must hold before use: a server; certificate and key both or neither;
+ * no CA with tls_verify_off; a usable TLS server name and proxy URL.
+ * error->what says the remedy.  KUBE_OK or KUBE_INVALID.
+ */
+kube_rc_t kube_config_check(const kube_config_t *config, kube_error_t *error)
+    KUBE_MUST_CHECK;
+
+
+#endif /* KUBE_CONFIG_H */

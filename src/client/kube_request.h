@@ -1,0 +1,42 @@
+/*
+ * kube_request - what is asked of the API server, as path and query.
+ *
+ * It knows the server's rules (apimachinery internalversion validation): a
+ * continuation carries neither resourceVersion nor resourceVersionMatch;
+ * resourceVersionMatch is never sent on a plain watch.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_REQUEST_H
+#define KUBE_REQUEST_H
+
+
+#include "kube_object.h"
+
+
+typedef struct {
+    kube_resource_t  resource;
+    kube_str_t       ns;                /* empty: all namespaces */
+    kube_str_t       label_selector;
+    kube_str_t       field_selector;
+    bool             watch;
+    bool             bookmarks;         /* watch only */
+    kube_str_t       rv;                /* empty: parameter left out */
+    bool             not_older_than;    /* list only, needs rv */
+    uint32_t         limit;             /* list only; 0: left out */
+    kube_str_t       continue_token;    /* list only */
+    uint32_t         timeout_s;         /* watch only; 0: left out */
+} kube_request_t;
+
+/*
+ * Writes "/api/v1/…?…", values percent-encoded, NUL-terminated.
+ * KUBE_OK, KUBE_TOO_LARGE, or KUBE_INVALID (ns is not a DNS label); out is
+ * then the empty string.
+ */
+kube_rc_t kube_request_path(const kube_request_t *request, char *out,
+    size_t size)  KUBE_MUST_CHECK;
+
+
+#endif /* KUBE_REQUEST_H */

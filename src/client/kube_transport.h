@@ -1,0 +1,131 @@
+/*
+ * kube_transport - HTTP(S) exchanges with one API server over libcurl.
+ *
+ * It owns sockets and a private epoll descriptor, no thread of its own and no
+ * clock: the host calls kube_transport_process() when the descriptor is
+ * readable or the deadline has come, and sleeps otherwise.  Handlers run
+ * inside that call only.  It decides nothing: no retry, no redirect, no
+ * backoff.
+ *
+ * TLS is always verified unless the configuration says otherwise; HTTP/1.1,
+ * identity encoding, one connection per exchange in flight; TCP keepalive
+ * 15/5/3 and TCP_USER_TIMEOUT 30 s so that a dead peer is noticed; User-Agent
+ * nginx-kube-informer/VERSION (a name given).  Authorization goes to the
+ * configured servers only.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_TRANSPORT_H
+#define KUBE_TRANSPORT_H
+
+
+#include "kube_credentials.h"
+#include "kube_request.h"
+
+
+typedef struct kube_transport_s  kube_transport_t;
+typedef struct kube_exchange_s   kube_exchange_t;
+
+
+/* The head of a final (not 1xx) response. */
+typedef struct {
+    int         code;
+    uint32_t    retry_after_s;     /* 0: none; clamped */
+    kube_str_t  content_type;      /* borrowed, without parameters */
+} kube_response_t;
+
+typedef enum {
+    KUBE_TAKE_MORE = 0,
+    KUBE_TAKE_PAUSE,      /* these were taken; no more for now (but done()
+                             may come where none are left) */
+    KUBE_TAKE_ABORT       /* done() follows with KUBE_CLOSED */
+} kube_take_t;
+
+/*
+ * What an exchange tells its owner, in this order: response once, bytes any
+ * number of times, done once and last.  A failure before the head calls done
+ * alone.  done's rc: KUBE_OK (the body ended as HTTP says), KUBE_CLOSED (cut
+ * off), KUBE_CONNECT (no name, no TCP, no proxy), KUBE_TLS, KUBE_TIMEOUT (TCP,
+ * but no TLS within connect_timeout_ms), KUBE_PROTO, KUBE_NOMEM, KUBE_IO; text
+ * is curl's or ours, escaped, "" for KUBE_OK, valid during the call.
+ * The exchange is gone when done returns.
+ */
+typedef struct {
+    kube_take_t  (*response)(void *ctx, const kube_response_t *response);
+    kube_take_t  (*bytes)(void *ctx, const char *data, size_t len);
+    void         (*done)(void *ctx, kube_rc_t rc, const char *text);
+} kube_exchange_handler_t;
+
+
+typedef struct {
+    const kube_config_t  *config;               /* borrowed */
+    kube_credentials_t   *credentials;          /* borrowed */
+    uint64_t              connect_timeout_ms;   /* TCP and TLS */
+    const char           *agent;                /* "nginx/1.22.1"; NULL: none */
+    size_t                tick_bytes;           /* KUBE_TICK_BYTES */
+} kube_transport_conf_t;
+
+/*
+ * conf is copied, what it points to is borrowed.  The host ignores SIGPIPE.
+ * NULL: out of memory or descriptors, or a server that is no address.
+ */
+kube_transport_t *kube_transport_create(const kube_alloc_t *alloc,
+    const kube_transport_conf_t *conf, kube_log_sink_t sink)
+    KUBE_MUST_CHECK;
+
+/* Ends every exchange without a callback.  Not from a handler. */
+void kube_transport_destroy(kube_transport_t *transport);
+
+/* The private epoll descriptor; constant; level-triggered readability. */
+int kube_transport_fd(const kube_transport_t *transport);
+
+/*
+ * Starts an exchange, with the credentials and the server of this moment.
+ * handler and ctx must live until done or cancel.  No callback runs inside
+ * this call, and nothing is sent before the next process(): the deadline is
+ * due at once.  May be called from a handler.
+ * KUBE_OK, KUBE_NOMEM, KUBE_TOO_LARGE, KUBE_INVALID (as kube_request_path, or
+ * the credentials name a CA that has never been read).
+ */
+kube_rc_t kube_transport_start(kube_transport_t *transport,
+    const kube_request_t *request, const kube_exchange_handler_t *handler,
+    void *ctx, uint64_t now_ms, kube_exchange_t **exchange)  KUBE_MUST_CHECK;
+
+/*
+ * Ends an exchange without a callback; the pointer is dead afterwards.  May
+ * be called from a handler, the exchange's own but done() included.
+ */
+void kube_transport_cancel(kube_exchange_t *exchange);
+
+/*
+ * Takes the bytes again after KUBE_TAKE_PAUSE, from the next process() on: the
+ * deadline is due at once.
+ */
+void kube_transport_resume(kube_exchange_t *exchange);
+
+/*
+ * Does what is ready, at most about tick_bytes of body, and returns.
+ * Deadline: the monotonic ms at which it must be called even if the
+ * descriptor stays quiet; not after now_ms: more is ready, call again soon;
+ * UINT64_MAX: none.  Ask again after start, resume and cancel.
+ */
+void kube_transport_process(kube_transport_t *transport, uint64_t now_ms);
+uint64_t kube_transport_deadline(const kube_transport_t *transport);
+
+/*
+ * Credentials changed: exchanges started from here on use connections made
+ * from here on (but where only the token did).  Those in flight go on.
+ */
+void kube_transport_credentials_changed(kube_transport_t *transport,
+    unsigned changed);
+
+/*
+ * The address the next exchange will be sent to, as in the configuration;
+ * moves on after KUBE_CONNECT, KUBE_TLS and KUBE_TIMEOUT.
+ */
+kube_str_t kube_transport_server(const kube_transport_t *transport);
+
+
+#endif /* KUBE_TRANSPORT_H */

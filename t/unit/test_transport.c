@@ -1,0 +1,666 @@
+/*
+ * Tests of kube_transport over plain HTTP: what is asked, what is answered,
+ * how it ends, and addresses.  test_transport_flow.c has pausing, bounds and
+ * cancelling, test_transport_tls.c TLS and proxies.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "transport_test.h"
+
+#include <netinet/tcp.h>
+
+#include "kube_version.h"
+
+
+#define OK_HEAD  "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+typedef struct {
+    const char  *answer;
+    size_t       len;         /* 0: a text */
+    bool         reset;
+    kube_rc_t    rc;
+    int          code;        /* 0: no response() */
+    const char  *body;        /* NULL: how much arrives is open */
+} transport_answer_t;
+
+
+static bool
+serve_text(http_test_t *server, int fd)
+{
+    return http_test_puts(fd, server->arg);
+}
+
+
+static bool
+serve_answer(http_test_t *server, int fd)
+{
+    const transport_answer_t  *a = server->arg;
+
+    (void) http_test_write(fd, a->answer, a->len ? a->len : strlen(a->answer));
+
+    if (a->reset) {
+        http_test_reset(fd);
+    }
+
+    return false;
+}
+
+
+static void
+test_transport_request(void **state)
+{
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+
+    transport_test_serve(f, serve_text,
+                         "HTTP/1.1 100 Continue\r\nRetry-After: 9\r\n\r\n"
+                         "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+                         "HTTP/1.1 200 OK\r\n"
+                         "content-TYPE:  application/json ; charset=utf-8\r\n"
+                         "Transfer-Encoding: chunked\r\n\r\n"
+                         "2\r\n{}\r\n1\r\n\n\r\n0\r\nContent-Type: t\r\n\r\n");
+    transport_test_open(f);
+    transport_test_get(f, &c);
+
+    assert_int_equal(c.rc, KUBE_OK);
+    assert_int_equal(c.code, 200);
+    assert_int_equal(c.retry_after_s, 0);
+    assert_string_equal(c.content_type, "application/json");
+    assert_int_equal(c.len, 3);
+    assert_memory_equal(c.body, "{}\n", 3);
+
+    assert_true(http_test_saw(&f->server, "GET /api/v1/services HTTP/1.1\r\n"));
+    assert_true(http_test_saw(&f->server,
+                              "\r\nAuthorization: Bearer s3cret\r\n"));
+    assert_true(http_test_saw(&f->server, "\r\nAccept: application/json\r\n"));
+    assert_true(http_test_saw(&f->server, "\r\nUser-Agent: nginx-kube-informer/"
+                                          KUBE_VERSION " (unit/1)\r\n"));
+    assert_true(http_test_saw(&f->server, "\r\nHost: 127.0.0.1:"));
+    assert_false(http_test_saw(&f->server, "gzip"));
+
+    transport_test_free(&c);
+
+    /* the connection is used again */
+    transport_test_get(f, &c);
+    assert_int_equal(c.rc, KUBE_OK);
+    assert_int_equal(http_test_connections(&f->server), 1);
+    transport_test_free(&c);
+}
+
+
+static const transport_answer_t  transport_answers[] = {
+
+    /* complete, one way or the other */
+    { OK_HEAD "Content-Length: 2\r\n\r\n{}", 0, false, KUBE_OK, 200, "{}" },
+    { OK_HEAD "Connection: close\r\n\r\n{}", 0, false, KUBE_OK, 200, "{}" },
+    { "HTTP/1.0 200 OK\r\n\r\n{}", 0, false, KUBE_OK, 200, "{}" },
+    { "HTTP/1.1 204 No Content\r\n\r\n", 0, false, KUBE_OK, 204, "" },
+    { "HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", 0, false, KUBE_OK, 200,
+      "" },
+    { OK_HEAD "Content-Encoding: Identity\r\nContent-Length: 1\r\n\r\nx", 0,
+      false, KUBE_OK, 200, "x" },
+
+    /* errors are answers like any other; no redirect is followed */
+    { "HTTP/1.1 401 U\r\nContent-Length: 1\r\n\r\nx", 0, false, KUBE_OK,
+      401, "x" },
+    { "HTTP/1.1 410 Gone\r\nContent-Length: 1\r\n\r\nx", 0, false, KUBE_OK,
+      410, "x" },
+    { "HTTP/1.1 503 S\r\nContent-Length: 1\r\n\r\nx", 0, false, KUBE_OK,
+      503, "x" },
+    { "HTTP/1.1 599 S\r\nContent-Length: 1\r\n\r\nx", 0, false, KUBE_OK,
+      599, "x" },
+
+    /* cut off */
+    { "", 0, true, KUBE_CLOSED, 0, "" },
+    { OK_HEAD "Content-Length: 9\r\n\r\n{}", 0, true, KUBE_CLOSED, 0,
+      NULL },
+    { "", 0, false, KUBE_CLOSED, 0, "" },
+    { "HTTP/1.1 200 OK\r\nContent-", 0, false, KUBE_CLOSED, 0, "" },
+    { OK_HEAD "Content-Length: 9\r\n\r\n{}", 0, false, KUBE_CLOSED, 200,
+      "{}" },
+    { OK_HEAD "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n", 0, false,
+      KUBE_CLOSED, 200, "{}" },
+    { OK_HEAD "Transfer-Encoding: chunked\r\n\r\n9\r\n{}", 0, false,
+      KUBE_CLOSED, 200, "{}" },
+    { OK_HEAD "Transfer-Encoding: chunked\r\n\r\n", 0, false, KUBE_CLOSED,
+      200, "" },
+
+    /* not HTTP as we know it */
+    { "SSH-2.0-OpenSSH_9.2\r\n", 0, false, KUBE_PROTO, 0, "" },
+    { "{\"kind\":\"ServiceList\"}", 0, false, KUBE_PROTO, 0, "" },
+    { "\x15\x03\x01\x00\x02\x02\x28", 7, false, KUBE_PROTO, 0, "" },
+    { "HTTP/1.1 2 00\r\n\r\n", 0, false, KUBE_PROTO, 0, "" },
+    { OK_HEAD "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 0, false,
+      KUBE_PROTO, 200, "" },
+    { OK_HEAD "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n", 0,
+      false, KUBE_PROTO, 200, "" },
+    { OK_HEAD "Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", 0,
+      false, KUBE_PROTO, 0, "" },
+    { OK_HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 0, false,
+      KUBE_PROTO, 0, "" },
+    { OK_HEAD "Content-Length: -1\r\n\r\n", 0, false, KUBE_PROTO, 0, "" },
+};
+
+
+static void
+test_transport_answers(void **state)
+{
+    size_t                     i, n;
+    transport_test_t          *f = *state;
+    const transport_answer_t  *a;
+    transport_test_client_t    c = { 0 };
+
+    transport_test_serve(f, serve_answer, &transport_answers[0]);
+    transport_test_open(f);
+
+    n = sizeof(transport_answers) / sizeof(transport_answers[0]);
+
+    for (i = 0; i < n; i++) {
+        a = &transport_answers[i];
+        f->server.arg = a;
+        transport_test_get(f, &c);
+
+        if (c.rc != a->rc
+            || (a->body != NULL
+                && (c.code != a->code || c.len != strlen(a->body)
+                    || (c.len && memcmp(c.body, a->body, c.len)))))
+        {
+            print_error("answer %zu: rc %d (%s), code %d, %zu bytes\n%s\n", i,
+                        (int) c.rc, c.text, c.code, c.len, a->answer);
+            fail();
+        }
+
+        transport_test_free(&c);
+    }
+}
+
+
+/* 40 header lines of 4 KiB are more than anyone needs. */
+static void
+test_transport_large_head(void **state)
+{
+    char                     *text;
+    size_t                    i;
+    transport_test_t         *f = *state;
+    transport_answer_t        large;
+    transport_test_client_t   c = { 0 };
+
+    text = malloc(200000);
+    assert_non_null(text);
+    snprintf(text, 200000, "HTTP/1.1 200 OK\r\n");
+
+    for (i = 0; i < 40; i++) {
+        snprintf(text + strlen(text), 200000 - strlen(text), "X: %04096d\r\n",
+                 0);
+    }
+
+    memset(&large, 0, sizeof(large));
+    large.answer = text;
+
+    transport_test_serve(f, serve_answer, &large);
+    transport_test_open(f);
+    transport_test_get(f, &c);
+    assert_int_equal(c.rc, KUBE_PROTO);
+    assert_non_null(strstr(c.text, "too large"));
+    assert_int_equal(c.responses, 0);
+
+    transport_test_free(&c);
+
+    /* the server may still be sending what nobody reads any more */
+
+    transport_test_close(f);
+    kube_config_done(&f->config);
+
+    /* one line of 190 KB: libcurl's own limit comes first */
+
+    memset(text, 'x', 190000);
+    memcpy(text, "HTTP/1.1 200 OK\r\nX: ", 20);
+    text[190000] = '\0';
+
+    transport_test_serve(f, serve_answer, &large);
+    transport_test_open(f);
+    transport_test_get(f, &c);
+    assert_int_equal(c.rc, KUBE_PROTO);
+    assert_int_equal(c.responses, 0);
+
+    transport_test_free(&c);
+    transport_test_close(f);
+    free(text);
+}
+
+
+static void
+test_transport_retry_after(void **state)
+{
+    char                      answer[256], date[64];
+    time_t                    later;
+    size_t                    i;
+    struct tm                 tm;
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+    static const struct {
+        const char  *value;
+        uint32_t     seconds;
+    } cases[] = {
+        { "", 0 }, { "0", 0 }, { "1", 1 }, { "5", 5 }, { "30", 30 },
+        { "300", 300 }, { "301", 300 }, { "3600", 300 }, { "2147483648", 300 },
+        { "99999999999999999999999999", 300 }, { "-1", 0 }, { "+1", 0 },
+        { "abc", 0 }, { "1.5", 0 }, { "1s", 0 }, { "5 5", 0 }, { "007", 7 },
+        { "Fri, 31 Dec 1999 23:59:59 GMT", 0 },
+        { "Fri, 31 Dec 2100 23:59:59 GMT", 300 },
+    };
+
+    transport_test_serve(f, serve_text, answer);
+    transport_test_open(f);
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(answer, sizeof(answer), "HTTP/1.1 429 Too Many\r\n"
+                 "Retry-After: %s\r\nContent-Length: 0\r\n\r\n",
+                 cases[i].value);
+        transport_test_get(f, &c);
+
+        if (c.retry_after_s != cases[i].seconds || c.code != 429) {
+            print_error("\"%s\": %u\n", cases[i].value, c.retry_after_s);
+            fail();
+        }
+
+        transport_test_free(&c);
+    }
+
+    later = time(NULL) + 100;
+    assert_non_null(gmtime_r(&later, &tm));
+    strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+    snprintf(answer, sizeof(answer), "HTTP/1.1 503 S\r\n"
+             "Retry-After: %s\r\nContent-Length: 0\r\n\r\n", date);
+    transport_test_get(f, &c);
+    assert_in_range(c.retry_after_s, 70, 100);
+    transport_test_free(&c);
+}
+
+
+static void
+test_transport_redirect(void **state)
+{
+    char                      answer[256];
+    size_t                    i;
+    http_test_t               elsewhere;
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+    static const int          codes[] = { 301, 302, 303, 307, 308 };
+
+    http_test_start(&elsewhere, NULL, serve_text, OK_HEAD "\r\n");
+    transport_test_serve(f, serve_text, answer);
+    transport_test_open(f);
+
+    for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        snprintf(answer, sizeof(answer), "HTTP/1.1 %d Go\r\nLocation: "
+                 "http://127.0.0.1:%u/\r\nContent-Length: 0\r\n\r\n", codes[i],
+                 elsewhere.port);
+        transport_test_get(f, &c);
+
+        assert_int_equal(c.rc, KUBE_OK);
+        assert_int_equal(c.code, codes[i]);
+        transport_test_free(&c);
+    }
+
+    assert_int_equal(http_test_connections(&elsewhere), 0);
+    http_test_stop(&elsewhere);
+}
+
+
+/* A port nobody listens on; another test may not take it meanwhile. */
+static uint16_t
+closed_port(int *fd)
+{
+    socklen_t           len;
+    struct sockaddr_in  in;
+
+    memset(&in, 0, sizeof(in));
+    in.sin_family = AF_INET;
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    len = sizeof(in);
+
+    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(*fd, (struct sockaddr *) &in, len), 0);
+    assert_int_equal(getsockname(*fd, (struct sockaddr *) &in, &len), 0);
+
+    return ntohs(in.sin_port);
+}
+
+
+static void
+test_transport_servers(void **state)
+{
+    int                       fd;
+    transport_test_t         *f = *state;
+    transport_test_client_t   a = { 0 }, b = { 0 };
+
+    transport_test_serve(f, serve_text, OK_HEAD "Content-Length: 0\r\n\r\n");
+    transport_test_add_port(f, "http", closed_port(&fd));
+    transport_test_add_port(f, "http", f->server.port);
+    transport_test_open(f);
+
+    assert_true(kube_str_eq(kube_transport_server(f->transport),
+                            f->config.servers[0]));
+
+    /* two that fail together move on by one, not by two */
+
+    transport_test_start(f, &a);
+    transport_test_start(f, &b);
+    transport_test_until(f, &a.dones, 1);
+    transport_test_until(f, &b.dones, 1);
+
+    assert_int_equal(a.rc, KUBE_CONNECT);
+    assert_int_equal(b.rc, KUBE_CONNECT);
+    assert_int_equal(a.responses, 0);
+    assert_true(kube_str_eq(kube_transport_server(f->transport),
+                            f->config.servers[1]));
+    transport_test_free(&a);
+    transport_test_free(&b);
+
+    transport_test_get(f, &a);
+    assert_int_equal(a.rc, KUBE_OK);
+    assert_true(kube_str_eq(kube_transport_server(f->transport),
+                            f->config.servers[1]));
+
+    transport_test_free(&a);
+    close(fd);
+}
+
+
+/* Nobody accepts, and the queue is full: the SYN gets no answer. */
+static void
+test_transport_connect_timeout(void **state)
+{
+    int                       fd, other[3];
+    size_t                    i;
+    uint16_t                  port;
+    uint64_t                  begin_ms;
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+    struct sockaddr_in        in;
+
+    port = closed_port(&fd);
+    assert_int_equal(listen(fd, 0), 0);
+
+    memset(&in, 0, sizeof(in));
+    in.sin_family = AF_INET;
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    in.sin_port = htons(port);
+
+    for (i = 0; i < 3; i++) {
+        other[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                          0);
+        (void) connect(other[i], (struct sockaddr *) &in, sizeof(in));
+    }
+
+    f->connect_timeout_ms = 300;
+    transport_test_add_port(f, "http", port);
+    transport_test_open(f);
+
+    begin_ms = transport_test_now_ms();
+    transport_test_get(f, &c);
+    assert_int_equal(c.rc, KUBE_CONNECT);
+    assert_true(transport_test_now_ms() - begin_ms >= 250);
+
+    transport_test_free(&c);
+    close(fd);
+
+    for (i = 0; i < 3; i++) {
+        close(other[i]);
+    }
+}
+
+
+static void
+test_transport_no_such_name(void **state)
+{
+    int                       signo;
+    sigset_t                  before, after;
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+
+    f->connect_timeout_ms = 1000;
+    assert_int_equal(kube_config_add_server(&f->config,
+                                            KUBE_STR("https://kube.invalid"),
+                                            NULL), KUBE_OK);
+    transport_test_open(f);
+
+    assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &before), 0);
+    transport_test_get(f, &c);
+    assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &after), 0);
+
+    assert_int_equal(c.rc, KUBE_CONNECT);
+
+    for (signo = 1; signo < 32; signo++) {
+        assert_int_equal(sigismember(&before, signo),
+                         sigismember(&after, signo));
+    }
+
+    transport_test_free(&c);
+}
+
+
+static void
+test_transport_unix_socket(void **state)
+{
+    char                      path[64], url[96];
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+
+    snprintf(path, sizeof(path), "/tmp/kube-transport-%d.sock", (int) getpid());
+    snprintf(url, sizeof(url), "http://unix:%s", path);
+
+    http_test_start(&f->server, path, serve_text,
+                    OK_HEAD "Content-Length: 2\r\n\r\n{}");
+    f->serving = true;
+    assert_int_equal(kube_config_add_server(&f->config, kube_str(url), NULL),
+                     KUBE_OK);
+    transport_test_open(f);
+    transport_test_get(f, &c);
+
+    assert_int_equal(c.rc, KUBE_OK);
+    assert_int_equal(c.len, 2);
+    assert_true(http_test_saw(&f->server, "\r\nHost: localhost\r\n"));
+    transport_test_free(&c);
+}
+
+
+static void
+test_transport_credentials(void **state)
+{
+    unsigned                  changed;
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+
+    transport_test_serve(f, serve_text, OK_HEAD "Content-Length: 0\r\n\r\n");
+    transport_test_open(f);
+    transport_test_get(f, &c);
+    transport_test_free(&c);
+
+    /* a new token is for the next request, over the same connection */
+
+    assert_int_equal(kube_config_set(&f->config, &f->config.token.data,
+                                     KUBE_STR("s3cret-2")), KUBE_OK);
+    assert_int_equal(kube_credentials_refresh(f->credentials, 2, true,
+                                              &changed), KUBE_OK);
+    kube_transport_credentials_changed(f->transport, changed);
+    transport_test_get(f, &c);
+    assert_true(http_test_saw(&f->server, "Bearer s3cret-2\r\n"));
+    assert_int_equal(http_test_connections(&f->server), 1);
+    transport_test_free(&c);
+
+    /* a new CA or certificate is for new connections */
+
+    kube_transport_credentials_changed(f->transport,
+                                       KUBE_CREDENTIALS_CERTIFICATE);
+    transport_test_get(f, &c);
+    assert_int_equal(http_test_connections(&f->server), 2);
+    transport_test_free(&c);
+
+    /* and without a token no header says anything */
+
+    assert_int_equal(kube_config_set(&f->config, &f->config.token.data,
+                                     KUBE_STR_NULL), KUBE_OK);
+    assert_int_equal(kube_credentials_refresh(f->credentials, 3, true,
+                                              &changed), KUBE_OK);
+    transport_test_get(f, &c);
+    assert_false(http_test_saw(&f->server, "Authorization"));
+    transport_test_free(&c);
+}
+
+
+static bool
+serve_nothing(http_test_t *server, int fd)
+{
+    (void) server;
+    (void) fd;
+
+    return true;
+}
+
+
+/* The options of the one socket that is connected to the server. */
+static void
+test_transport_keepalive(void **state)
+{
+    int                       fd, i, value;
+    size_t                    seen;
+    socklen_t                 len;
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+    struct sockaddr_in        in;
+    static const int          want[][2] = {
+        { TCP_KEEPIDLE, 15 }, { TCP_KEEPINTVL, 5 }, { TCP_KEEPCNT, 3 },
+        { TCP_USER_TIMEOUT, 30000 }, { TCP_NODELAY, 1 },
+    };
+
+    transport_test_serve(f, serve_nothing, NULL);
+    transport_test_open(f);
+    transport_test_start(f, &c);
+    transport_test_until(f, &f->server.requests, 1);
+
+    for (seen = 0, fd = 3; fd < 1024; fd++) {
+        len = sizeof(in);
+
+        if (getpeername(fd, (struct sockaddr *) &in, &len) == -1
+            || in.sin_family != AF_INET || ntohs(in.sin_port) != f->server.port)
+        {
+            continue;
+        }
+
+        seen++;
+
+        for (i = 0; i < 5; i++) {
+            len = sizeof(value);
+            assert_int_equal(getsockopt(fd, IPPROTO_TCP, want[i][0], &value,
+                                        &len), 0);
+            assert_int_equal(value, want[i][1]);
+        }
+
+        len = sizeof(value);
+        assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &value,
+                                    &len), 0);
+        assert_int_equal(value, 1);
+    }
+
+    assert_int_equal(seen, 1);
+    kube_transport_cancel(c.exchange);
+}
+
+
+static void
+transport_oom_run(alloc_test_t *at, void *ctx)
+{
+    kube_rc_t                 rc;
+    kube_request_t            request;
+    kube_log_sink_t           sink = { transport_test_log, NULL };
+    kube_exchange_t          *exchange;
+    transport_test_t         *f = ctx;
+    kube_transport_t         *t;
+    kube_transport_conf_t     conf;
+    transport_test_client_t   c = { 0 };
+
+    memset(&conf, 0, sizeof(conf));
+    memset(&request, 0, sizeof(request));
+    conf.config = &f->config;
+    conf.credentials = f->credentials;
+    conf.connect_timeout_ms = 1000;
+
+    t = kube_transport_create(&at->alloc, &conf, sink);
+    if (t == NULL) {
+        assert_true(at->failed);
+        return;
+    }
+
+    rc = kube_transport_start(t, &request, &transport_test_handler, &c, 1,
+                              &exchange);
+    alloc_test_assert_rc(at, rc);
+    assert_int_equal(rc == KUBE_OK, exchange != NULL);
+
+    kube_transport_destroy(t);
+}
+
+
+static void
+test_transport_oom(void **state)
+{
+    transport_test_t  *f = *state;
+
+    transport_test_add_port(f, "http", 1);
+    transport_test_open(f);
+    ALLOC_TEST_RUN(transport_oom_run, f);
+}
+
+
+static void
+test_transport_bad_start(void **state)
+{
+    kube_request_t            request;
+    kube_exchange_t          *exchange;
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+
+    transport_test_add_port(f, "http", 1);
+    transport_test_open(f);
+
+    memset(&request, 0, sizeof(request));
+    request.ns = KUBE_STR("..");
+    assert_int_equal(kube_transport_start(f->transport, &request,
+                                          &transport_test_handler, &c, 1,
+                                          &exchange), KUBE_INVALID);
+    assert_null(exchange);
+    assert_true(kube_transport_deadline(f->transport) == UINT64_MAX);
+    kube_transport_destroy(NULL);
+}
+
+
+#define TRANSPORT_TEST(name)                                                  \
+    cmocka_unit_test_setup_teardown(name, transport_test_setup,               \
+                                    transport_test_teardown)
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        TRANSPORT_TEST(test_transport_request),
+        TRANSPORT_TEST(test_transport_answers),
+        TRANSPORT_TEST(test_transport_large_head),
+        TRANSPORT_TEST(test_transport_retry_after),
+        TRANSPORT_TEST(test_transport_redirect),
+        TRANSPORT_TEST(test_transport_servers),
+        TRANSPORT_TEST(test_transport_connect_timeout),
+        TRANSPORT_TEST(test_transport_no_such_name),
+        TRANSPORT_TEST(test_transport_unix_socket),
+        TRANSPORT_TEST(test_transport_credentials),
+        TRANSPORT_TEST(test_transport_keepalive),
+        TRANSPORT_TEST(test_transport_oom),
+        TRANSPORT_TEST(test_transport_bad_start),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,447 @@
+/*
+ * Tests of kube_transport: how much a call takes, pausing, fairness, and
+ * ending an exchange from wherever it may be ended.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "transport_test.h"
+
+
+#define BIG_BYTES  (3u << 20)
+
+#define OK_HEAD  "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+
+
+static char
+big_byte(size_t i)
+{
+    return (char) ('a' + i % 23);
+}
+
+
+/* BIG_BYTES with a length, or in chunks of odd sizes where arg says so. */
+static bool
+serve_big(http_test_t *server, int fd)
+{
+    char    head[128], piece[4099];
+    bool    chunked;
+    size_t  i, n, sent;
+
+    chunked = (server->arg != NULL);
+
+    snprintf(head, sizeof(head), OK_HEAD "%s%.*u\r\n\r\n",
+             chunked ? "Transfer-Encoding: chunked" : "Content-Length: ",
+             chunked ? 0 : 1, chunked ? 0 : BIG_BYTES);
+
+    if (!http_test_puts(fd, head)) {
+        return false;
+    }
+
+    for (sent = 0; sent < BIG_BYTES; sent += n) {
+        n = 1 + (sent * 7919) % sizeof(piece);
+        n = n < BIG_BYTES - sent ? n : BIG_BYTES - sent;
+
+        for (i = 0; i < n; i++) {
+            piece[i] = big_byte(sent + i);
+        }
+
+        snprintf(head, sizeof(head), "%zx;ext=1\r\n", n);
+
+        if ((chunked && !http_test_puts(fd, head))
+            || !http_test_write(fd, piece, n)
+            || (chunked && !http_test_puts(fd, "\r\n")))
+        {
+            return false;
+        }
+    }
+
+    return chunked ? http_test_puts(fd, "0\r\nTrailer: x\r\n\r\n") : true;
+}
+
+
+static void
+assert_big(const transport_test_client_t *c)
+{
+    size_t  i;
+
+    assert_int_equal(c->rc, KUBE_OK);
+    assert_int_equal(c->len, BIG_BYTES);
+
+    for (i = 0; i < BIG_BYTES; i++) {
+        if (c->body[i] != big_byte(i)) {
+            print_error("byte %zu differs\n", i);
+            fail();
+        }
+    }
+}
+
+
+/* However much there is, a call takes about tick_bytes. */
+static void
+test_transport_bound(void **state)
+{
+    size_t                    i;
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+
+    f->tick_bytes = 32768;
+    transport_test_serve(f, serve_big, NULL);
+    transport_test_open(f);
+
+    for (i = 0; i < 2; i++) {
+        f->server.arg = i ? "chunked" : NULL;
+        f->calls = 0;
+
+        transport_test_get(f, &c);
+        assert_big(&c);
+        assert_in_range(f->call_bytes_peak, 1, 32768 + 16384);
+        assert_true(f->calls >= BIG_BYTES / (32768 + 16384));
+        transport_test_free(&c);
+    }
+}
+
+
+static kube_take_t
+take_and_pause(transport_test_client_t *c)
+{
+    (void) c;
+
+    return KUBE_TAKE_PAUSE;
+}
+
+
+/* After each piece it pauses; nothing comes until it is resumed. */
+static void
+test_transport_pause(void **state)
+{
+    size_t                    i, n, pieces;
+    transport_test_t         *f = *state;
+    transport_test_client_t   c;
+
+    transport_test_serve(f, serve_big, NULL);
+    transport_test_open(f);
+
+    for (i = 0; i < 2; i++) {
+        memset(&c, 0, sizeof(c));
+        c.on_response = take_and_pause;
+        c.on_bytes = take_and_pause;
+        f->server.arg = i ? "chunked" : NULL;
+
+        transport_test_start(f, &c);
+        transport_test_until(f, &c.responses, 1);
+
+        while (c.dones == 0) {
+            pieces = c.pieces;
+
+            for (n = 0; n < 5 && c.dones == 0; n++) {
+                f->processing = true;
+                kube_transport_process(f->transport, transport_test_now_ms());
+                f->processing = false;
+                assert_int_equal(c.pieces, pieces);
+            }
+
+            if (c.dones == 0) {
+                kube_transport_resume(c.exchange);
+                transport_test_step(f);
+                assert_true(c.pieces <= pieces + 1);
+            }
+        }
+
+        assert_big(&c);
+        assert_true(c.pieces > 100);
+        transport_test_free(&c);
+    }
+}
+
+
+/* A paused exchange costs nothing: the descriptor stays quiet. */
+static void
+test_transport_pause_is_quiet(void **state)
+{
+    size_t                    n;
+    uint64_t                  now_ms;
+    struct pollfd             pfd;
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+
+    c.on_response = take_and_pause;
+    transport_test_serve(f, serve_big, NULL);
+    transport_test_open(f);
+    transport_test_start(f, &c);
+    transport_test_until(f, &c.responses, 1);
+
+    for (n = 0; n < 20; n++) {
+        transport_test_step(f);
+    }
+
+    pfd.fd = kube_transport_fd(f->transport);
+    pfd.events = POLLIN;
+    now_ms = transport_test_now_ms();
+    assert_int_equal(poll(&pfd, 1, 0), 0);
+    assert_true(kube_transport_deadline(f->transport) > now_ms);
+    assert_int_equal(c.len, 0);
+
+    /* and may be cancelled as it is */
+    kube_transport_cancel(c.exchange);
+    assert_int_equal(c.dones, 0);
+    transport_test_free(&c);
+}
+
+
+static bool
+serve_endless(http_test_t *server, int fd)
+{
+    static char  piece[65536];
+
+    if (strstr(server->last, "watch") == NULL) {
+        return http_test_puts(fd, OK_HEAD "Content-Length: 2\r\n\r\n{}");
+    }
+
+    (void) http_test_puts(fd, OK_HEAD "\r\n");
+
+    while (http_test_write(fd, piece, sizeof(piece))) {
+        /* void */
+    }
+
+    return false;
+}
+
+
+/* A stream that never ends takes its share, not more. */
+static void
+test_transport_fairness(void **state)
+{
+    size_t                    i;
+    kube_request_t            request;
+    transport_test_t         *f = *state;
+    transport_test_client_t   endless = { 0 }, small = { 0 };
+
+    f->tick_bytes = 4096;
+    transport_test_serve(f, serve_endless, NULL);
+    transport_test_open(f);
+
+    memset(&request, 0, sizeof(request));
+    request.watch = true;
+    endless.f = f;
+    assert_int_equal(kube_transport_start(f->transport, &request,
+                                          &transport_test_handler, &endless,
+                                          transport_test_now_ms(),
+                                          &endless.exchange), KUBE_OK);
+    transport_test_until(f, &endless.pieces, 10);
+
+    for (i = 0; i < 10; i++) {
+        transport_test_get(f, &small);
+        assert_int_equal(small.rc, KUBE_OK);
+        assert_int_equal(small.len, 2);
+        transport_test_free(&small);
+    }
+
+    assert_int_equal(endless.dones, 0);
+    kube_transport_cancel(endless.exchange);
+    transport_test_free(&endless);
+}
+
+
+static kube_take_t
+take_and_cancel(transport_test_client_t *c)
+{
+    kube_transport_cancel(c->exchange);
+
+    return KUBE_TAKE_MORE;
+}
+
+
+static kube_take_t
+take_and_cancel_other(transport_test_client_t *c)
+{
+    if (c->other->exchange != NULL) {
+        kube_transport_cancel(c->other->exchange);
+        c->other->exchange = NULL;
+    }
+
+    return KUBE_TAKE_MORE;
+}
+
+
+static kube_take_t
+take_and_abort(transport_test_client_t *c)
+{
+    (void) c;
+
+    return KUBE_TAKE_ABORT;
+}
+
+
+static void
+done_and_cancel(transport_test_client_t *c)
+{
+    kube_transport_cancel(c->exchange);
+}
+
+
+static void
+done_and_start(transport_test_client_t *c)
+{
+    transport_test_start(c->f, c->other);
+}
+
+
+static void
+test_transport_cancel(void **state)
+{
+    size_t                    i;
+    transport_test_t         *f = *state;
+    transport_test_client_t   a = { 0 };
+
+    transport_test_serve(f, serve_big, NULL);
+    transport_test_open(f);
+
+    /* from response, from bytes, before anything was sent */
+
+    for (i = 0; i < 3; i++) {
+        a.on_response = i == 0 ? take_and_cancel : NULL;
+        a.on_bytes = i == 1 ? take_and_cancel : NULL;
+        transport_test_start(f, &a);
+
+        if (i == 2) {
+            kube_transport_cancel(a.exchange);
+            transport_test_step(f);
+            assert_int_equal(a.responses, 0);
+
+        } else {
+            transport_test_until(f, i == 0 ? &a.responses : &a.pieces, 1);
+            transport_test_step(f);
+            assert_int_equal(a.pieces, i);
+        }
+
+        assert_int_equal(a.dones, 0);
+        transport_test_free(&a);
+    }
+
+}
+
+
+/* Another one, in flight or not even begun. */
+static void
+test_transport_cancel_other(void **state)
+{
+    size_t                    i;
+    transport_test_t         *f = *state;
+    transport_test_client_t   a = { 0 }, b = { 0 };
+
+    transport_test_serve(f, serve_big, NULL);
+    transport_test_open(f);
+
+    for (i = 0; i < 2; i++) {
+        a.on_bytes = take_and_cancel_other;
+        a.other = &b;
+
+        if (i == 0) {
+            transport_test_start(f, &b);
+            transport_test_until(f, &b.responses, 1);
+        }
+
+        transport_test_start(f, &a);
+
+        if (i == 1) {
+            transport_test_start(f, &b);
+        }
+
+        transport_test_until(f, &a.dones, 1);
+        assert_big(&a);
+        assert_int_equal(b.dones, 0);
+        transport_test_free(&a);
+        transport_test_free(&b);
+    }
+
+    /* from its own done(); and the next one is started there */
+
+    a.on_done = done_and_cancel;
+    transport_test_get(f, &a);
+    assert_big(&a);
+    transport_test_free(&a);
+
+    a.on_done = done_and_start;
+    a.other = &b;
+    transport_test_get(f, &a);
+    transport_test_until(f, &b.dones, 1);
+    assert_big(&b);
+    transport_test_free(&a);
+    transport_test_free(&b);
+}
+
+
+static void
+test_transport_abort(void **state)
+{
+    size_t                    i;
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 };
+
+    f->tick_bytes = 1;
+    transport_test_serve(f, serve_big, NULL);
+    transport_test_open(f);
+
+    for (i = 0; i < 3; i++) {
+        c.on_response = i == 0 ? take_and_abort : NULL;
+        c.on_bytes = i == 1 ? take_and_abort : NULL;
+
+        transport_test_start(f, &c);
+
+        if (i == 2) {
+
+            /* on bytes that libcurl had held back */
+
+            transport_test_until(f, &c.pieces, 2);
+            c.on_bytes = take_and_abort;
+        }
+
+        transport_test_until(f, &c.dones, 1);
+        assert_int_equal(c.rc, KUBE_CLOSED);
+        transport_test_free(&c);
+    }
+}
+
+
+static void
+test_transport_destroy_in_flight(void **state)
+{
+    transport_test_t         *f = *state;
+    transport_test_client_t   c = { 0 }, fresh = { 0 };
+
+    transport_test_serve(f, serve_endless, NULL);
+    transport_test_open(f);
+    transport_test_start(f, &c);
+    transport_test_until(f, &c.responses, 1);
+    transport_test_start(f, &fresh);
+    transport_test_close(f);
+
+    assert_int_equal(fresh.dones, 0);
+    transport_test_free(&c);
+    transport_test_free(&fresh);
+}
+
+
+#define TRANSPORT_TEST(name)                                                  \
+    cmocka_unit_test_setup_teardown(name, transport_test_setup,               \
+                                    transport_test_teardown)
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        TRANSPORT_TEST(test_transport_bound),
+        TRANSPORT_TEST(test_transport_pause),
+        TRANSPORT_TEST(test_transport_pause_is_quiet),
+        TRANSPORT_TEST(test_transport_fairness),
+        TRANSPORT_TEST(test_transport_cancel),
+        TRANSPORT_TEST(test_transport_cancel_other),
+        TRANSPORT_TEST(test_transport_abort),
+        TRANSPORT_TEST(test_transport_destroy_in_flight),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
