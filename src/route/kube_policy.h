@@ -1,0 +1,72 @@
+/*
+ * kube_policy - which endpoint addresses may be used, and which namespaces a
+ * key may name.
+ *
+ * What the API says about an address is never enough: whoever may write an
+ * EndpointSlice must not reach this host's loopback or a metadata service
+ * through us.  It does not resolve names.  No state; may be called from any
+ * process.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_POLICY_H
+#define KUBE_POLICY_H
+
+
+#include "kube_object.h"
+
+
+typedef struct {
+    kube_addr_t  addr;         /* bits behind the prefix are zero */
+    uint8_t      bits;         /* 0..32, 0..128 */
+    bool         low_bits;     /* the text had bits behind the prefix set:
+                                  meaningless, worth a warning */
+} kube_cidr_t;
+
+/*
+ * "address" or "address/bits".  An IPv4-mapped prefix of 96 bits or more
+ * becomes the IPv4 one.  KUBE_OK or KUBE_INVALID with *error (NULL: not
+ * wanted).
+ */
+kube_rc_t kube_cidr_parse(kube_str_t text, kube_cidr_t *cidr,
+    kube_error_t *error)  KUBE_MUST_CHECK;
+
+/* IPv4-mapped IPv6 is matched as IPv4. */
+bool kube_cidr_contains(const kube_cidr_t *cidr, const kube_addr_t *addr);
+
+
+/* allow_address and deny_address; the arrays are the caller's. */
+typedef struct {
+    const kube_cidr_t  *allow;
+    size_t              allow_n;
+    const kube_cidr_t  *deny;
+    size_t              deny_n;
+} kube_policy_t;
+
+/*
+ * May the address be used?  policy NULL: the defaults.
+ *
+ *   never     0.0.0.0/8, ::, multicast, 255.255.255.255, no address
+ *   deny      what deny_address names, whatever allow_address says
+ *   allow     where there is any: what it names, and nothing else
+ *   special   else not: loopback, link-local, fd00:ec2::254; also where an
+ *             IPv6 address only carries such an IPv4 one (::/96, NAT64
+ *             64:ff9b::/96, 6to4 2002::/16)
+ */
+bool kube_policy_check(const kube_policy_t *policy, const kube_addr_t *addr);
+
+
+/* Zeroed, it denies every namespace. */
+typedef struct {
+    bool               all;
+    const kube_str_t  *names;      /* the caller's; unused with all */
+    size_t             names_n;
+} kube_namespaces_t;
+
+bool kube_namespaces_allow(const kube_namespaces_t *namespaces,
+    kube_str_t ns);
+
+
+#endif /* KUBE_POLICY_H */

@@ -1,0 +1,757 @@
+/*
+ * test_select - from a Service and its slices to endpoints, and why not.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <stdio.h>
+
+#include "alloc_test.h"
+#include "kube_hash.h"
+#include "kube_select.h"
+
+
+#define PORTS_MAX      4
+#define SLICES_MAX     6
+#define ENDPOINTS_MAX  40
+
+/* A snapshot with room of its own. */
+typedef struct {
+    kube_snapshot_t   snapshot;
+    kube_port_t       ports[PORTS_MAX];
+    kube_slice_t      slices[SLICES_MAX];
+    kube_port_t       slice_ports[SLICES_MAX][PORTS_MAX];
+    kube_endpoint_t   endpoints[SLICES_MAX][ENDPOINTS_MAX];
+    char              names[SLICES_MAX][8];
+} world_t;
+
+static const kube_key_port_t  no_port = { { NULL, 0 }, 0 };
+
+
+static void
+world_init(world_t *w)
+{
+    memset(w, 0, sizeof(world_t));
+
+    w->snapshot.service.meta.ns = KUBE_STR("shop");
+    w->snapshot.service.meta.name = KUBE_STR("web");
+    w->snapshot.service.ports = w->ports;
+    w->snapshot.slices = w->slices;
+}
+
+
+static kube_port_t
+port_of(const char *name, uint16_t number, kube_protocol_t protocol)
+{
+    kube_port_t  port;
+
+    memset(&port, 0, sizeof(kube_port_t));
+    port.name = kube_str(name);
+    port.port = number;
+    port.protocol = protocol;
+
+    return port;
+}
+
+
+static void
+world_port(world_t *w, const char *name, uint16_t number,
+    kube_protocol_t protocol)
+{
+    w->ports[w->snapshot.service.ports_n++] = port_of(name, number, protocol);
+}
+
+
+static size_t
+world_slice(world_t *w, kube_family_t family)
+{
+    size_t         i;
+    kube_slice_t  *slice;
+
+    i = w->snapshot.slices_n++;
+    slice = &w->slices[i];
+
+    w->names[i][0] = 's';
+    w->names[i][1] = (char) ('a' + i);
+    slice->meta.ns = KUBE_STR("shop");
+    slice->meta.name = (kube_str_t) { w->names[i], 2 };
+    slice->service = KUBE_STR("web");
+    slice->family = family;
+    slice->ports = w->slice_ports[i];
+    slice->endpoints = w->endpoints[i];
+
+    return i;
+}
+
+
+static void
+slice_port(world_t *w, size_t i, const char *name, uint16_t number,
+    kube_protocol_t protocol)
+{
+    w->slice_ports[i][w->slices[i].ports_n++] = port_of(name, number,
+                                                        protocol);
+}
+
+
+/* flags: r ready, s serving, t terminating */
+static kube_endpoint_t *
+slice_endpoint(world_t *w, size_t i, const char *address, const char *flags)
+{
+    kube_endpoint_t  *e;
+
+    e = &w->endpoints[i][w->slices[i].endpoints_n++];
+
+    assert_int_equal(kube_addr_parse(kube_str(address), &e->address),
+                     KUBE_OK);
+    e->ready = strchr(flags, 'r') != NULL;
+    e->serving = strchr(flags, 's') != NULL;
+    e->terminating = strchr(flags, 't') != NULL;
+
+    return e;
+}
+
+
+/* One port, one slice with it. */
+static void
+world_simple(world_t *w)
+{
+    world_init(w);
+    world_port(w, "http", 80, KUBE_PROTOCOL_TCP);
+    (void) world_slice(w, KUBE_FAMILY_IPV4);
+    slice_port(w, 0, "http", 8080, KUBE_PROTOCOL_TCP);
+}
+
+
+/* "address:port ..." of what is chosen, or the error. */
+static const char *
+chosen(const world_t *w, const kube_key_port_t *port,
+    const kube_select_options_t *options)
+{
+    size_t                  i, len;
+    alloc_test_t            at;
+    kube_arena_t            arena;
+    kube_selection_t        selection;
+    kube_select_options_t   none;
+    char                    addr[KUBE_ADDR_TEXT_MAX];
+
+    static char  text[4096];
+
+    memset(&none, 0, sizeof(kube_select_options_t));
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1 << 20);
+
+    assert_int_equal(kube_select(&arena, &w->snapshot,
+                                 port != NULL ? port : &no_port,
+                                 options != NULL ? options : &none,
+                                 &selection), KUBE_OK);
+
+    assert_true((selection.n == 0) == (selection.error != KUBE_RESOLVE_OK));
+    len = 0;
+    text[0] = '\0';
+
+    for (i = 0; i < selection.n; i++) {
+        kube_addr_text(&selection.endpoints[i].addr, addr);
+        len += (size_t) snprintf(text + len, sizeof(text) - len, "%s%s:%u%s",
+                                 i != 0 ? " " : "", addr,
+                                 selection.endpoints[i].port,
+                                 selection.endpoints[i].state
+                                 == KUBE_ENDPOINT_READY ? "" : "(t)");
+    }
+
+    if (selection.n == 0) {
+        snprintf(text, sizeof(text), "%.*s",
+                 (int) kube_resolve_error_text(selection.error).len,
+                 kube_resolve_error_text(selection.error).data);
+    }
+
+    kube_arena_done(&arena);
+    alloc_test_assert_no_leak(&at);
+
+    return text;
+}
+
+
+/* "reason reason ..." per endpoint; "-": used. */
+static const char *
+explained(const world_t *w, const kube_key_port_t *port,
+    const kube_select_options_t *options)
+{
+    size_t                  i, n, len;
+    alloc_test_t            at;
+    kube_arena_t            arena;
+    kube_explained_t       *rows;
+    kube_select_options_t   none;
+
+    static char  text[4096];
+
+    memset(&none, 0, sizeof(kube_select_options_t));
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1 << 20);
+
+    assert_int_equal(kube_select_explain(&arena, &w->snapshot, port,
+                                         options != NULL ? options : &none,
+                                         &rows, &n), KUBE_OK);
+    len = 0;
+    text[0] = '\0';
+
+    for (i = 0; i < n; i++) {
+        len += (size_t) snprintf(text + len, sizeof(text) - len, "%s%s",
+                                 i != 0 ? "," : "",
+                                 rows[i].excluded_because != NULL
+                                 ? rows[i].excluded_because : "-");
+    }
+
+    kube_arena_done(&arena);
+    alloc_test_assert_no_leak(&at);
+
+    return text;
+}
+
+
+static kube_key_port_t
+by_name(const char *name)
+{
+    return (kube_key_port_t) { kube_str(name), 0 };
+}
+
+
+static kube_key_port_t
+by_number(uint16_t number)
+{
+    return (kube_key_port_t) { { NULL, 0 }, number };
+}
+
+
+static void
+test_select_texts(void **state)
+{
+    (void) state;
+
+#define TEXT(e, s)                                                            \
+    assert_true(kube_str_eq(kube_resolve_error_text(KUBE_RESOLVE_##e),        \
+                            KUBE_STR(s)))
+    TEXT(OK, "");
+    TEXT(NO_KEY, "no_key");
+    TEXT(BAD_KEY, "bad_key");
+    TEXT(NAMESPACE_DENIED, "namespace_denied");
+    TEXT(NO_SERVICE, "no_service");
+    TEXT(NO_PORT, "no_port");
+    TEXT(NO_ENDPOINTS, "no_endpoints");
+    TEXT(ADDRESS_DENIED, "address_denied");
+    TEXT(EXTERNAL_NAME, "external_name");
+    TEXT(NOT_SYNCED, "not_synced");
+#undef TEXT
+
+    assert_true(kube_str_eq(
+        kube_resolve_error_text((kube_resolve_error_t) 99), KUBE_STR("")));
+    assert_true(kube_str_eq(kube_endpoint_state_text(KUBE_ENDPOINT_READY),
+                            KUBE_STR("ready")));
+    assert_true(kube_str_eq(
+        kube_endpoint_state_text(KUBE_ENDPOINT_TERMINATING),
+        KUBE_STR("terminating")));
+}
+
+
+static void
+test_select_states(void **state)
+{
+    world_t                w;
+    kube_select_options_t  options;
+
+    (void) state;
+
+    world_simple(&w);
+    assert_string_equal(chosen(&w, NULL, NULL), "no_endpoints");
+
+    slice_endpoint(&w, 0, "10.0.0.5", "st");
+    slice_endpoint(&w, 0, "10.0.0.4", "t");
+    slice_endpoint(&w, 0, "10.0.0.3", "");
+    slice_endpoint(&w, 0, "10.0.0.2", "s");
+    assert_string_equal(chosen(&w, NULL, NULL), "10.0.0.5:8080(t)");
+    assert_string_equal(explained(&w, &no_port, NULL),
+                        "-,terminating,not ready,not ready");
+
+    memset(&options, 0, sizeof(kube_select_options_t));
+    options.terminating_never = true;
+    assert_string_equal(chosen(&w, NULL, &options), "no_endpoints");
+    assert_string_equal(explained(&w, &no_port, &options),
+                        "terminating,terminating,not ready,not ready");
+
+    slice_endpoint(&w, 0, "10.0.0.9", "rs");
+    slice_endpoint(&w, 0, "10.0.0.1", "rs");
+    assert_string_equal(chosen(&w, NULL, NULL), "10.0.0.1:8080 10.0.0.9:8080");
+    assert_string_equal(explained(&w, &no_port, NULL),
+                        "terminating,terminating,not ready,not ready,-,-");
+
+    /* publishNotReadyAddresses: ready says so, whatever else does */
+    slice_endpoint(&w, 0, "10.0.0.8", "rt");
+    assert_string_equal(chosen(&w, NULL, NULL),
+                        "10.0.0.1:8080 10.0.0.8:8080 10.0.0.9:8080");
+}
+
+
+static void
+test_select_ports(void **state)
+{
+    world_t          w;
+    kube_key_port_t  port;
+
+    (void) state;
+
+    world_init(&w);
+    world_port(&w, "http", 80, KUBE_PROTOCOL_TCP);
+    world_port(&w, "admin", 9000, KUBE_PROTOCOL_TCP);
+    world_port(&w, "dns", 53, KUBE_PROTOCOL_UDP);
+    (void) world_slice(&w, KUBE_FAMILY_IPV4);
+    slice_port(&w, 0, "admin", 80, KUBE_PROTOCOL_TCP);
+    slice_port(&w, 0, "http", 9000, KUBE_PROTOCOL_TCP);
+    slice_port(&w, 0, "dns", 53, KUBE_PROTOCOL_UDP);
+    slice_endpoint(&w, 0, "10.0.0.1", "rs");
+
+    /* joined by name, though the numbers would cross */
+    port = by_number(80);
+    assert_string_equal(chosen(&w, &port, NULL), "10.0.0.1:9000");
+    port = by_name("http");
+    assert_string_equal(chosen(&w, &port, NULL), "10.0.0.1:9000");
+    port = by_name("admin");
+    assert_string_equal(chosen(&w, &port, NULL), "10.0.0.1:80");
+
+    assert_string_equal(chosen(&w, NULL, NULL), "no_port");
+    port = by_name("nope");
+    assert_string_equal(chosen(&w, &port, NULL), "no_port");
+    assert_string_equal(explained(&w, &port, NULL), "no such port");
+    port = by_number(8080);
+    assert_string_equal(chosen(&w, &port, NULL), "no_port");
+    port = by_name("dns");
+    assert_string_equal(chosen(&w, &port, NULL), "no_port");
+    port = by_number(53);
+    assert_string_equal(chosen(&w, &port, NULL), "no_port");
+
+    /* a number that TCP and UDP share is the TCP one */
+    world_port(&w, "dns-tcp", 53, KUBE_PROTOCOL_TCP);
+    slice_port(&w, 0, "dns-tcp", 5353, KUBE_PROTOCOL_TCP);
+    assert_string_equal(chosen(&w, &port, NULL), "10.0.0.1:5353");
+
+    assert_string_equal(explained(&w, NULL, NULL), "-");
+}
+
+
+/* The slices of one Service need not have the same ports. */
+static void
+test_select_named_target(void **state)
+{
+    world_t  w;
+    size_t   i;
+
+    (void) state;
+
+    world_simple(&w);
+    slice_endpoint(&w, 0, "10.0.0.2", "rs");
+
+    i = world_slice(&w, KUBE_FAMILY_IPV4);
+    slice_port(&w, i, "http", 8081, KUBE_PROTOCOL_TCP);
+    slice_endpoint(&w, i, "10.0.0.1", "rs");
+
+    /* scaled to nothing: a slice without ports */
+    i = world_slice(&w, KUBE_FAMILY_IPV4);
+    slice_endpoint(&w, i, "10.0.0.3", "rs");
+
+    /* "all ports": nothing to connect to */
+    i = world_slice(&w, KUBE_FAMILY_IPV4);
+    slice_port(&w, i, "http", 0, KUBE_PROTOCOL_TCP);
+    slice_endpoint(&w, i, "10.0.0.4", "rs");
+
+    /* same name, other protocol */
+    i = world_slice(&w, KUBE_FAMILY_IPV4);
+    slice_port(&w, i, "http", 8080, KUBE_PROTOCOL_UDP);
+    slice_endpoint(&w, i, "10.0.0.5", "rs");
+
+    assert_string_equal(chosen(&w, NULL, NULL), "10.0.0.1:8081 10.0.0.2:8080");
+    assert_string_equal(explained(&w, &no_port, NULL),
+                        "-,-,no such port,no port number,no such port");
+    assert_string_equal(explained(&w, NULL, NULL),
+                        "-,-,no such port,no port number,no such port");
+}
+
+
+static void
+test_select_unnamed(void **state)
+{
+    world_t          w;
+    kube_key_port_t  port;
+
+    (void) state;
+
+    world_init(&w);
+    world_port(&w, "", 80, KUBE_PROTOCOL_TCP);
+    (void) world_slice(&w, KUBE_FAMILY_IPV4);
+    slice_port(&w, 0, "", 8080, KUBE_PROTOCOL_TCP);
+    slice_endpoint(&w, 0, "10.0.0.1", "rs");
+
+    assert_string_equal(chosen(&w, NULL, NULL), "10.0.0.1:8080");
+    port = by_number(80);
+    assert_string_equal(chosen(&w, &port, NULL), "10.0.0.1:8080");
+
+    /* without ports at all (headless): there is nothing to join */
+    w.snapshot.service.ports_n = 0;
+    assert_string_equal(chosen(&w, NULL, NULL), "no_port");
+    assert_string_equal(chosen(&w, &port, NULL), "no_port");
+}
+
+
+static void
+test_select_families(void **state)
+{
+    world_t                w;
+    size_t                 i;
+    kube_select_options_t  options;
+
+    (void) state;
+
+    world_simple(&w);
+    slice_endpoint(&w, 0, "10.0.0.1", "rs");
+    i = world_slice(&w, KUBE_FAMILY_IPV6);
+    slice_port(&w, i, "http", 8080, KUBE_PROTOCOL_TCP);
+    slice_endpoint(&w, i, "fd00::2", "rs");
+    slice_endpoint(&w, i, "fd00::1", "rs");
+
+    /* FQDN slices, and addresses of another family than their slice */
+    i = world_slice(&w, KUBE_FAMILY_NONE);
+    slice_port(&w, i, "http", 8080, KUBE_PROTOCOL_TCP);
+    slice_endpoint(&w, i, "10.0.0.66", "rs");
+    i = world_slice(&w, KUBE_FAMILY_IPV6);
+    slice_port(&w, i, "http", 8080, KUBE_PROTOCOL_TCP);
+    slice_endpoint(&w, i, "10.0.0.67", "rs");
+
+    assert_string_equal(chosen(&w, NULL, NULL),
+                        "10.0.0.1:8080 fd00::1:8080 fd00::2:8080");
+
+    memset(&options, 0, sizeof(kube_select_options_t));
+    options.family = KUBE_FAMILY_IPV4;
+    assert_string_equal(chosen(&w, NULL, &options), "10.0.0.1:8080");
+    assert_string_equal(explained(&w, &no_port, &options),
+                        "-,wrong family,wrong family,wrong family,"
+                        "wrong family");
+    options.family = KUBE_FAMILY_IPV6;
+    assert_string_equal(chosen(&w, NULL, &options),
+                        "fd00::1:8080 fd00::2:8080");
+}
+
+
+/* While a slice is split, an endpoint is in two: the ready state wins. */
+static void
+test_select_duplicates(void **state)
+{
+    world_t  w;
+    size_t   i;
+
+    (void) state;
+
+    world_simple(&w);
+    slice_endpoint(&w, 0, "10.0.0.1", "st");
+    slice_endpoint(&w, 0, "10.0.0.2", "rs");
+    slice_endpoint(&w, 0, "10.0.0.2", "rs");
+    i = world_slice(&w, KUBE_FAMILY_IPV4);
+    slice_port(&w, i, "http", 8080, KUBE_PROTOCOL_TCP);
+    slice_endpoint(&w, i, "10.0.0.1", "rs");
+
+    /* another port is another endpoint */
+    i = world_slice(&w, KUBE_FAMILY_IPV4);
+    slice_port(&w, i, "http", 8081, KUBE_PROTOCOL_TCP);
+    slice_endpoint(&w, i, "10.0.0.1", "rs");
+
+    assert_string_equal(chosen(&w, NULL, NULL),
+                        "10.0.0.1:8080 10.0.0.1:8081 10.0.0.2:8080");
+    assert_string_equal(explained(&w, &no_port, NULL),
+                        "duplicate,-,duplicate,-,-");
+
+    /* terminating in both */
+    world_simple(&w);
+    slice_endpoint(&w, 0, "10.0.0.1", "st");
+    i = world_slice(&w, KUBE_FAMILY_IPV4);
+    slice_port(&w, i, "http", 8080, KUBE_PROTOCOL_TCP);
+    slice_endpoint(&w, i, "10.0.0.1", "st");
+    assert_string_equal(chosen(&w, NULL, NULL), "10.0.0.1:8080(t)");
+}
+
+
+static void
+test_select_policy(void **state)
+{
+    world_t                w;
+    kube_cidr_t            deny;
+    kube_policy_t          policy;
+    kube_select_options_t  options;
+
+    (void) state;
+
+    world_simple(&w);
+    slice_endpoint(&w, 0, "127.0.0.1", "rs");
+    slice_endpoint(&w, 0, "169.254.169.254", "rs");
+    assert_string_equal(chosen(&w, NULL, NULL), "address_denied");
+
+    slice_endpoint(&w, 0, "10.0.0.1", "rs");
+    assert_string_equal(chosen(&w, NULL, NULL), "10.0.0.1:8080");
+    assert_string_equal(explained(&w, &no_port, NULL),
+                        "address denied,address denied,-");
+
+    memset(&policy, 0, sizeof(kube_policy_t));
+    memset(&options, 0, sizeof(kube_select_options_t));
+    assert_int_equal(kube_cidr_parse(KUBE_STR("10.0.0.0/8"), &deny, NULL),
+                     KUBE_OK);
+    policy.deny = &deny;
+    policy.deny_n = 1;
+    options.policy = &policy;
+    assert_string_equal(chosen(&w, NULL, &options), "address_denied");
+
+    /* one that could not be used anyway was not denied */
+    world_simple(&w);
+    slice_endpoint(&w, 0, "127.0.0.1", "");
+    assert_string_equal(chosen(&w, NULL, NULL), "no_endpoints");
+
+    /* ready but denied does not hide one that goes and may be used */
+    slice_endpoint(&w, 0, "127.0.0.2", "rs");
+    slice_endpoint(&w, 0, "10.0.0.1", "st");
+    assert_string_equal(chosen(&w, NULL, NULL), "10.0.0.1:8080(t)");
+}
+
+
+static void
+test_select_external(void **state)
+{
+    world_t  w;
+
+    (void) state;
+
+    world_simple(&w);
+    slice_endpoint(&w, 0, "10.0.0.1", "rs");
+    w.snapshot.service.type = KUBE_SERVICE_EXTERNAL_NAME;
+
+    assert_string_equal(chosen(&w, NULL, NULL), "external_name");
+    assert_string_equal(explained(&w, NULL, NULL), "external name");
+}
+
+
+static void
+test_select_strings(void **state)
+{
+    world_t                 w;
+    alloc_test_t            at;
+    kube_arena_t            arena;
+    kube_endpoint_t        *e;
+    kube_selection_t        selection;
+    kube_select_options_t   options;
+
+    (void) state;
+
+    world_simple(&w);
+    (void) world_slice(&w, KUBE_FAMILY_IPV4);
+    slice_port(&w, 1, "http", 8080, KUBE_PROTOCOL_TCP);
+    e = slice_endpoint(&w, 1, "10.0.0.1", "rs");
+    e->pod = KUBE_STR("web-1");
+    e->node = KUBE_STR("node-1");
+    e->zone = KUBE_STR("zone-b");
+
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1 << 20);
+    memset(&options, 0, sizeof(kube_select_options_t));
+
+    assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options,
+                                 &selection), KUBE_OK);
+    assert_int_equal(selection.n, 1);
+    assert_int_equal(selection.endpoints[0].slice, 1);
+    assert_true(kube_str_eq(selection.endpoints[0].pod, KUBE_STR("web-1")));
+    assert_true(kube_str_eq(selection.endpoints[0].node, KUBE_STR("node-1")));
+    assert_true(kube_str_eq(selection.endpoints[0].zone, KUBE_STR("zone-b")));
+
+    kube_arena_done(&arena);
+    alloc_test_assert_no_leak(&at);
+}
+
+
+static void
+world_random(world_t *w, kube_random_t *random)
+{
+    char    address[32], flags[4];
+    size_t  i, j, n, slices;
+
+    world_init(w);
+    world_port(w, "http", 80, KUBE_PROTOCOL_TCP);
+    slices = kube_random_range(random, 0, SLICES_MAX);
+
+    for (i = 0; i < slices; i++) {
+        (void) world_slice(w, KUBE_FAMILY_IPV4);
+        slice_port(w, i, "http",
+                   (uint16_t) (8080 + kube_random_range(random, 0, 1)),
+                   KUBE_PROTOCOL_TCP);
+        n = kube_random_range(random, 0, ENDPOINTS_MAX);
+
+        for (j = 0; j < n; j++) {
+            snprintf(address, sizeof(address), "10.0.0.%u",
+                     (unsigned) kube_random_range(random, 1, 40));
+            snprintf(flags, sizeof(flags), "%s",
+                     (const char *[]) { "rs", "st", "", "t" }
+                     [kube_random_range(random, 0, 3)]);
+            slice_endpoint(w, i, address, flags);
+        }
+    }
+}
+
+
+static void
+world_reverse(world_t *w)
+{
+    size_t           i, j, n;
+    kube_slice_t     slice;
+    kube_endpoint_t  e;
+
+    n = w->snapshot.slices_n;
+
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < w->slices[i].endpoints_n / 2; j++) {
+            e = w->endpoints[i][j];
+            w->endpoints[i][j] =
+                w->endpoints[i][w->slices[i].endpoints_n - 1 - j];
+            w->endpoints[i][w->slices[i].endpoints_n - 1 - j] = e;
+        }
+    }
+
+    for (i = 0; i < n / 2; i++) {
+        slice = w->slices[i];
+        w->slices[i] = w->slices[n - 1 - i];
+        w->slices[n - 1 - i] = slice;
+    }
+}
+
+
+/*
+ * Against a slow restatement of the rules; and the order of slices and
+ * endpoints decides nothing.
+ */
+static void
+test_select_random(void **state)
+{
+    char           expected[4096], key[64], first[4096];
+    bool           ready;
+    size_t         i, j, len;
+    world_t        w;
+    unsigned       round, a, p;
+    kube_random_t  random;
+
+    /* by last byte of the address and port: 0 none, 1 terminating, 2 ready */
+    unsigned char  best[41][2];
+
+    (void) state;
+
+    kube_random_init(&random, 11);
+
+    for (round = 0; round < 400; round++) {
+        world_random(&w, &random);
+        memset(best, 0, sizeof(best));
+        ready = false;
+
+        for (i = 0; i < w.snapshot.slices_n; i++) {
+            p = w.slice_ports[i][0].port - 8080u;
+
+            for (j = 0; j < w.slices[i].endpoints_n; j++) {
+                a = w.endpoints[i][j].address.bytes[3];
+
+                if (w.endpoints[i][j].ready) {
+                    best[a][p] = 2;
+                    ready = true;
+
+                } else if (w.endpoints[i][j].serving && best[a][p] == 0) {
+                    best[a][p] = 1;
+                }
+            }
+        }
+
+        len = 0;
+        expected[0] = '\0';
+
+        for (a = 0; a <= 40; a++) {
+            for (p = 0; p < 2; p++) {
+                if (best[a][p] != (ready ? 2 : 1)) {
+                    continue;
+                }
+
+                snprintf(key, sizeof(key), "%s10.0.0.%u:%u%s",
+                         len != 0 ? " " : "", a, 8080 + p,
+                         ready ? "" : "(t)");
+                memcpy(expected + len, key, strlen(key) + 1);
+                len += strlen(key);
+            }
+        }
+
+        if (len == 0) {
+            memcpy(expected, "no_endpoints", 13);
+        }
+
+        snprintf(first, sizeof(first), "%s", chosen(&w, NULL, NULL));
+        assert_string_equal(first, expected);
+
+        world_reverse(&w);
+        assert_string_equal(chosen(&w, NULL, NULL), first);
+    }
+}
+
+
+static void
+select_oom(alloc_test_t *at, void *ctx)
+{
+    size_t                  n;
+    world_t                *w = ctx;
+    kube_rc_t               rc;
+    kube_arena_t            arena;
+    kube_explained_t       *rows;
+    kube_selection_t        selection;
+    kube_select_options_t   options;
+
+    memset(&options, 0, sizeof(kube_select_options_t));
+    kube_arena_init(&arena, &at->alloc, 1 << 20);
+
+    rc = kube_select(&arena, &w->snapshot, &no_port, &options, &selection);
+    alloc_test_assert_rc(at, rc);
+
+    rc = kube_select_explain(&arena, &w->snapshot, NULL, &options, &rows, &n);
+    alloc_test_assert_rc(at, rc);
+
+    kube_arena_done(&arena);
+}
+
+
+static void
+test_select_oom(void **state)
+{
+    world_t        w;
+    kube_random_t  random;
+
+    (void) state;
+
+    kube_random_init(&random, 12);
+    world_random(&w, &random);
+    ALLOC_TEST_RUN(select_oom, &w);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_select_texts),
+        cmocka_unit_test(test_select_states),
+        cmocka_unit_test(test_select_ports),
+        cmocka_unit_test(test_select_named_target),
+        cmocka_unit_test(test_select_unnamed),
+        cmocka_unit_test(test_select_families),
+        cmocka_unit_test(test_select_duplicates),
+        cmocka_unit_test(test_select_policy),
+        cmocka_unit_test(test_select_external),
+        cmocka_unit_test(test_select_strings),
+        cmocka_unit_test(test_select_random),
+        cmocka_unit_test(test_select_oom),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
