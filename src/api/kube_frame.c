@@ -68,6 +68,7 @@ typedef struct {
     frame_state_t   state;
     frame_member_t  member;        /* the top-level member we are in */
     kube_scan_t     scan;          /* of the value we are in */
+    bool            lines;         /* a watch: an object is a line */
     bool            items_seen;
     bool            oversize;
     char            word[KUBE_FRAME_WORD_MAX];
@@ -106,7 +107,8 @@ kube_frame_create(const kube_alloc_t *alloc, kube_frame_mode_t mode,
 
     frame->alloc = *alloc;
     frame->item_bytes_max = item_bytes_max;
-    frame->c.state = (mode == KUBE_FRAME_WATCH) ? FRAME_GAP : FRAME_START;
+    frame->c.lines = (mode == KUBE_FRAME_WATCH);
+    frame->c.state = frame->c.lines ? FRAME_GAP : FRAME_START;
 
     return frame;
 }
@@ -173,7 +175,7 @@ frame_take(kube_str_t *in, size_t n)
 static void
 frame_value_begin(frame_cursor_t *c)
 {
-    kube_scan_init(&c->scan);
+    kube_scan_init(&c->scan, c->lines);
 
     c->state = FRAME_VALUE;
     c->oversize = false;

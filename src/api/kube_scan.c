@@ -31,11 +31,13 @@ static const uint8_t  scan_bytes[256] = {
 
 
 void
-kube_scan_init(kube_scan_t *s)
+kube_scan_init(kube_scan_t *s, bool lines)
 {
     s->depth = 0;
     s->in_string = false;
     s->escaped = false;
+    s->lines = lines;
+    s->broken = false;
 }
 
 
@@ -82,7 +84,7 @@ scan_string(const char *p, const char *end)
 static inline bool
 scan_past_string(kube_scan_t *s, const char **pp, const char *end)
 {
-    const char  *p;
+    const char  *p, *from;
 
     p = *pp;
 
@@ -93,7 +95,13 @@ scan_past_string(kube_scan_t *s, const char **pp, const char *end)
             continue;
         }
 
+        from = p;
         p = scan_string(p, end);
+
+        if (s->lines && memchr(from, '\n', (size_t) (p - from)) != NULL) {
+            s->broken = true;
+            break;
+        }
 
         if (p == end) {
             break;
@@ -127,6 +135,10 @@ kube_scan(kube_scan_t *s, const char **pp, const char *end)
     for ( ;; ) {
         if (s->in_string) {
             if (!scan_past_string(s, &p, end)) {
+                if (s->broken) {
+                    return KUBE_PROTO;
+                }
+
                 break;
             }
 

@@ -119,7 +119,7 @@ kube_str_to_u64(kube_str_t s, uint64_t max, uint64_t *value)
 static bool
 str_byte_is_plain(unsigned char c)
 {
-    return c >= 0x20 && c < 0x7f && c != '"' && c != '\'' && c != '\\';
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
 

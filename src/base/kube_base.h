@@ -88,8 +88,9 @@ kube_rc_t kube_str_to_u64(kube_str_t s, uint64_t max, uint64_t *value)
     KUBE_MUST_CHECK;
 
 /*
- * Copies s for printing: control bytes, quotes, backslash and bytes >= 0x7f
- * become \xHH; cut to what fits.  dst is always NUL-terminated (size >= 1).
+ * Copies s for printing: control bytes, double quotes, backslash and bytes
+ * >= 0x7f become \xHH; cut to what fits.  dst is always NUL-terminated
+ * (size >= 1).
  * Returns the number of bytes written without the NUL.
  */
 size_t kube_str_escape(char *dst, size_t size, kube_str_t s);
