@@ -1,0 +1,201 @@
+/*
+ * kube_state - writing and reading the state file's bytes.
+ *
+ * It opens no file and judges no age: the host does.  Encoding is for the
+ * writer; checking and reading accept any bytes, in any process.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <string.h>
+
+#include "kube_state.h"
+#include "kube_zone_private.h"
+
+
+#define STATE_MAGIC    0x6574617473627563ull
+#define STATE_VERSION  1
+
+
+/* Host order: the file does not leave the machine. */
+typedef struct {
+    uint64_t  magic;
+    uint32_t  version;
+    uint32_t  layout;          /* of records */
+    uint64_t  identity;
+    int64_t   written_ms;
+    uint64_t  objects;
+    uint64_t  size;
+    uint64_t  check;           /* of the header before it and all behind */
+    uint64_t  spare;
+} state_header_t;
+
+static_assert(sizeof(state_header_t) % 8 == 0, "records are aligned");
+
+
+static uint64_t
+state_checksum(const state_header_t *header, const unsigned char *bytes)
+{
+    kube_seed_t  seed;
+
+    seed.k0 = kube_hash64((kube_seed_t) { STATE_MAGIC, STATE_VERSION },
+                          header, offsetof(state_header_t, check));
+    seed.k1 = header->spare;
+
+    return kube_hash64(seed, bytes + sizeof(state_header_t),
+                       (size_t) header->size - sizeof(state_header_t));
+}
+
+
+size_t
+kube_state_size(const kube_zone_writer_t *w)
+{
+    return sizeof(state_header_t) + (size_t) w->live_bytes;
+}
+
+
+/* As staging wants it: without refs; and marked for what it is. */
+static size_t
+state_put(unsigned char *to, const kube_record_t *record)
+{
+    size_t         base;
+    kube_record_t  header;
+
+    base = kube_record_base(record);
+
+    header = *record;
+    header.size = (uint32_t) base;
+    header.refs_n = 0;
+    header.entry = 0;
+    header.revision = 0;
+    header.flags |= KUBE_RECORD_F_STATE_FILE;
+
+    memcpy(to, &header, sizeof(kube_record_t));
+    memcpy(to + sizeof(kube_record_t), record + 1,
+           base - sizeof(kube_record_t));
+
+    return base;
+}
+
+
+static kube_rc_t
+state_put_all(const kube_zone_writer_t *w, kube_record_kind_t kind,
+    unsigned char *buf, size_t size, state_header_t *header)
+{
+    uint32_t              e;
+    const kube_record_t  *record;
+
+    for (e = kube_zone_writer_next(w, 0); e != 0;
+         e = kube_zone_writer_next(w, e))
+    {
+        record = kube_zone_published(w, e);
+
+        if (record == NULL || record->kind != kind) {
+            continue;
+        }
+
+        if (kube_record_base(record) > size - header->size) {
+            return KUBE_TOO_LARGE;
+        }
+
+        header->size += state_put(buf + header->size, record);
+        header->objects++;
+    }
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_state_encode(const kube_zone_writer_t *w, uint64_t identity,
+    int64_t now_unix_ms, void *buf, size_t size, size_t *len)
+{
+    state_header_t  header;
+
+    if (size < sizeof(state_header_t)) {
+        return KUBE_TOO_LARGE;
+    }
+
+    memset(&header, 0, sizeof(state_header_t));
+    header.magic = STATE_MAGIC;
+    header.version = STATE_VERSION;
+    header.layout = KUBE_ZONE_LAYOUT;
+    header.identity = identity;
+    header.written_ms = now_unix_ms;
+    header.size = sizeof(state_header_t);
+
+    if (state_put_all(w, KUBE_RECORD_SERVICE, buf, size, &header) != KUBE_OK
+        || state_put_all(w, KUBE_RECORD_SLICE, buf, size, &header) != KUBE_OK)
+    {
+        return KUBE_TOO_LARGE;
+    }
+
+    header.check = state_checksum(&header, buf);
+    memcpy(buf, &header, sizeof(state_header_t));
+    *len = (size_t) header.size;
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_state_check(const void *bytes, size_t len, kube_state_info_t *info)
+{
+    state_header_t  header;
+
+    if (len < sizeof(state_header_t)) {
+        return KUBE_CORRUPT;
+    }
+
+    memcpy(&header, bytes, sizeof(state_header_t));
+
+    if (header.magic != STATE_MAGIC
+        || header.version != STATE_VERSION
+        || header.layout != KUBE_ZONE_LAYOUT
+        || header.size != len
+        || state_checksum(&header, bytes) != header.check)
+    {
+        return KUBE_CORRUPT;
+    }
+
+    info->identity = header.identity;
+    info->written_ms = header.written_ms;
+    info->objects = header.objects;
+    info->size = header.size;
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_state_each(const void *bytes, size_t len, kube_state_put_pt put,
+    void *ctx)
+{
+    size_t                at;
+    kube_rc_t             rc;
+    const kube_record_t  *record;
+
+    if ((uintptr_t) bytes % KUBE_ZONE_UNIT != 0) {
+        return KUBE_INVALID;
+    }
+
+    for (at = sizeof(state_header_t); at < len; at += record->size) {
+        record = (const kube_record_t *) (const void *)
+                     ((const char *) bytes + at);
+
+        if (kube_record_validate(record, len - at) != KUBE_OK
+            || record->refs_n != 0)
+        {
+            return KUBE_CORRUPT;
+        }
+
+        rc = put(ctx, record);
+
+        if (rc != KUBE_OK) {
+            return rc;
+        }
+    }
+
+    return KUBE_OK;
+}

@@ -1,0 +1,52 @@
+/*
+ * kube_state - the state file as bytes: an image of all objects for a cold
+ * start while the API server is away.
+ *
+ * It does no input or output: the host reads and writes the file.  The
+ * format is a header (magic, layout, identity of server and scopes, time,
+ * size, checksum) and the records of all Services and slices.
+ * decode accepts any bytes.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_STATE_H
+#define KUBE_STATE_H
+
+
+#include "kube_zone_stats.h"
+
+
+typedef struct {
+    uint64_t  identity;        /* hash of server, CA and scopes: must match */
+    int64_t   written_ms;      /* unix ms */
+    uint64_t  objects;
+    uint64_t  size;            /* of the whole file, bytes */
+} kube_state_info_t;
+
+/* Upper bound of the file's size now. */
+size_t kube_state_size(const kube_zone_writer_t *writer);
+
+/* Writes the whole file into buf; *len is what was used.  KUBE_TOO_LARGE. */
+kube_rc_t kube_state_encode(const kube_zone_writer_t *writer,
+    uint64_t identity, int64_t now_unix_ms, void *buf, size_t size,
+    size_t *len)  KUBE_MUST_CHECK;
+
+/* Header and checksum of any bytes: KUBE_OK or KUBE_CORRUPT. */
+kube_rc_t kube_state_check(const void *bytes, size_t len,
+    kube_state_info_t *info)  KUBE_MUST_CHECK;
+
+/*
+ * Calls put for each record of a checked file, Services first; bytes is
+ * 8-byte aligned (else KUBE_INVALID).  The records carry the flag
+ * KUBE_RECORD_F_STATE_FILE and can be staged as they are.  Stops at the
+ * first result that is not KUBE_OK and returns it.
+ */
+typedef kube_rc_t (*kube_state_put_pt)(void *ctx,
+    const kube_record_t *record);
+kube_rc_t kube_state_each(const void *bytes, size_t len,
+    kube_state_put_pt put, void *ctx)  KUBE_MUST_CHECK;
+
+
+#endif /* KUBE_STATE_H */

@@ -1,0 +1,709 @@
+/*
+ * kube_zone_reader - look-up and consistent copies.
+ *
+ * It writes nothing but one counter of broken records, takes no lock, and
+ * interprets no byte of a copy before the head was found unchanged.  Any
+ * process or thread.
+ *
+ * Why the re-check is enough: the writer moves a head away before it
+ * overwrites the record under it, both with release stores.  Words are copied
+ * with acquire loads, so a copy that holds one overwritten word also sees the
+ * head that was moved before.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <string.h>
+
+#include "kube_record_codec.h"
+#include "kube_zone_layout.h"
+
+
+#define READER_UNIT           KUBE_ZONE_UNIT
+#define READER_HEADER_WORDS   (sizeof(kube_record_t) / READER_UNIT)
+#define READER_SMALL          1024
+
+/* Length byte and bytes of a namespace and a name. */
+#define READER_KEY_MAX                                                        \
+    ((1 + KUBE_NAMESPACE_LEN_MAX + 1 + KUBE_NAME_LEN_MAX + 7) / 8 * 8)
+
+
+/* The head of a record's content, as the words it must have. */
+typedef struct {
+    uint64_t  words[READER_KEY_MAX / READER_UNIT];
+    uint64_t  mask;               /* of the last word */
+    size_t    n;
+    uint32_t  hash;
+} reader_key_t;
+
+
+/* KUBE_INVALID: nothing can have this key. */
+static kube_rc_t
+reader_key_make(const kube_zone_t *zone, kube_resource_t resource,
+    kube_str_t ns, kube_str_t name, reader_key_t *key)
+{
+    size_t         len;
+    unsigned char  bytes[READER_KEY_MAX], mask[READER_UNIT];
+
+    if (ns.len == 0
+        || ns.len > KUBE_NAMESPACE_LEN_MAX
+        || name.len == 0
+        || name.len > KUBE_NAME_LEN_MAX)
+    {
+        return KUBE_INVALID;
+    }
+
+    len = 2 + ns.len + name.len;
+    key->n = (len + READER_UNIT - 1) / READER_UNIT;
+
+    memset(bytes + (key->n - 1) * READER_UNIT, 0, READER_UNIT);
+    bytes[0] = (unsigned char) ns.len;
+    memcpy(bytes + 1, ns.data, ns.len);
+    bytes[1 + ns.len] = (unsigned char) name.len;
+    memcpy(bytes + 2 + ns.len, name.data, name.len);
+
+    memset(mask, 0, READER_UNIT);
+    memset(mask, 0xff, len - (key->n - 1) * READER_UNIT);
+
+    memcpy(key->words, bytes, key->n * READER_UNIT);
+    memcpy(&key->mask, mask, READER_UNIT);
+
+    key->hash = (uint32_t) (kube_hash64(zone->image->geometry.seed, bytes,
+                                        len)
+                            + resource);
+
+    return KUBE_OK;
+}
+
+
+uint32_t
+kube_zone_hash(const kube_zone_t *zone, kube_resource_t resource,
+    kube_str_t ns, kube_str_t name)
+{
+    reader_key_t  key;
+
+    if (reader_key_make(zone, resource, ns, name, &key) != KUBE_OK) {
+        return 0;
+    }
+
+    return key.hash;
+}
+
+
+size_t
+kube_zone_room_at(const kube_zone_t *zone, uint32_t offset)
+{
+    uint64_t                     at;
+    const kube_zone_geometry_t  *g;
+
+    g = &zone->image->geometry;
+    at = (uint64_t) offset * READER_UNIT;
+
+    if (at < g->segments) {
+        return 0;
+    }
+
+    at -= g->segments;
+
+    if (at >= (uint64_t) g->segments_n * g->segment_size) {
+        return 0;
+    }
+
+    at = g->segment_size - at % g->segment_size;
+
+    return (at > sizeof(kube_record_t)) ? (size_t) at : 0;
+}
+
+
+/* The size field of the record at offset; 0: no record can be there. */
+static size_t
+reader_size(const kube_zone_t *zone, uint32_t offset)
+{
+    size_t         room;
+    uint64_t       word;
+    kube_record_t  header;
+
+    room = kube_zone_room_at(zone, offset);
+
+    if (room == 0) {
+        return 0;
+    }
+
+    word = kube_word_get(kube_zone_words(zone, offset));
+    memcpy(&header, &word, sizeof(uint64_t));
+
+    if (header.size <= sizeof(kube_record_t)
+        || header.size > room
+        || header.size % READER_UNIT != 0)
+    {
+        return 0;
+    }
+
+    return header.size;
+}
+
+
+static void
+reader_copy(const kube_zone_t *zone, uint32_t offset, void *buf, size_t size)
+{
+    size_t              i;
+    uint64_t           *to;
+    const kube_word_t  *from;
+
+    to = buf;
+    from = kube_zone_words(zone, offset);
+
+    for (i = 0; i < size / READER_UNIT; i++) {
+        to[i] = kube_word_get(&from[i]);
+    }
+}
+
+
+uint64_t
+kube_zone_head(const kube_zone_t *zone, uint32_t entry)
+{
+    uint64_t  head;
+
+    if (entry == 0 || entry > zone->image->geometry.entries_n) {
+        return 0;
+    }
+
+    head = kube_word_get(&kube_zone_entry(zone, entry)->head);
+
+    return (kube_head_offset(head) != 0) ? head : 0;
+}
+
+
+/* KUBE_OK: the entry's record, of an object that is held, has this key. */
+static kube_rc_t
+reader_key_match(const kube_zone_t *zone, const kube_word_t *word,
+    uint64_t head, kube_resource_t resource, const reader_key_t *key)
+{
+    bool                same;
+    size_t              i, size;
+    uint64_t            first, w;
+    kube_record_t       header;
+    const kube_word_t  *words;
+
+    size = reader_size(zone, kube_head_offset(head));
+
+    if (size < sizeof(kube_record_t) + key->n * READER_UNIT) {
+        return (kube_word_get(word) == head) ? KUBE_NOT_FOUND : KUBE_CHANGED;
+    }
+
+    words = kube_zone_words(zone, kube_head_offset(head));
+    first = kube_word_get(&words[0]);
+    memcpy(&header, &first, sizeof(uint64_t));
+
+    same = (header.resource == resource
+            && header.kind != KUBE_RECORD_REFUSED);
+    words += READER_HEADER_WORDS;
+
+    for (i = 0; same && i < key->n; i++) {
+        w = kube_word_get(&words[i]) ^ key->words[i];
+        same = ((i + 1 == key->n ? w & key->mask : w) == 0);
+    }
+
+    if (kube_word_get(word) != head) {
+        return KUBE_CHANGED;
+    }
+
+    return same ? KUBE_OK : KUBE_NOT_FOUND;
+}
+
+
+static kube_rc_t
+reader_entry_match(const kube_zone_t *zone, const kube_zone_entry_t *entry,
+    kube_resource_t resource, const reader_key_t *key)
+{
+    unsigned   tries;
+    uint64_t   head;
+    kube_rc_t  rc;
+
+    for (tries = 0; tries < KUBE_ZONE_TRIES; tries++) {
+        head = kube_word_get(&entry->head);
+
+        if (kube_head_offset(head) == 0) {
+            return KUBE_NOT_FOUND;
+        }
+
+        rc = reader_key_match(zone, &entry->head, head, resource, key);
+
+        if (rc != KUBE_CHANGED) {
+            return rc;
+        }
+    }
+
+    return KUBE_NOT_FOUND;
+}
+
+
+static kube_rc_t
+reader_chain_find(const kube_zone_t *zone, kube_resource_t resource,
+    const reader_key_t *key, uint32_t *found)
+{
+    uint32_t                  e, steps;
+    const kube_zone_entry_t  *entry;
+
+    steps = zone->image->geometry.entries_n;
+    e = kube_half_get(kube_zone_bucket(zone, key->hash));
+
+    while (e != 0 && e <= zone->image->geometry.entries_n && steps-- != 0) {
+        entry = kube_zone_entry(zone, e);
+
+        if (kube_half_get(&entry->hash) == key->hash
+            && reader_entry_match(zone, entry, resource, key) == KUBE_OK)
+        {
+            *found = e;
+            return KUBE_OK;
+        }
+
+        e = kube_half_get(&entry->next);
+    }
+
+    return KUBE_NOT_FOUND;
+}
+
+
+kube_rc_t
+kube_zone_find(const kube_zone_t *zone, kube_resource_t resource,
+    kube_str_t ns, kube_str_t name, uint32_t *entry)
+{
+    unsigned      tries;
+    uint64_t      reuse;
+    reader_key_t  key;
+
+    if (reader_key_make(zone, resource, ns, name, &key) != KUBE_OK) {
+        return KUBE_NOT_FOUND;
+    }
+
+    for (tries = 0; tries < KUBE_ZONE_TRIES; tries++) {
+        reuse = kube_word_get(&zone->image->reuse);
+
+        if (reader_chain_find(zone, resource, &key, entry) == KUBE_OK) {
+            return KUBE_OK;
+        }
+
+        /* an entry that moved between chains may have led us astray */
+        if (reuse % 2 == 0 && kube_word_get(&zone->image->reuse) == reuse) {
+            break;
+        }
+    }
+
+    return KUBE_NOT_FOUND;
+}
+
+
+kube_rc_t
+kube_zone_copy_record(const kube_zone_t *zone, const kube_word_t *word,
+    uint64_t head, void *buf, size_t *size)
+{
+    size_t  need;
+
+    need = reader_size(zone, kube_head_offset(head));
+
+    if (need > *size) {
+        *size = need;
+        return (kube_word_get(word) == head) ? KUBE_TOO_LARGE : KUBE_CHANGED;
+    }
+
+    reader_copy(zone, kube_head_offset(head), buf, need);
+
+    if (kube_word_get(word) != head) {
+        return KUBE_CHANGED;
+    }
+
+    /* need 0: the head does not name a record at all */
+    *size = need;
+
+    return (need != 0) ? KUBE_OK : KUBE_CORRUPT;
+}
+
+
+static kube_rc_t
+reader_corrupt(const kube_zone_t *zone)
+{
+    kube_word_add(&zone->image->corrupt, 1);
+
+    return KUBE_CORRUPT;
+}
+
+
+kube_rc_t
+kube_zone_load(const kube_zone_t *zone, const kube_word_t *word,
+    kube_arena_t *arena, const kube_record_t **record)
+{
+    void      *buf;
+    size_t     room, size;
+    unsigned   tries;
+    uint64_t   head;
+    kube_rc_t  rc;
+
+    buf = NULL;
+    room = 0;
+
+    for (tries = 0; tries < KUBE_ZONE_TRIES; tries++) {
+        head = kube_word_get(word);
+
+        if (kube_head_offset(head) == 0) {
+            return KUBE_NOT_FOUND;
+        }
+
+        size = room;
+        rc = kube_zone_copy_record(zone, word, head, buf, &size);
+
+        if (rc == KUBE_TOO_LARGE) {
+            room = (size > READER_SMALL) ? size : READER_SMALL;
+            buf = kube_arena_alloc(arena, room);
+
+            if (buf == NULL) {
+                return KUBE_NOMEM;
+            }
+
+        } else if (rc == KUBE_OK) {
+            *record = buf;
+            return KUBE_OK;
+
+        } else if (rc == KUBE_CORRUPT) {
+            return reader_corrupt(zone);
+        }
+    }
+
+    return KUBE_CHANGED;
+}
+
+
+/* Memory for the slices of one try; kept for the next. */
+typedef struct {
+    kube_arena_t  *arena;
+    char          *buf;
+    size_t         room;
+} reader_space_t;
+
+
+static kube_rc_t
+reader_space_reserve(reader_space_t *space, size_t need)
+{
+    if (need <= space->room) {
+        return KUBE_OK;
+    }
+
+    space->buf = kube_arena_alloc(space->arena, need);
+
+    if (space->buf == NULL) {
+        space->room = 0;
+        return KUBE_NOMEM;
+    }
+
+    space->room = need;
+
+    return KUBE_OK;
+}
+
+
+/* The refs come from a copy whose head was found unchanged. */
+static kube_rc_t
+reader_load_slices(const kube_zone_t *zone, const kube_record_t *service,
+    reader_space_t *space, kube_zone_bundle_t *bundle)
+{
+    size_t                 i, n, at, size;
+    const kube_ref_t      *refs;
+    const kube_record_t  **slices;
+
+    n = service->refs_n;
+    refs = kube_record_refs(service);
+    at = n * sizeof(kube_record_t *);
+
+    for (i = 0; i < n; i++) {
+        at += reader_size(zone, refs[i].offset);
+    }
+
+    if (reader_space_reserve(space, at) != KUBE_OK) {
+        return KUBE_NOMEM;
+    }
+
+    slices = (const kube_record_t **) (void *) space->buf;
+    at = n * sizeof(kube_record_t *);
+
+    for (i = 0; i < n; i++) {
+        size = reader_size(zone, refs[i].offset);
+
+        if (size == 0 || size > space->room - at) {
+            return KUBE_CHANGED;
+        }
+
+        reader_copy(zone, refs[i].offset, space->buf + at, size);
+        slices[i] = (const kube_record_t *) (void *) (space->buf + at);
+        at += size;
+    }
+
+    bundle->service = service;
+    bundle->slices = slices;
+    bundle->slices_n = n;
+
+    return KUBE_OK;
+}
+
+
+/* What the slices' copies say; only after the head was found unchanged. */
+static kube_rc_t
+reader_bundle_check(const kube_zone_bundle_t *bundle)
+{
+    size_t                i;
+    const kube_ref_t     *refs;
+    kube_record_view_t    view;
+    const kube_record_t  *slice;
+
+    refs = kube_record_refs(bundle->service);
+
+    for (i = 0; i < bundle->slices_n; i++) {
+        slice = bundle->slices[i];
+
+        if (slice->kind != KUBE_RECORD_SLICE
+            || slice->entry != refs[i].entry
+            || kube_record_view(slice, slice->size, &view) != KUBE_OK)
+        {
+            return KUBE_CORRUPT;
+        }
+    }
+
+    return KUBE_OK;
+}
+
+
+static kube_rc_t
+reader_service_check(const kube_record_t *record, kube_str_t ns,
+    kube_str_t name)
+{
+    kube_record_id_t  id;
+
+    if (kube_record_id(record, record->size, &id) != KUBE_OK) {
+        return KUBE_CORRUPT;
+    }
+
+    if (record->kind != KUBE_RECORD_SERVICE
+        || (ns.len != 0 && (!kube_str_eq(id.meta.ns, ns)
+                            || !kube_str_eq(id.meta.name, name))))
+    {
+        return KUBE_NOT_FOUND;
+    }
+
+    return KUBE_OK;
+}
+
+
+/* One try; space[0] is the Service's, space[1] the slices'. */
+static kube_rc_t
+reader_load_bundle(const kube_zone_t *zone, const kube_word_t *word,
+    kube_str_t ns, kube_str_t name, reader_space_t space[2],
+    kube_zone_bundle_t *bundle)
+{
+    size_t                size;
+    kube_rc_t             rc;
+    const kube_record_t  *service;
+
+    size = space[0].room;
+    rc = kube_zone_copy_record(zone, word, bundle->head, space[0].buf, &size);
+
+    if (rc == KUBE_TOO_LARGE) {
+        rc = reader_space_reserve(&space[0],
+                                  size > READER_SMALL ? size : READER_SMALL);
+        return (rc == KUBE_OK) ? KUBE_CHANGED : rc;
+    }
+
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    service = (const kube_record_t *) (void *) space[0].buf;
+    rc = reader_service_check(service, ns, name);
+
+    if (rc == KUBE_OK) {
+        rc = reader_load_slices(zone, service, &space[1], bundle);
+    }
+
+    /* a slice that could not be is a defect only under the same head */
+    if (rc == KUBE_CHANGED || rc == KUBE_OK) {
+        if (kube_word_get(word) != bundle->head) {
+            return KUBE_CHANGED;
+        }
+
+        return (rc == KUBE_OK) ? reader_bundle_check(bundle) : KUBE_CORRUPT;
+    }
+
+    return rc;
+}
+
+
+kube_rc_t
+kube_zone_load_service(const kube_zone_t *zone, uint32_t entry,
+    kube_str_t ns, kube_str_t name, kube_arena_t *arena,
+    kube_zone_bundle_t *bundle)
+{
+    unsigned            tries;
+    kube_rc_t           rc;
+    reader_space_t      space[2];
+    const kube_word_t  *word;
+
+    if (entry == 0 || entry > zone->image->geometry.entries_n) {
+        return KUBE_NOT_FOUND;
+    }
+
+    word = &kube_zone_entry(zone, entry)->head;
+    memset(space, 0, sizeof(space));
+    space[0].arena = arena;
+    space[1].arena = arena;
+
+    for (tries = 0; tries < KUBE_ZONE_TRIES; tries++) {
+        bundle->head = kube_word_get(word);
+
+        if (kube_head_offset(bundle->head) == 0) {
+            return KUBE_NOT_FOUND;
+        }
+
+        rc = reader_load_bundle(zone, word, ns, name, space, bundle);
+
+        if (rc == KUBE_CORRUPT) {
+            return reader_corrupt(zone);
+        }
+
+        if (rc != KUBE_CHANGED) {
+            return rc;
+        }
+    }
+
+    return KUBE_CHANGED;
+}
+
+
+static kube_rc_t
+reader_decode_slices(kube_arena_t *arena, const kube_zone_bundle_t *bundle,
+    kube_snapshot_t *snapshot)
+{
+    size_t         i;
+    kube_rc_t      rc;
+    kube_object_t  object;
+
+    snapshot->slices_n = bundle->slices_n;
+    snapshot->slices = NULL;
+
+    if (bundle->slices_n == 0) {
+        return KUBE_OK;
+    }
+
+    snapshot->slices = kube_arena_alloc(arena, bundle->slices_n
+                                               * sizeof(kube_slice_t));
+    if (snapshot->slices == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    for (i = 0; i < bundle->slices_n; i++) {
+        rc = kube_record_decode(arena, bundle->slices[i],
+                                bundle->slices[i]->size, &object);
+        if (rc != KUBE_OK) {
+            return rc;
+        }
+
+        snapshot->slices[i] = object.u.slice;
+
+        if (bundle->slices[i]->flags & KUBE_RECORD_F_STATE_FILE) {
+            snapshot->from_state_file = true;
+        }
+    }
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_zone_read(const kube_zone_t *zone, uint32_t entry, kube_str_t ns,
+    kube_str_t name, kube_arena_t *arena, kube_snapshot_t *snapshot)
+{
+    kube_rc_t           rc;
+    kube_object_t       object;
+    kube_zone_bundle_t  bundle;
+
+    rc = kube_zone_load_service(zone, entry, ns, name, arena, &bundle);
+
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    rc = kube_record_decode(arena, bundle.service, bundle.service->size,
+                            &object);
+
+    if (rc == KUBE_OK) {
+        snapshot->entry = entry;
+        snapshot->head = bundle.head;
+        snapshot->revision = bundle.service->revision;
+        snapshot->from_state_file = (bundle.service->flags
+                                     & KUBE_RECORD_F_STATE_FILE) != 0;
+        snapshot->service = object.u.service;
+
+        rc = reader_decode_slices(arena, &bundle, snapshot);
+    }
+
+    return (rc == KUBE_CORRUPT) ? reader_corrupt(zone) : rc;
+}
+
+
+/* The kind under a head now, without a copy; 0: none. */
+static unsigned
+reader_kind(const kube_zone_t *zone, const kube_word_t *word)
+{
+    uint64_t       head, first;
+    kube_record_t  header;
+
+    head = kube_word_get(word);
+
+    if (kube_head_offset(head) == 0
+        || kube_zone_room_at(zone, kube_head_offset(head)) == 0)
+    {
+        return 0;
+    }
+
+    first = kube_word_get(kube_zone_words(zone, kube_head_offset(head)));
+    memcpy(&header, &first, sizeof(uint64_t));
+
+    return header.kind;
+}
+
+
+kube_rc_t
+kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
+    uint32_t *cursor, kube_arena_t *arena, const kube_record_t **record,
+    uint32_t *entry)
+{
+    uint32_t             e;
+    kube_rc_t            rc;
+    kube_record_view_t   view;
+    const kube_word_t   *word;
+
+    for (e = *cursor; e < zone->image->geometry.entries_n; e++) {
+        word = &kube_zone_entry(zone, e + 1)->head;
+
+        if (reader_kind(zone, word) != (unsigned) kind) {
+            continue;
+        }
+
+        rc = kube_zone_load(zone, word, arena, record);
+
+        if (rc == KUBE_NOMEM) {
+            return KUBE_NOMEM;
+        }
+
+        if (rc == KUBE_OK
+            && (*record)->kind == kind
+            && kube_record_view(*record, (*record)->size, &view) == KUBE_OK)
+        {
+            *cursor = e + 1;
+            *entry = e + 1;
+            return KUBE_OK;
+        }
+    }
+
+    *cursor = e;
+
+    return KUBE_NOT_FOUND;
+}

@@ -1,0 +1,292 @@
+/*
+ * kube_zone_table - the writer's side of the entry table: finding, taking
+ * and freeing entries, chains, quarantine.
+ *
+ * It writes no record.  For the writer only.
+ *
+ * A freed entry stays in its chain with its link; it changes chains only
+ * when it is taken again after quarantine, and the reuse counter is odd
+ * meanwhile, so that a reader whom it led astray looks again.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_failpoint.h"
+#include "kube_zone_private.h"
+
+
+const kube_record_t *
+kube_zone_published(const kube_zone_writer_t *w, uint32_t entry)
+{
+    uint32_t  offset;
+
+    if (entry == 0 || entry > w->zone->image->geometry.entries_n) {
+        return NULL;
+    }
+
+    offset = kube_zone_entry_offset(w, entry);
+
+    return (offset != 0) ? kube_zone_record_at(w, offset) : NULL;
+}
+
+
+const kube_record_t *
+kube_zone_newest(const kube_zone_writer_t *w, uint32_t entry)
+{
+    if (entry == 0 || entry > w->zone->image->geometry.entries_n) {
+        return NULL;
+    }
+
+    if (w->side[entry].staged != 0) {
+        return kube_zone_record_at(w, w->side[entry].staged);
+    }
+
+    return kube_zone_published(w, entry);
+}
+
+
+static bool
+table_entry_is(const kube_zone_writer_t *w, uint32_t entry,
+    kube_resource_t resource, kube_str_t ns, kube_str_t name)
+{
+    kube_record_id_t      id;
+    const kube_record_t  *record;
+
+    record = kube_zone_newest(w, entry);
+
+    return record != NULL
+           && kube_record_id(record, record->size, &id) == KUBE_OK
+           && id.resource == resource
+           && kube_str_eq(id.meta.name, name)
+           && kube_str_eq(id.meta.ns, ns);
+}
+
+
+uint32_t
+kube_zone_writer_find(const kube_zone_writer_t *w, kube_resource_t resource,
+    kube_str_t ns, kube_str_t name)
+{
+    uint32_t                  e, hash;
+    const kube_zone_entry_t  *entry;
+
+    if (ns.len == 0 || ns.len > KUBE_NAMESPACE_LEN_MAX
+        || name.len == 0 || name.len > KUBE_NAME_LEN_MAX)
+    {
+        return 0;
+    }
+
+    hash = kube_zone_hash(w->zone, resource, ns, name);
+
+    for (e = kube_half_get(kube_zone_bucket(w->zone, hash));
+         e != 0;
+         e = kube_half_get(&entry->next))
+    {
+        entry = kube_zone_entry(w->zone, e);
+
+        if (kube_half_get(&entry->hash) == hash
+            && table_entry_is(w, e, resource, ns, name))
+        {
+            return e;
+        }
+    }
+
+    return 0;
+}
+
+
+uint32_t
+kube_zone_writer_next(const kube_zone_writer_t *w, uint32_t entry)
+{
+    for (entry++; entry <= w->zone->image->geometry.entries_n; entry++) {
+        if (kube_zone_newest(w, entry) != NULL) {
+            return entry;
+        }
+    }
+
+    return 0;
+}
+
+
+uint32_t
+kube_zone_service_of(const kube_zone_writer_t *w, const kube_record_t *slice)
+{
+    uint32_t              e;
+    kube_record_id_t      id;
+    const kube_record_t  *service;
+
+    if (kube_record_id(slice, slice->size, &id) != KUBE_OK) {
+        return 0;
+    }
+
+    e = kube_zone_writer_find(w, KUBE_RESOURCE_SERVICES, id.meta.ns,
+                              id.service);
+    service = kube_zone_published(w, e);
+
+    return (service != NULL && service->kind == KUBE_RECORD_SERVICE) ? e : 0;
+}
+
+
+const kube_ref_t *
+kube_zone_ref_to(const kube_zone_writer_t *w, uint32_t service,
+    uint32_t offset)
+{
+    uint32_t              i;
+    const kube_ref_t     *refs;
+    const kube_record_t  *record;
+
+    record = kube_zone_published(w, service);
+
+    if (record == NULL) {
+        return NULL;
+    }
+
+    refs = kube_record_refs(record);
+
+    for (i = 0; i < record->refs_n; i++) {
+        if (refs[i].offset == offset) {
+            return &refs[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+bool
+kube_zone_entry_available(const kube_zone_writer_t *w, uint64_t now_ms)
+{
+    uint32_t  first;
+
+    first = w->quarantine_first;
+
+    return w->unused != 0
+           || (first != 0 && now_ms >= w->side[first].freed_ms
+                             + KUBE_ZONE_QUARANTINE_MS);
+}
+
+
+static void
+table_unlink(kube_zone_writer_t *w, uint32_t entry)
+{
+    uint32_t            e;
+    kube_half_t        *link;
+    kube_zone_entry_t  *freed;
+
+    freed = kube_zone_entry(w->zone, entry);
+    link = kube_zone_bucket(w->zone, kube_half_get(&freed->hash));
+
+    for (e = kube_half_get(link); e != 0; e = kube_half_get(link)) {
+        if (e == entry) {
+            kube_half_set(link, kube_half_get(&freed->next));
+            return;
+        }
+
+        link = &kube_zone_entry(w->zone, e)->next;
+    }
+}
+
+
+static void
+table_link(kube_zone_writer_t *w, uint32_t entry, uint32_t hash)
+{
+    kube_half_t        *bucket;
+    kube_zone_entry_t  *taken;
+
+    taken = kube_zone_entry(w->zone, entry);
+    bucket = kube_zone_bucket(w->zone, hash);
+
+    kube_half_set(&taken->hash, hash);
+    kube_half_set(&taken->next, kube_half_get(bucket));
+    KUBE_FAILPOINT("entry_unlinked");
+    kube_half_set(bucket, entry);
+}
+
+
+uint32_t
+kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash, uint64_t now_ms)
+{
+    uint32_t            entry;
+    kube_zone_image_t  *image;
+
+    image = w->zone->image;
+
+    if (w->unused != 0) {
+        entry = w->unused;
+        w->unused = w->side[entry].next;
+        table_link(w, entry, hash);
+
+    } else if (kube_zone_entry_available(w, now_ms)) {
+        entry = w->quarantine_first;
+        w->quarantine_first = w->side[entry].next;
+
+        kube_word_set(&image->reuse, kube_word_get(&image->reuse) + 1);
+        table_unlink(w, entry);
+        table_link(w, entry, hash);
+        kube_word_set(&image->reuse, kube_word_get(&image->reuse) + 1);
+
+    } else {
+        return 0;
+    }
+
+    w->side[entry].staged = 0;
+    w->side[entry].next = 0;
+    w->side[entry].freed_ms = 0;
+    w->entries_used++;
+
+    return entry;
+}
+
+
+void
+kube_zone_entry_free(kube_zone_writer_t *w, uint32_t entry, uint64_t now_ms)
+{
+    w->side[entry].staged = 0;
+    w->side[entry].next = 0;
+    w->side[entry].freed_ms = now_ms;
+    w->entries_used--;
+
+    if (w->quarantine_first == 0) {
+        w->quarantine_first = entry;
+
+    } else {
+        w->side[w->quarantine_last].next = entry;
+    }
+
+    w->quarantine_last = entry;
+}
+
+
+void
+kube_zone_entry_publish(kube_zone_writer_t *w, uint32_t entry,
+    uint32_t offset)
+{
+    const kube_record_t  *old;
+
+    old = kube_zone_published(w, entry);
+
+    if (old != NULL && old->kind == KUBE_RECORD_REFUSED) {
+        w->refused--;
+    }
+
+    if (offset != 0
+        && kube_zone_record_at(w, offset)->kind == KUBE_RECORD_REFUSED)
+    {
+        w->refused++;
+    }
+
+    kube_head_set(&kube_zone_entry(w->zone, entry)->head, offset);
+}
+
+
+void
+kube_zone_table_show(kube_zone_writer_t *w)
+{
+    kube_zone_image_t  *image;
+
+    image = w->zone->image;
+
+    kube_word_set(&image->live_bytes, w->live_bytes);
+    kube_word_set(&image->entries_used, w->entries_used);
+    kube_word_set(&image->refused, w->refused);
+}

@@ -1,0 +1,431 @@
+/*
+ * test_zone_stats - kube_zone_stats: scopes, counters, the table of delays
+ * after crashes, health as the interface defines it, histograms.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "zone_test.h"
+
+
+#define STATS_IDLE_MS   90000
+#define STATS_STALE_MS  (STATS_IDLE_MS + 30000)
+
+
+static kube_scope_info_t
+stats_info(kube_str_t ns, kube_str_t rv, bool synced)
+{
+    kube_scope_info_t  info;
+
+    memset(&info, 0, sizeof(kube_scope_info_t));
+    info.resource = KUBE_RESOURCE_ENDPOINTSLICES;
+    info.ns = ns;
+    info.rv = rv;
+    info.synced = synced;
+    info.scope_hash = 0x1122334455667788ull;
+    info.count = 42;
+    info.digest.lo = 7;
+    info.digest.hi = 8;
+
+    return info;
+}
+
+
+static void
+test_stats_state_text(void **state)
+{
+    (void) state;
+    assert_string_equal(kube_scope_state_text(KUBE_STATE_IDLE), "idle");
+    assert_string_equal(kube_scope_state_text(KUBE_STATE_LISTING), "listing");
+    assert_string_equal(kube_scope_state_text(KUBE_STATE_STREAMING),
+                        "streaming");
+    assert_string_equal(kube_scope_state_text(KUBE_STATE_WATCHING),
+                        "watching");
+    assert_string_equal(kube_scope_state_text(KUBE_STATE_BACKOFF), "backoff");
+    assert_string_equal(kube_scope_state_text(KUBE_STATE_STOPPED), "stopped");
+    assert_string_equal(kube_scope_state_text(KUBE_STATES), "unknown");
+}
+
+
+static void
+test_stats_scope(void **state)
+{
+    char               text[400];
+    zone_test_t        t;
+    kube_takeover_t    takeover;
+    kube_scope_info_t  info, got;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    assert_int_equal(kube_zone_scope_read(&t.zone, 0, &t.arena, &got),
+                     KUBE_NOT_FOUND);
+
+    info = stats_info(KUBE_STR("shop"), KUBE_STR("123"), true);
+    assert_int_equal(kube_zone_scope_publish(t.writer, 2, &info), KUBE_OK);
+    assert_int_equal(kube_zone_scope_read(&t.zone, 2, &t.arena, &got),
+                     KUBE_OK);
+    assert_int_equal(got.resource, KUBE_RESOURCE_ENDPOINTSLICES);
+    assert_true(kube_str_eq(got.ns, info.ns));
+    assert_true(kube_str_eq(got.rv, info.rv));
+    assert_true(got.synced);
+    assert_true(got.scope_hash == info.scope_hash);
+    assert_true(got.count == 42 && got.digest.lo == 7 && got.digest.hi == 8);
+    assert_true(got.error_at_ms == 0 && got.error_reason.len == 0);
+
+    /* an error beside it; too long a text is cut */
+    memset(text, 'e', sizeof(text));
+    assert_int_equal(kube_zone_scope_error(t.writer, 2, KUBE_STR("timeout"),
+                                           (kube_str_t) { text,
+                                                          sizeof(text) },
+                                           -5), KUBE_OK);
+    assert_int_equal(kube_zone_scope_read(&t.zone, 2, &t.arena, &got),
+                     KUBE_OK);
+    assert_true(kube_str_eq(got.error_reason, KUBE_STR("timeout")));
+    assert_int_equal(got.error_message.len, 255);
+    assert_true(got.error_at_ms == -5);
+
+    /* counters and records survive the writer */
+    kube_zone_scope_add(&t.zone, 2, KUBE_COUNTER_LISTS, 2);
+    kube_zone_scope_add(&t.zone, 2, KUBE_COUNTER_LISTS, 3);
+    kube_zone_scope_set(&t.zone, 2, KUBE_COUNTER_GAUGE_STATE, 4);
+    kube_zone_writer_release(t.writer);
+    zone_test_acquire(&t, 2000, &takeover);
+    assert_int_equal(takeover.cut_off, 0);
+    assert_int_equal(kube_zone_scope_read(&t.zone, 2, &t.arena, &got),
+                     KUBE_OK);
+    assert_true(kube_str_eq(got.rv, info.rv));
+    assert_int_equal(kube_zone_scope_counter(&t.zone, 2, KUBE_COUNTER_LISTS),
+                     5);
+
+    kube_zone_scope_clear(t.writer, 2);
+    assert_int_equal(kube_zone_scope_read(&t.zone, 2, &t.arena, &got),
+                     KUBE_NOT_FOUND);
+    assert_int_equal(kube_zone_scope_counter(&t.zone, 2, KUBE_COUNTER_LISTS),
+                     0);
+    zone_test_close(&t);
+}
+
+
+static void
+test_stats_slots_missing(void **state)
+{
+    unsigned           slots;
+    zone_test_t        t;
+    kube_scope_info_t  info, got;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    slots = t.zone.image->geometry.scopes_n;
+    assert_true(slots >= 4);
+    info = stats_info(KUBE_STR("shop"), KUBE_STR("123"), true);
+
+    /* slots that a zone of this size does not have */
+    assert_int_equal(kube_zone_scope_publish(t.writer, slots, &info),
+                     KUBE_FULL);
+    assert_int_equal(kube_zone_scope_error(t.writer, slots, KUBE_STR("x"),
+                                           KUBE_STR("y"), 1), KUBE_FULL);
+    assert_int_equal(kube_zone_scope_read(&t.zone, slots, &t.arena, &got),
+                     KUBE_NOT_FOUND);
+    kube_zone_scope_add(&t.zone, slots, KUBE_COUNTER_LISTS, 1);
+    kube_zone_scope_set(&t.zone, 0, KUBE_COUNTERS, 1);
+    kube_zone_scope_clear(t.writer, slots);
+    assert_int_equal(kube_zone_scope_counter(&t.zone, slots,
+                                             KUBE_COUNTER_LISTS), 0);
+    zone_test_close(&t);
+}
+
+
+static void
+test_stats_slots_scale(void **state)
+{
+    zone_test_t  t;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+    assert_int_equal(t.zone.image->geometry.scopes_n, KUBE_SCOPES_MAX);
+    assert_int_equal(t.zone.image->geometry.workers_n, KUBE_WORKER_SLOTS);
+    zone_test_close(&t);
+}
+
+
+/* crash at (ms), then the delay expected, in one zone. */
+static void
+test_stats_crash_delay(void **state)
+{
+    size_t              i;
+    zone_test_t         t;
+    kube_writer_info_t  info;
+
+    static const struct {
+        uint64_t  at_ms;
+        uint64_t  delay_ms;
+    } table[] = {
+        { 100000, 0 },
+        { 110000, 0 },
+        { 120000, 0 },
+        { 130000, 1000 },         /* the fourth in 60 s */
+        { 132000, 2000 },
+        { 135000, 4000 },
+        { 140000, 8000 },
+        { 149000, 16000 },
+        { 166000, 30000 },
+        { 200000, 30000 },
+        { 290000, 30000 },        /* put off to 230000, within 60 s of it */
+        { 380001, 0 },            /* 60.001 s after the start at 320000 */
+        { 400000, 0 },
+        { 1000000, 0 },
+    };
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    assert_true(kube_zone_crash_delay(&t.zone, false, 5) == 0);
+
+    for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        assert_true(kube_zone_crash_delay(&t.zone, true, table[i].at_ms)
+                    == table[i].delay_ms);
+
+        /* asked again, without a crash: what is left of it */
+        assert_true(kube_zone_crash_delay(&t.zone, false,
+                                          table[i].at_ms + 400)
+                    == (table[i].delay_ms > 400 ? table[i].delay_ms - 400
+                                                : 0));
+        assert_true(kube_zone_crash_delay(&t.zone, false,
+                                          table[i].at_ms
+                                          + table[i].delay_ms) == 0);
+    }
+
+    kube_zone_writer_info(&t.zone, &info);
+    assert_int_equal(info.crashes, i);
+    assert_int_equal(info.crash_times_ms[0], 1000000);
+    assert_int_equal(info.crash_times_ms[1], 400000);
+    assert_int_equal(info.crash_times_ms[3], 290000);
+    zone_test_close(&t);
+}
+
+
+static void
+stats_scope_set(zone_test_t *t, unsigned slot, bool synced, uint64_t contact,
+    bool forbidden)
+{
+    kube_scope_info_t  info;
+
+    info = stats_info(KUBE_STR("shop"), KUBE_STR("1"), synced);
+    assert_int_equal(kube_zone_scope_publish(t->writer, slot, &info),
+                     KUBE_OK);
+    kube_zone_scope_set(&t->zone, slot, KUBE_COUNTER_GAUGE_CONTACT_MS,
+                        contact);
+    kube_zone_scope_set(&t->zone, slot, KUBE_COUNTER_GAUGE_FORBIDDEN,
+                        forbidden);
+}
+
+
+static void
+test_stats_health(void **state)
+{
+    zone_test_t    t;
+    kube_health_t  h;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+
+    kube_zone_health(&t.zone, 1000000, STATS_IDLE_MS, &h);
+    assert_false(h.synced);
+    assert_false(h.stale);
+    assert_int_equal(h.scopes, 0);
+    assert_true(h.age_ms == UINT64_MAX);
+
+    /* one of two has not listed yet */
+    stats_scope_set(&t, 0, true, 999000, false);
+    stats_scope_set(&t, 3, false, 0, false);
+    kube_zone_health(&t.zone, 1000000, STATS_IDLE_MS, &h);
+    assert_false(h.synced);
+    assert_false(h.stale);
+    assert_true(h.age_ms == UINT64_MAX);
+    assert_int_equal(h.scopes, 2);
+
+    /* the oldest counts */
+    stats_scope_set(&t, 3, true, 1000000 - STATS_STALE_MS, false);
+    kube_zone_health(&t.zone, 1000000, STATS_IDLE_MS, &h);
+    assert_true(h.synced);
+    assert_true(h.age_ms == STATS_STALE_MS);
+    assert_false(h.stale);
+    kube_zone_health(&t.zone, 1000001, STATS_IDLE_MS, &h);
+    assert_true(h.stale);
+
+    /* synced, but never any evidence in this zone */
+    stats_scope_set(&t, 3, true, 0, false);
+    kube_zone_health(&t.zone, 1000000, STATS_IDLE_MS, &h);
+    assert_true(h.stale);
+    assert_true(h.age_ms == UINT64_MAX);
+
+    /* never allowed: degraded, and the others' age is shown */
+    stats_scope_set(&t, 3, false, 0, true);
+    kube_zone_health(&t.zone, 1000000, STATS_IDLE_MS, &h);
+    assert_int_equal(h.forbidden, 1);
+    assert_false(h.synced);
+    assert_false(h.stale);
+    assert_true(h.age_ms == 1000);
+
+    /* was allowed once: what is there grows old */
+    stats_scope_set(&t, 3, true, 1, true);
+    kube_zone_health(&t.zone, 1000000, STATS_IDLE_MS, &h);
+    assert_true(h.stale);
+
+    /* a contact noted a moment after now was taken */
+    stats_scope_set(&t, 3, true, 1000005, false);
+    kube_zone_health(&t.zone, 1000000, STATS_IDLE_MS, &h);
+    assert_true(h.age_ms == 1000);
+
+    kube_zone_set_state_file(&t.zone, 77, true, false);
+    kube_zone_health(&t.zone, 1000000, STATS_IDLE_MS, &h);
+    assert_true(h.state_in_use);
+    zone_test_close(&t);
+}
+
+
+static void
+test_stats_writer_info(void **state)
+{
+    kube_str_t          server;
+    zone_test_t         t;
+    kube_writer_info_t  info;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    assert_int_equal(kube_zone_server(&t.zone, &t.arena).len, 0);
+    assert_int_equal(kube_zone_server_set(t.writer,
+                                          KUBE_STR("https://10.0.0.1:443")),
+                     KUBE_OK);
+    server = kube_zone_server(&t.zone, &t.arena);
+    assert_true(kube_str_eq(server, KUBE_STR("https://10.0.0.1:443")));
+
+    kube_zone_writer_announce(t.writer, 77, 123456);
+    kube_zone_writer_epoch(t.writer);
+    kube_zone_set_queue_depth(&t.zone, 9);
+    kube_zone_set_state_file(&t.zone, 55, false, true);
+    kube_zone_writer_info(&t.zone, &info);
+    assert_int_equal(info.writer_pid, 77);
+    assert_int_equal(info.writer_since_ms, 123456);
+    assert_int_equal(info.epoch, 2);
+    assert_int_equal(info.queue_depth, 9);
+    assert_int_equal(info.state_written_ms, 55);
+    assert_int_equal(info.state_failed, 1);
+    assert_int_equal(info.state_in_use, 0);
+    zone_test_close(&t);
+}
+
+
+/* What tells a crash before the guard is held. */
+static void
+test_stats_starting(void **state)
+{
+    zone_test_t      t;
+    kube_takeover_t  takeover;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    kube_zone_writer_release(t.writer);
+
+    assert_true(kube_zone_starting(&t.zone, 10) == 0);
+    assert_true(kube_zone_starting(&t.zone, 11) == 10);
+
+    /* 10 leaves late: 11's note stays */
+    kube_zone_started(&t.zone, 10);
+    assert_true(kube_zone_starting(&t.zone, 12) == 11);
+    kube_zone_started(&t.zone, 12);
+    assert_true(kube_zone_starting(&t.zone, 13) == 0);
+
+    /* who takes the guard has started: from there on its lock tells */
+    zone_test_acquire(&t, 2000, &takeover);
+    assert_true(kube_zone_starting(&t.zone, 14) == 0);
+
+    zone_test_close(&t);
+}
+
+
+static void
+test_stats_workers(void **state)
+{
+    unsigned     i;
+    zone_test_t  t;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+
+    for (i = 0; i < 200; i++) {
+        kube_zone_worker_add(&t.zone, i, 3, i);
+        kube_zone_worker_add(&t.zone, i, KUBE_WORKER_COUNTERS, 1);
+    }
+
+    assert_int_equal(kube_zone_worker_sum(&t.zone, 3), 199 * 200 / 2);
+    assert_int_equal(kube_zone_worker_sum(&t.zone, 4), 0);
+    assert_int_equal(kube_zone_worker_sum(&t.zone, KUBE_WORKER_COUNTERS), 0);
+    zone_test_close(&t);
+}
+
+
+static void
+test_stats_histograms(void **state)
+{
+    unsigned          id, i;
+    zone_test_t       t;
+    const uint64_t   *bounds;
+    kube_histogram_t  h;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+
+    for (id = 0; id < KUBE_HISTOGRAMS; id++) {
+        bounds = kube_histogram_bounds((kube_histogram_id_t) id);
+
+        for (i = 1; i < KUBE_HISTOGRAM_BUCKETS; i++) {
+            assert_true(bounds[i] > bounds[i - 1]);
+        }
+
+        /* a bound belongs to its own bucket */
+        kube_zone_histogram_observe(&t.zone, (kube_histogram_id_t) id,
+                                    KUBE_RESOURCE_ENDPOINTSLICES, bounds[4]);
+        kube_zone_histogram_observe(&t.zone, (kube_histogram_id_t) id,
+                                    KUBE_RESOURCE_ENDPOINTSLICES,
+                                    bounds[4] + 1);
+        kube_zone_histogram_observe(&t.zone, (kube_histogram_id_t) id,
+                                    KUBE_RESOURCE_ENDPOINTSLICES,
+                                    UINT64_MAX / 4);
+        kube_zone_histogram_read(&t.zone, (kube_histogram_id_t) id,
+                                 KUBE_RESOURCE_ENDPOINTSLICES, &h);
+        assert_int_equal(h.buckets[4], 1);
+        assert_int_equal(h.buckets[5], 1);
+        assert_int_equal(h.buckets[KUBE_HISTOGRAM_BUCKETS], 1);
+        assert_int_equal(h.count, 3);
+        assert_true(h.sum == 2 * bounds[4] + 1 + UINT64_MAX / 4);
+
+        kube_zone_histogram_read(&t.zone, (kube_histogram_id_t) id,
+                                 KUBE_RESOURCE_SERVICES, &h);
+        assert_int_equal(h.count, 0);
+    }
+
+    kube_zone_histogram_observe(&t.zone, KUBE_HISTOGRAMS,
+                                KUBE_RESOURCE_SERVICES, 1);
+    zone_test_close(&t);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_stats_state_text),
+        cmocka_unit_test(test_stats_scope),
+        cmocka_unit_test(test_stats_slots_missing),
+        cmocka_unit_test(test_stats_slots_scale),
+        cmocka_unit_test(test_stats_crash_delay),
+        cmocka_unit_test(test_stats_health),
+        cmocka_unit_test(test_stats_writer_info),
+        cmocka_unit_test(test_stats_starting),
+        cmocka_unit_test(test_stats_workers),
+        cmocka_unit_test(test_stats_histograms),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
