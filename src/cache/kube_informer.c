@@ -1,0 +1,724 @@
+/*
+ * kube_informer - the shared informer of one API server: its scopes, the way
+ * of a delta from the FIFO to the zone, and the published versions.
+ *
+ * It looks at no bytes and no object.  Called by its host (the nginx module,
+ * the command line tool, tests), one thread.
+ *
+ * The promise that everything else here serves: a version is published only
+ * when every object up to it is readable or named as refused.  See
+ * informer_version().
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <string.h>
+
+#include "kube_informer_internal.h"
+
+
+/* Scope records: a few hundred bytes and an error message each. */
+#define KUBE_INFORMER_ARENA_BYTES  (256u << 10)
+
+
+static uint64_t
+informer_hash_add(uint64_t h, kube_str_t s)
+{
+    kube_seed_t  seed;
+
+    seed.k0 = h;
+    seed.k1 = s.len;
+
+    return kube_hash64(seed, s.data, s.len);
+}
+
+
+/* The same in every process: the next informer must know it again. */
+static uint64_t
+informer_scope_hash(const kube_informer_t *inf, kube_resource_t resource,
+    kube_str_t ns)
+{
+    uint64_t  h;
+
+    h = informer_hash_add(KUBE_ZONE_LAYOUT, inf->conf.server);
+    h = informer_hash_add(h, kube_str(kube_resource_text(resource)));
+    h = informer_hash_add(h, ns);
+    h = informer_hash_add(h, inf->conf.label_selector[resource]);
+    h = informer_hash_add(h, inf->conf.field_selector[resource]);
+
+    return (h != 0) ? h : 1;
+}
+
+
+uint64_t
+kube_informer_identity(const kube_informer_t *inf)
+{
+    unsigned    slot;
+    uint64_t    h;
+    kube_str_t  s;
+
+    h = informer_hash_add(0, inf->conf.server);
+
+    for (slot = 0; slot < inf->scopes_n; slot++) {
+        s.data = (const char *) &inf->scopes[slot].hash;
+        s.len = sizeof(uint64_t);
+        h = informer_hash_add(h, s);
+    }
+
+    return h;
+}
+
+
+/* One LIST at a time, first come first served. */
+
+static void
+informer_turn_forget(informer_turn_t *turn, unsigned slot)
+{
+    unsigned  i, n;
+
+    for (i = 0, n = 0; i < turn->waiting_n; i++) {
+
+        if (turn->waiting[i] != slot) {
+            turn->waiting[n++] = turn->waiting[i];
+        }
+    }
+
+    turn->waiting_n = n;
+}
+
+
+static bool
+informer_list_turn(void *ctx, unsigned slot)
+{
+    unsigned          i;
+    informer_turn_t  *turn;
+    kube_informer_t  *inf = ctx;
+
+    turn = &inf->turn;
+
+    if (!turn->taken
+        && (turn->waiting_n == 0 || turn->waiting[0] == slot))
+    {
+        informer_turn_forget(turn, slot);
+        turn->taken = true;
+        turn->holder = slot;
+        return true;
+    }
+
+    for (i = 0; i < turn->waiting_n; i++) {
+
+        if (turn->waiting[i] == slot) {
+            return false;
+        }
+    }
+
+    turn->waiting[turn->waiting_n++] = slot;
+
+    return false;
+}
+
+
+static void
+informer_list_over(void *ctx, unsigned slot)
+{
+    kube_informer_t  *inf = ctx;
+
+    informer_turn_forget(&inf->turn, slot);
+
+    if (inf->turn.taken && inf->turn.holder == slot) {
+        inf->turn.taken = false;
+    }
+
+    if (inf->turn.waiting_n != 0) {
+        inf->again = true;
+    }
+}
+
+
+static void
+informer_error(void *ctx, unsigned slot, kube_str_t reason,
+    kube_str_t message)
+{
+    kube_rc_t         rc;
+    kube_informer_t  *inf = ctx;
+
+    rc = kube_zone_scope_error(inf->writer, slot, reason, message,
+                               inf->now_unix_ms);
+
+    if (rc != KUBE_OK) {
+        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_WARN,
+                       KUBE_EV_ZONE_FULL, "the zone cannot show an error: %s",
+                       kube_rc_text(rc));
+    }
+}
+
+
+static kube_rc_t
+informer_scope_init(kube_informer_t *inf, unsigned slot)
+{
+    informer_scope_t        *scope;
+    kube_list_watch_conf_t   conf;
+
+    scope = &inf->scopes[slot];
+
+    scope->resource = (kube_resource_t) (slot % KUBE_RESOURCES);
+
+    if (inf->conf.namespaces_n != 0) {
+        scope->ns = inf->conf.namespaces[slot / KUBE_RESOURCES];
+    }
+
+    scope->hash = informer_scope_hash(inf, scope->resource, scope->ns);
+
+    memset(&conf, 0, sizeof(kube_list_watch_conf_t));
+
+    conf.io = inf->conf.io;
+    conf.fifo = inf->fifo;
+    conf.zone = inf->conf.zone;
+    conf.sink = inf->conf.sink;
+    conf.slot = slot;
+    conf.resource = scope->resource;
+    conf.ns = scope->ns;
+    conf.label_selector = inf->conf.label_selector[scope->resource];
+    conf.field_selector = inf->conf.field_selector[scope->resource];
+    conf.object_bytes_max = inf->conf.object_bytes_max;
+    conf.reflector = inf->conf.reflector;
+    conf.reflector.seed += slot;
+    conf.list_turn = informer_list_turn;
+    conf.list_over = informer_list_over;
+    conf.error = informer_error;
+    conf.ctx = inf;
+
+    scope->lw = kube_list_watch_create(&inf->alloc, &conf);
+    if (scope->lw == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    return kube_indexer_scope(inf->indexer, slot, scope->resource, scope->ns);
+}
+
+
+static kube_rc_t
+informer_stores(kube_informer_t *inf)
+{
+    kube_seed_t          seed;
+    kube_indexer_conf_t  conf;
+
+    inf->server = kube_zalloc(&inf->alloc, inf->conf.server.len + 1);
+    if (inf->server == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    memcpy(inf->server, inf->conf.server.data, inf->conf.server.len);
+    inf->conf.server.data = inf->server;
+
+    seed.k0 = inf->conf.reflector.seed;
+    seed.k1 = inf->conf.pid;
+
+    inf->fifo = kube_delta_fifo_create(&inf->alloc, seed, KUBE_FIFO_KEYS_MAX,
+                                       KUBE_FIFO_BYTES_MAX);
+    if (inf->fifo == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    inf->writer = kube_zone_writer_create(&inf->alloc, inf->conf.zone);
+    if (inf->writer == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    memset(&conf, 0, sizeof(kube_indexer_conf_t));
+
+    conf.writer = inf->writer;
+    conf.zone = inf->conf.zone;
+    conf.sink = inf->conf.sink;
+    conf.seed = seed;
+    conf.change = inf->conf.change;
+    conf.change_ctx = inf->conf.change_ctx;
+    conf.static_keys = inf->conf.static_keys;
+    conf.static_keys_n = inf->conf.static_keys_n;
+
+    inf->indexer = kube_indexer_create(&inf->alloc, &conf);
+
+    return (inf->indexer != NULL) ? KUBE_OK : KUBE_NOMEM;
+}
+
+
+static kube_rc_t
+informer_scopes(kube_informer_t *inf)
+{
+    unsigned   slot;
+    kube_rc_t  rc;
+
+    inf->scopes = kube_zalloc(&inf->alloc,
+                              inf->scopes_n * sizeof(informer_scope_t));
+    if (inf->scopes == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    for (slot = 0; slot < inf->scopes_n; slot++) {
+
+        rc = informer_scope_init(inf, slot);
+
+        if (rc != KUBE_OK) {
+            return rc;
+        }
+    }
+
+    return KUBE_OK;
+}
+
+
+kube_informer_t *
+kube_informer_create(const kube_alloc_t *alloc,
+    const kube_informer_conf_t *conf)
+{
+    kube_informer_t  *inf;
+
+    if (conf->namespaces_n > KUBE_NAMESPACES_MAX || conf->server.len == 0) {
+        return NULL;
+    }
+
+    inf = kube_zalloc(alloc, sizeof(kube_informer_t));
+    if (inf == NULL) {
+        return NULL;
+    }
+
+    inf->alloc = *alloc;
+    inf->conf = *conf;
+    inf->scopes_n = KUBE_RESOURCES
+                    * (unsigned) (conf->namespaces_n ? conf->namespaces_n : 1);
+
+    kube_log_init(&inf->log, conf->sink);
+    kube_arena_init(&inf->arena, &inf->alloc, KUBE_INFORMER_ARENA_BYTES);
+
+    if (informer_stores(inf) != KUBE_OK || informer_scopes(inf) != KUBE_OK) {
+        kube_informer_destroy(inf);
+        return NULL;
+    }
+
+    return inf;
+}
+
+
+void
+kube_informer_stop(kube_informer_t *inf)
+{
+    unsigned  slot;
+
+    if (inf->phase == INFORMER_STOPPED) {
+        return;
+    }
+
+    for (slot = 0; inf->scopes != NULL && slot < inf->scopes_n; slot++) {
+
+        if (inf->scopes[slot].lw == NULL || inf->phase == INFORMER_WAITING) {
+            continue;
+        }
+
+        kube_list_watch_stop(inf->scopes[slot].lw, inf->now_ms);
+    }
+
+    if (inf->writer != NULL && kube_zone_writer_held(inf->writer)) {
+        kube_zone_writer_release(inf->writer);
+        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE,
+                       KUBE_EV_STOPPED, "no longer writer of the zone");
+    }
+
+    inf->phase = INFORMER_STOPPED;
+    inf->deadline_ms = UINT64_MAX;
+}
+
+
+void
+kube_informer_destroy(kube_informer_t *inf)
+{
+    unsigned      slot;
+    kube_alloc_t  alloc;
+
+    if (inf == NULL) {
+        return;
+    }
+
+    kube_informer_stop(inf);
+
+    alloc = inf->alloc;
+
+    for (slot = 0; inf->scopes != NULL && slot < inf->scopes_n; slot++) {
+        kube_list_watch_destroy(inf->scopes[slot].lw);
+    }
+
+    if (inf->indexer != NULL) {
+        kube_indexer_destroy(inf->indexer);
+    }
+
+    if (inf->writer != NULL) {
+        kube_zone_writer_destroy(inf->writer);
+    }
+
+    kube_delta_fifo_destroy(inf->fifo);
+    kube_arena_done(&inf->arena);
+
+    kube_free(&alloc, inf->scopes);
+    kube_free(&alloc, inf->server);
+    kube_free(&alloc, inf);
+}
+
+
+kube_rc_t
+kube_informer_publish_scope(kube_informer_t *inf, unsigned slot)
+{
+    kube_rc_t           rc;
+    informer_scope_t   *scope;
+    kube_scope_info_t   info;
+
+    scope = &inf->scopes[slot];
+
+    memset(&info, 0, sizeof(kube_scope_info_t));
+
+    info.resource = scope->resource;
+    info.ns = scope->ns;
+    info.scope_hash = scope->hash;
+    info.synced = scope->synced;
+    info.rv = kube_rv_str(&scope->rv);
+    info.count = scope->count;
+    info.digest = scope->digest;
+
+    rc = kube_zone_scope_publish(inf->writer, slot, &info);
+    scope->published = (rc == KUBE_OK);
+
+    if (rc == KUBE_OK) {
+        kube_zone_scope_set(inf->conf.zone, slot, KUBE_COUNTER_GAUGE_OBJECTS,
+                            scope->count);
+        kube_zone_scope_set(inf->conf.zone, slot, KUBE_COUNTER_GAUGE_SYNCED,
+                            scope->synced);
+    }
+
+    return rc;
+}
+
+
+/* Applies what is queued, oldest first.  False: memory was short. */
+static bool
+informer_drain(kube_informer_t *inf)
+{
+    unsigned      n;
+    kube_rc_t     rc;
+    kube_delta_t  delta;
+
+    for (n = 0; n < KUBE_INFORMER_DELTAS; n++) {
+
+        if (kube_delta_fifo_peek(inf->fifo, &delta) != KUBE_OK) {
+            return true;
+        }
+
+        rc = kube_indexer_apply(inf->indexer, &delta, inf->now_ms);
+
+        if (rc == KUBE_NOMEM) {
+            return false;
+        }
+
+        if (rc != KUBE_OK) {
+            kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_ERROR,
+                           KUBE_EV_INTERNAL, "a change was not applied: %s",
+                           kube_rc_text(rc));
+        }
+
+        if (delta.kind == KUBE_DELTA_LIST_BEGIN) {
+            inf->scopes[delta.scope].listing = true;
+        }
+
+        if (delta.kind == KUBE_DELTA_SYNC) {
+            inf->scopes[delta.scope].listing = false;
+            inf->scopes[delta.scope].announce = true;
+        }
+
+        kube_delta_fifo_drop(inf->fifo);
+    }
+
+    inf->again = true;
+
+    return true;
+}
+
+
+static void
+informer_announce(kube_informer_t *inf, unsigned slot)
+{
+    informer_scope_t  *scope;
+
+    scope = &inf->scopes[slot];
+
+    if (!scope->announce || !scope->published) {
+        return;
+    }
+
+    scope->announce = false;
+
+    kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_SYNCED,
+                   "%s%s%.*s synced at %.*s, %llu objects",
+                   kube_resource_text(scope->resource),
+                   scope->ns.len ? " in " : "",
+                   (int) scope->ns.len, scope->ns.len ? scope->ns.data : "",
+                   (int) scope->rv.len, scope->rv.data,
+                   (unsigned long long) scope->count);
+
+    if (inf->conf.synced != NULL) {
+        inf->conf.synced(inf->conf.change_ctx, slot);
+    }
+}
+
+
+static bool
+informer_scope_is(const informer_scope_t *scope, const kube_rv_t *rv,
+    const kube_scope_sum_t *sum)
+{
+    return scope->published
+           && scope->synced
+           && kube_rv_cmp(&scope->rv, rv) == 0
+           && scope->count == sum->count
+           && scope->digest.lo == sum->digest.lo
+           && scope->digest.hi == sum->digest.hi;
+}
+
+
+/*
+ * Publishes the scope's version if everything up to it is readable now:
+ * nothing of the scope is queued, none of it waits to be published, no list
+ * is half done, and what was refused is named.
+ */
+static void
+informer_version(kube_informer_t *inf, unsigned slot)
+{
+    const kube_rv_t   *rv;
+    kube_scope_sum_t   sum;
+    informer_scope_t  *scope;
+
+    scope = &inf->scopes[slot];
+    rv = kube_list_watch_rv(scope->lw);
+
+    kube_indexer_sum(inf->indexer, slot, &sum);
+
+    /* whether room has returned is asked now and then */
+
+    if (sum.refused != 0 || sum.refused_unnamed) {
+        inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
+    }
+
+    if (rv->len == 0
+        || sum.refused_unnamed
+        || scope->listing
+        || kube_delta_fifo_depth_scope(inf->fifo, slot) != 0
+        || kube_indexer_pending(inf->indexer, slot))
+    {
+        return;
+    }
+
+    if (!informer_scope_is(scope, rv, &sum)) {
+
+        scope->rv = *rv;
+        scope->synced = true;
+        scope->count = sum.count;
+        scope->digest = sum.digest;
+
+        if (kube_informer_publish_scope(inf, slot) != KUBE_OK) {
+            inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
+        }
+    }
+
+    informer_announce(inf, slot);
+}
+
+
+static void
+informer_rollback(kube_informer_t *inf, unsigned slot)
+{
+    if (!kube_list_watch_rollback(inf->scopes[slot].lw)) {
+        return;
+    }
+
+    kube_zone_writer_epoch(inf->writer);
+
+    kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_ROLLBACK,
+                   "the server went back to an earlier state of %s: a new "
+                   "epoch begins",
+                   kube_resource_text(inf->scopes[slot].resource));
+}
+
+
+/* Room has returned for what was refused: one list, not too often. */
+static void
+informer_room(kube_informer_t *inf, unsigned slot)
+{
+    informer_scope_t  *scope;
+
+    scope = &inf->scopes[slot];
+
+    if (kube_indexer_room_returned(inf->indexer, slot)) {
+        scope->room = true;
+    }
+
+    if (!scope->room
+        || scope->listing
+        || (scope->room_ms != 0
+            && inf->now_ms - scope->room_ms < KUBE_RELIST_PACE_MS))
+    {
+        return;
+    }
+
+    kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE,
+                   KUBE_EV_ROOM_RETURNED, "room for %s again",
+                   kube_resource_text(scope->resource));
+
+    scope->room = false;
+    scope->room_ms = (inf->now_ms != 0) ? inf->now_ms : 1;
+    inf->again = true;
+
+    kube_list_watch_relist(scope->lw, KUBE_RELIST_ROOM, inf->now_ms);
+}
+
+
+bool
+kube_informer_synced(const kube_informer_t *inf)
+{
+    unsigned  slot;
+
+    if (inf->phase != INFORMER_RUNNING) {
+        return false;
+    }
+
+    for (slot = 0; slot < inf->scopes_n; slot++) {
+
+        if (!inf->scopes[slot].synced || !inf->scopes[slot].published) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
+/* Everything that can be done now; what is left is told by again. */
+static void
+informer_work(kube_informer_t *inf)
+{
+    unsigned  slot;
+
+    inf->again = false;
+    inf->deadline_ms = UINT64_MAX;
+
+    for (slot = 0; slot < inf->scopes_n; slot++) {
+        kube_list_watch_process(inf->scopes[slot].lw, inf->now_ms);
+    }
+
+    if (!informer_drain(inf)) {
+        inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
+    }
+
+    if (kube_indexer_publish(inf->indexer, KUBE_INFORMER_SERVICES,
+                             inf->now_ms, inf->now_unix_ms)
+        >= KUBE_INFORMER_SERVICES)
+    {
+        inf->again = true;
+    }
+
+    for (slot = 0; slot < inf->scopes_n; slot++) {
+        informer_rollback(inf, slot);
+        informer_version(inf, slot);
+        informer_room(inf, slot);
+    }
+
+    if (!inf->swept && kube_informer_synced(inf)) {
+        inf->swept = true;
+        inf->again = true;
+        kube_indexer_sweep(inf->indexer, inf->now_ms);
+    }
+
+    kube_zone_set_queue_depth(inf->conf.zone,
+                              kube_delta_fifo_depth(inf->fifo));
+}
+
+
+kube_rc_t
+kube_informer_process(kube_informer_t *inf, uint64_t now_ms,
+    int64_t now_unix_ms)
+{
+    kube_rc_t  rc;
+
+    inf->now_ms = now_ms;
+    inf->now_unix_ms = now_unix_ms;
+
+    if (inf->phase == INFORMER_STOPPED) {
+        return KUBE_OK;
+    }
+
+    if (inf->phase != INFORMER_RUNNING) {
+
+        rc = kube_informer_take_over(inf);
+
+        if (rc != KUBE_OK) {
+            return rc;
+        }
+    }
+
+    informer_work(inf);
+
+    return KUBE_OK;
+}
+
+
+uint64_t
+kube_informer_deadline(const kube_informer_t *inf)
+{
+    unsigned  slot;
+    uint64_t  deadline_ms, lw_ms;
+
+    deadline_ms = inf->deadline_ms;
+
+    if (inf->phase != INFORMER_RUNNING) {
+        return deadline_ms;
+    }
+
+    if (inf->again) {
+        return 0;
+    }
+
+    for (slot = 0; slot < inf->scopes_n; slot++) {
+        lw_ms = kube_list_watch_deadline(inf->scopes[slot].lw);
+
+        if (lw_ms < deadline_ms) {
+            deadline_ms = lw_ms;
+        }
+    }
+
+    return deadline_ms;
+}
+
+
+kube_zone_writer_t *
+kube_informer_writer(kube_informer_t *inf)
+{
+    return (inf->phase == INFORMER_RUNNING) ? inf->writer : NULL;
+}
+
+
+bool
+kube_informer_wants_state(kube_informer_t *inf)
+{
+    bool  wants;
+
+    wants = (inf->phase == INFORMER_RUNNING && inf->wants_state);
+    inf->wants_state = false;
+
+    return wants;
+}
+
+
+kube_rc_t
+kube_informer_put_state(void *informer, const kube_record_t *record)
+{
+    kube_informer_t  *inf = informer;
+
+    inf->again = true;
+
+    return kube_indexer_put_state(inf->indexer, record, inf->now_ms);
+}

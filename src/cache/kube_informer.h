@@ -1,0 +1,95 @@
+/*
+ * kube_informer - the shared informer of one API server: controller and
+ * scopes tied together.
+ *
+ *   exchange -> list_watch -> DeltaFIFO -> indexer -> work queue -> zone
+ *
+ * It owns the writer's guard while it runs, takes over from a predecessor
+ * (resuming watches where it stopped), moves the published resourceVersions,
+ * and damps crash loops.  No clock, no socket: the host calls
+ * kube_informer_process() after the transport's, and sleeps until the
+ * deadline.  One thread.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_INFORMER_H
+#define KUBE_INFORMER_H
+
+
+#include "kube_indexer.h"
+#include "kube_list_watch.h"
+
+
+#define KUBE_TAKEOVER_RETRY_MS  20
+
+/* Bounds of one process(): deltas applied, Services published. */
+#define KUBE_INFORMER_DELTAS    512
+#define KUBE_INFORMER_SERVICES  256
+
+typedef struct kube_informer_s  kube_informer_t;
+
+typedef struct {
+    kube_io_t               io;
+    kube_zone_t            *zone;              /* borrowed */
+    kube_str_t              server;            /* copied; shown, and in scope
+                                                  hashes */
+    const kube_str_t       *namespaces;        /* n 0: all; borrowed */
+    size_t                  namespaces_n;
+    kube_str_t              label_selector[KUBE_RESOURCES];    /* borrowed */
+    kube_str_t              field_selector[KUBE_RESOURCES];
+    size_t                  object_bytes_max;
+    kube_reflector_conf_t   reflector;
+    const kube_str_t       *static_keys;       /* "ns/name"; borrowed */
+    size_t                  static_keys_n;
+    kube_log_sink_t         sink;
+    kube_change_pt          change;            /* NULL: none */
+    void                   *change_ctx;
+    /* A list is applied, and its version published; NULL: none. */
+    void                  (*synced)(void *change_ctx, unsigned slot);
+    uint64_t                pid;
+} kube_informer_conf_t;
+
+/*
+ * NULL: out of memory, more than KUBE_NAMESPACES_MAX namespaces, or a server
+ * without a name.
+ */
+kube_informer_t *kube_informer_create(const kube_alloc_t *alloc,
+    const kube_informer_conf_t *conf)  KUBE_MUST_CHECK;
+
+/* Cancels exchanges and releases the guard. */
+void kube_informer_destroy(kube_informer_t *informer);
+
+/*
+ * Everything that is due at now_ms, in bounded steps.  KUBE_OK; KUBE_BUSY
+ * while another process is the writer or a crash loop is damped (come again
+ * at the deadline); KUBE_NOMEM before the start, tried again; KUBE_CORRUPT:
+ * the zone's header is broken (the host may make a new one).
+ */
+kube_rc_t kube_informer_process(kube_informer_t *informer, uint64_t now_ms,
+    int64_t now_unix_ms);
+
+/* When to come again at the latest; now_ms or less: at once (more work). */
+uint64_t kube_informer_deadline(const kube_informer_t *informer);
+
+/* All scopes have synced in this zone and are published. */
+bool kube_informer_synced(const kube_informer_t *informer);
+
+/* The writer, once the guard is held; else NULL.  For the state file. */
+kube_zone_writer_t *kube_informer_writer(kube_informer_t *informer);
+
+/*
+ * Asked once, after a take-over of a zone without any object: the host may
+ * feed a state file's records now.  Identity: hash of server and scopes.
+ */
+bool kube_informer_wants_state(kube_informer_t *informer);
+uint64_t kube_informer_identity(const kube_informer_t *informer);
+kube_rc_t kube_informer_put_state(void *informer,
+    const kube_record_t *record)  KUBE_MUST_CHECK;
+
+/* Stops cleanly: scopes show "stopped", the guard is released. */
+void kube_informer_stop(kube_informer_t *informer);
+
+
+#endif /* KUBE_INFORMER_H */

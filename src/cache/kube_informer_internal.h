@@ -1,0 +1,84 @@
+/*
+ * kube_informer_internal - what kube_informer.c (life and work) and
+ * kube_takeover.c (guard, resuming, damping) share.  For nobody else.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_INFORMER_INTERNAL_H
+#define KUBE_INFORMER_INTERNAL_H
+
+
+#include "kube_informer.h"
+
+
+/* What lacked memory or room is tried again after this. */
+#define KUBE_INFORMER_RETRY_MS  1000
+
+typedef enum {
+    INFORMER_WAITING = 0,     /* for the guard */
+    INFORMER_DAMPED,          /* holds it, but started too often */
+    INFORMER_LOADING,         /* takes over */
+    INFORMER_RUNNING,
+    INFORMER_STOPPED
+} informer_phase_t;
+
+/* One list+watch and what the zone says of it. */
+typedef struct {
+    kube_list_watch_t  *lw;
+    kube_resource_t     resource;
+    kube_str_t          ns;            /* empty: all */
+    uint64_t            hash;
+    kube_rv_t           rv;            /* published; len 0: none */
+    uint64_t            count;
+    kube_digest_t       digest;
+    bool                published;     /* the zone shows the four above */
+    bool                synced;        /* ... and that a list was completed */
+    bool                listing;       /* LIST_BEGIN applied, SYNC not yet */
+    bool                announce;      /* SYNC applied, not yet told */
+    bool                room;          /* room has returned: list again */
+    uint64_t            room_ms;       /* when that was done last; 0: never */
+} informer_scope_t;
+
+/* Whose turn it is to list, and who waits, in order. */
+typedef struct {
+    bool                taken;
+    unsigned            holder;
+    unsigned            waiting[KUBE_SCOPES_MAX];
+    unsigned            waiting_n;
+} informer_turn_t;
+
+struct kube_informer_s {
+    kube_alloc_t            alloc;
+    kube_informer_conf_t    conf;
+    char                   *server;       /* owned; conf.server shows it */
+    kube_log_t              log;
+    kube_arena_t            arena;
+    kube_zone_writer_t     *writer;
+    kube_delta_fifo_t      *fifo;
+    kube_indexer_t         *indexer;
+    informer_scope_t       *scopes;
+    unsigned                scopes_n;
+    informer_turn_t         turn;
+    informer_phase_t        phase;
+    kube_takeover_t         takeover;
+    bool                    wants_state;
+    bool                    swept;        /* what no scope covers is gone */
+    bool                    again;        /* more work is left */
+    uint64_t                now_ms;
+    int64_t                 now_unix_ms;
+    uint64_t                deadline_ms;
+};
+
+
+/* Steps from WAITING to RUNNING.  KUBE_OK: RUNNING now. */
+kube_rc_t kube_informer_take_over(kube_informer_t *informer)
+    KUBE_MUST_CHECK;
+
+/* Makes the zone show a scope's rv, count, digest and synced. */
+kube_rc_t kube_informer_publish_scope(kube_informer_t *informer,
+    unsigned slot)  KUBE_MUST_CHECK;
+
+
+#endif /* KUBE_INFORMER_INTERNAL_H */

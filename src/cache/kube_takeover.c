@@ -1,0 +1,287 @@
+/*
+ * kube_takeover - how an informer becomes the writer of a zone and goes on
+ * where its predecessor stopped.
+ *
+ * It starts watches and lists but does no work of theirs (kube_informer.c
+ * does).  Called by kube_informer_process() until it is RUNNING.
+ *
+ * A scope is told by its hash, not by its slot: a namespace added in the
+ * middle of the configuration moves the others without a list.  A scope whose
+ * version cannot be trusted is shown without one before anything is changed.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <string.h>
+
+#include "kube_informer_internal.h"
+
+
+/* What the predecessor left in a slot. */
+typedef struct {
+    bool           used;
+    bool           synced;
+    uint64_t       hash;
+    kube_rv_t      rv;
+    uint64_t       count;
+    kube_digest_t  digest;
+} takeover_slot_t;
+
+
+static void
+takeover_show_damped(kube_informer_t *inf, uint64_t until_ms)
+{
+    unsigned      slot;
+    kube_zone_t  *zone;
+
+    zone = inf->conf.zone;
+
+    for (slot = 0; slot < inf->scopes_n; slot++) {
+        kube_zone_scope_set(zone, slot, KUBE_COUNTER_GAUGE_STATE,
+                            KUBE_STATE_BACKOFF);
+        kube_zone_scope_set(zone, slot, KUBE_COUNTER_GAUGE_RETRY_AT_MS,
+                            until_ms);
+        kube_zone_scope_set(zone, slot, KUBE_COUNTER_GAUGE_WATCH_OPEN, 0);
+    }
+}
+
+
+static kube_rc_t
+takeover_acquire(kube_informer_t *inf)
+{
+    uint64_t   delay_ms;
+    kube_rc_t  rc;
+
+    rc = kube_zone_writer_acquire(inf->writer, inf->now_ms, &inf->takeover);
+
+    if (rc == KUBE_BUSY) {
+        inf->deadline_ms = inf->now_ms + KUBE_TAKEOVER_RETRY_MS;
+        return rc;
+    }
+
+    if (rc != KUBE_OK) {
+        inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
+        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_ERROR,
+                       KUBE_EV_TAKEOVER, "the zone cannot be taken over: %s",
+                       kube_rc_text(rc));
+        return rc;
+    }
+
+    kube_zone_writer_announce(inf->writer, inf->conf.pid, inf->now_unix_ms);
+
+    kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_TAKEOVER,
+                   "writer of the zone now, epoch %llu: %u records, %u cut "
+                   "off, %u repaired%s",
+                   (unsigned long long) inf->takeover.epoch,
+                   (unsigned) inf->takeover.records,
+                   (unsigned) inf->takeover.cut_off,
+                   (unsigned) inf->takeover.repaired,
+                   inf->takeover.crashed ? ", after a crash" : "");
+
+    inf->phase = INFORMER_LOADING;
+    delay_ms = kube_zone_crash_delay(inf->conf.zone, inf->takeover.crashed,
+                                     inf->now_ms);
+
+    if (delay_ms != 0) {
+        inf->phase = INFORMER_DAMPED;
+        inf->deadline_ms = inf->now_ms + delay_ms;
+        takeover_show_damped(inf, inf->deadline_ms);
+        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_WARN,
+                       KUBE_EV_CRASH_LOOP,
+                       "the informer crashes again and again, it waits %llu "
+                       "ms", (unsigned long long) delay_ms);
+    }
+
+    return KUBE_OK;
+}
+
+
+static void
+takeover_read_slot(kube_informer_t *inf, unsigned slot, takeover_slot_t *old)
+{
+    kube_scope_info_t  info;
+
+    memset(old, 0, sizeof(takeover_slot_t));
+    kube_arena_reset(&inf->arena);
+
+    if (kube_zone_scope_read(inf->conf.zone, slot, &inf->arena, &info)
+        != KUBE_OK)
+    {
+        return;
+    }
+
+    old->used = true;
+    old->hash = info.scope_hash;
+    old->count = info.count;
+    old->digest = info.digest;
+
+    if (kube_rv_parse(info.rv, &old->rv) != KUBE_OK) {
+        old->rv.len = 0;
+        return;
+    }
+
+    old->synced = info.synced;
+}
+
+
+/* The version of a scope, from whatever slot its predecessor had. */
+static void
+takeover_find(const kube_informer_t *inf, const takeover_slot_t *old,
+    informer_scope_t *scope)
+{
+    unsigned  slot;
+
+    scope->rv.len = 0;
+    scope->synced = false;
+    scope->count = 0;
+    scope->digest = (kube_digest_t) { 0, 0 };
+
+    /* what was cut off is in no refused set: only a list brings it back */
+
+    if (inf->takeover.cut_off != 0) {
+        return;
+    }
+
+    for (slot = 0; slot < KUBE_SCOPES_MAX; slot++) {
+
+        if (old[slot].used
+            && old[slot].synced
+            && old[slot].hash == scope->hash)
+        {
+            scope->rv = old[slot].rv;
+            scope->count = old[slot].count;
+            scope->digest = old[slot].digest;
+            scope->synced = true;
+            return;
+        }
+    }
+}
+
+
+static void
+takeover_slots(kube_informer_t *inf, const takeover_slot_t *old)
+{
+    unsigned           slot;
+    kube_rc_t          rc;
+    informer_scope_t  *scope;
+
+    for (slot = 0; slot < KUBE_SCOPES_MAX; slot++) {
+
+        if (slot >= inf->scopes_n) {
+
+            if (old[slot].used) {
+                kube_zone_scope_clear(inf->writer, slot);
+            }
+
+            continue;
+        }
+
+        scope = &inf->scopes[slot];
+        takeover_find(inf, old, scope);
+
+        if (old[slot].used && old[slot].hash != scope->hash) {
+            kube_zone_scope_clear(inf->writer, slot);
+        }
+
+        rc = kube_informer_publish_scope(inf, slot);
+
+        if (rc != KUBE_OK) {
+            kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_ERROR,
+                           KUBE_EV_ZONE_FULL,
+                           "the zone has no room for the state of a scope: "
+                           "%s", kube_rc_text(rc));
+        }
+    }
+}
+
+
+static kube_rc_t
+takeover_load(kube_informer_t *inf)
+{
+    unsigned          slot;
+    kube_rc_t         rc;
+    takeover_slot_t  *old;
+
+    old = kube_alloc(&inf->alloc, KUBE_SCOPES_MAX * sizeof(takeover_slot_t));
+    if (old == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    rc = kube_indexer_load(inf->indexer, inf->now_ms);
+
+    if (rc != KUBE_OK) {
+        kube_free(&inf->alloc, old);
+        return rc;
+    }
+
+    for (slot = 0; slot < KUBE_SCOPES_MAX; slot++) {
+        takeover_read_slot(inf, slot, &old[slot]);
+    }
+
+    takeover_slots(inf, old);
+    kube_free(&inf->alloc, old);
+
+    rc = kube_zone_server_set(inf->writer, inf->conf.server);
+
+    if (rc != KUBE_OK) {
+        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_WARN,
+                       KUBE_EV_ZONE_FULL,
+                       "the zone cannot show the server's name: %s",
+                       kube_rc_text(rc));
+    }
+
+    inf->wants_state = (inf->takeover.records == 0);
+
+    for (slot = 0; slot < inf->scopes_n; slot++) {
+
+        if (inf->scopes[slot].rv.len != 0) {
+            inf->wants_state = false;
+        }
+
+        kube_list_watch_start(inf->scopes[slot].lw, &inf->scopes[slot].rv,
+                              inf->now_ms);
+    }
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_informer_take_over(kube_informer_t *inf)
+{
+    kube_rc_t  rc;
+
+    if (inf->phase == INFORMER_WAITING) {
+
+        rc = takeover_acquire(inf);
+
+        if (rc != KUBE_OK) {
+            return rc;
+        }
+    }
+
+    if (inf->phase == INFORMER_DAMPED) {
+
+        if (inf->now_ms < inf->deadline_ms) {
+            return KUBE_BUSY;
+        }
+
+        inf->phase = INFORMER_LOADING;
+    }
+
+    rc = takeover_load(inf);
+
+    if (rc != KUBE_OK) {
+        inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
+        return rc;
+    }
+
+    inf->phase = INFORMER_RUNNING;
+
+    kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_STARTED,
+                   "%u scopes of %.*s", inf->scopes_n,
+                   (int) inf->conf.server.len, inf->conf.server.data);
+
+    return KUBE_OK;
+}

@@ -1,0 +1,329 @@
+/*
+ * kube_cli_options - what the command line of kube-informer says.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kube_cli_options.h"
+#include "kube_zone.h"
+
+
+enum {
+    OPTION_KUBECONFIG = 1,
+    OPTION_CONTEXT,
+    OPTION_SERVER,
+    OPTION_TOKEN_FILE,
+    OPTION_CA_FILE,
+    OPTION_IN_CLUSTER,
+    OPTION_NAMESPACE,
+    OPTION_SELECTOR,
+    OPTION_ZONE_SIZE,
+    OPTION_PAGE_SIZE,
+    OPTION_TIMEOUT,
+    OPTION_UNTIL_SYNCED,
+    OPTION_DIGEST,
+    OPTION_VERBOSE,
+    OPTION_VERSION,
+    OPTION_HELP
+};
+
+static const struct option  options_known[] = {
+    { "kubeconfig",   required_argument, NULL, OPTION_KUBECONFIG },
+    { "context",      required_argument, NULL, OPTION_CONTEXT },
+    { "server",       required_argument, NULL, OPTION_SERVER },
+    { "token-file",   required_argument, NULL, OPTION_TOKEN_FILE },
+    { "ca-file",      required_argument, NULL, OPTION_CA_FILE },
+    { "in-cluster",   no_argument,       NULL, OPTION_IN_CLUSTER },
+    { "namespace",    required_argument, NULL, OPTION_NAMESPACE },
+    { "selector",     required_argument, NULL, OPTION_SELECTOR },
+    { "zone-size",    required_argument, NULL, OPTION_ZONE_SIZE },
+    { "page-size",    required_argument, NULL, OPTION_PAGE_SIZE },
+    { "timeout",      required_argument, NULL, OPTION_TIMEOUT },
+    { "until-synced", no_argument,       NULL, OPTION_UNTIL_SYNCED },
+    { "digest",       no_argument,       NULL, OPTION_DIGEST },
+    { "verbose",      no_argument,       NULL, OPTION_VERBOSE },
+    { "version",      no_argument,       NULL, OPTION_VERSION },
+    { "help",         no_argument,       NULL, OPTION_HELP },
+    { NULL, 0, NULL, 0 }
+};
+
+
+void
+kube_cli_usage(void)
+{
+    fputs(
+"usage: kube-informer --kubeconfig FILE [--context NAME] [option ...]\n"
+"       kube-informer --server URL [--token-file FILE] [--ca-file FILE] ...\n"
+"       kube-informer --in-cluster ...\n"
+"\n"
+"Prints one JSON line for each change of a Service or EndpointSlice.\n"
+"\n"
+"  --namespace NS        watch this namespace; may be repeated; all\n"
+"  --selector RES=EXPR   label selector of services or endpointslices\n"
+"  --zone-size SIZE      room for objects, such as 64m\n"
+"  --page-size N         objects a page of a list, 0: one piece; 500\n"
+"  --until-synced        end once everything was listed\n"
+"  --digest              also a line whenever a resourceVersion is complete\n"
+"  --timeout SECONDS     end then; with --until-synced that is a failure\n"
+"  --verbose             say on stderr what happens\n"
+"  --version, --help\n"
+"\n"
+"Exit codes: 0 as asked, 1 failure, 2 wrong usage.\n", stdout);
+}
+
+
+static bool
+options_bad(const char *name, const char *what, const char *value)
+{
+    fprintf(stderr, "kube-informer: %s: %s \"%s\"\n", name, what, value);
+    return false;
+}
+
+
+static bool
+options_size(const char *text, uint64_t *size)
+{
+    uint64_t    unit;
+    kube_str_t  s;
+
+    s = kube_str(text);
+    unit = 1;
+
+    if (s.len != 0) {
+
+        switch (s.data[s.len - 1] | 0x20) {
+
+        case 'k':
+            unit = 1u << 10;
+            s.len--;
+            break;
+
+        case 'm':
+            unit = 1u << 20;
+            s.len--;
+            break;
+
+        case 'g':
+            unit = 1u << 30;
+            s.len--;
+            break;
+
+        default:
+            break;
+        }
+    }
+
+    if (kube_str_to_u64(s, KUBE_ZONE_SIZE_MAX / unit, size) != KUBE_OK) {
+        return false;
+    }
+
+    *size *= unit;
+
+    return *size >= KUBE_ZONE_SIZE_MIN;
+}
+
+
+static bool
+options_selector(kube_cli_options_t *o, const char *text)
+{
+    size_t      len;
+    unsigned    r;
+    kube_str_t  s, name;
+
+    s = kube_str(text);
+
+    for (r = 0; r < KUBE_RESOURCES; r++) {
+        name = kube_str(kube_resource_text((kube_resource_t) r));
+        len = name.len;
+
+        if (s.len > len + 1
+            && s.len - len - 1 <= KUBE_SELECTOR_LEN_MAX
+            && memcmp(s.data, name.data, len) == 0
+            && s.data[len] == '=')
+        {
+            o->selectors[r].data = s.data + len + 1;
+            o->selectors[r].len = s.len - len - 1;
+            return true;
+        }
+    }
+
+    return options_bad("--selector",
+                       "neither services=... nor endpointslices=...", text);
+}
+
+
+static bool
+options_list(kube_cli_options_t *o, int option, const char *value)
+{
+    kube_str_t  ns;
+
+    if (option == OPTION_SERVER) {
+
+        if (o->servers_n == KUBE_CLI_SERVERS_MAX) {
+            return options_bad("--server", "one too many", value);
+        }
+
+        o->servers[o->servers_n++] = value;
+
+        return true;
+    }
+
+    ns = kube_str(value);
+
+    if (!kube_name_is_label(ns)) {
+        return options_bad("--namespace", "not a namespace", value);
+    }
+
+    if (o->namespaces_n == KUBE_NAMESPACES_MAX) {
+        return options_bad("--namespace", "one too many", value);
+    }
+
+    o->namespaces[o->namespaces_n++] = ns;
+
+    return true;
+}
+
+
+static bool
+options_number(kube_cli_options_t *o, int option, const char *value)
+{
+    switch (option) {
+
+    case OPTION_ZONE_SIZE:
+        return options_size(value, &o->zone_size)
+               || options_bad("--zone-size", "not a size from 64k to 4g",
+                              value);
+
+    case OPTION_PAGE_SIZE:
+        return kube_str_to_u64(kube_str(value), 100000, &o->page_size)
+                   == KUBE_OK
+               || options_bad("--page-size", "not a number up to 100000",
+                              value);
+
+    default:
+
+        if (kube_str_to_u64(kube_str(value), 31536000, &o->timeout_ms)
+                != KUBE_OK
+            || o->timeout_ms == 0)
+        {
+            return options_bad("--timeout", "not a number of seconds", value);
+        }
+
+        o->timeout_ms *= 1000;
+
+        return true;
+    }
+}
+
+
+static bool
+options_one(kube_cli_options_t *o, int option, const char *value)
+{
+    switch (option) {
+
+    case OPTION_KUBECONFIG:
+        o->kubeconfig = value;
+        return true;
+
+    case OPTION_CONTEXT:
+        o->context = value;
+        return true;
+
+    case OPTION_TOKEN_FILE:
+        o->token_file = value;
+        return true;
+
+    case OPTION_CA_FILE:
+        o->ca_file = value;
+        return true;
+
+    case OPTION_SERVER:
+    case OPTION_NAMESPACE:
+        return options_list(o, option, value);
+
+    case OPTION_SELECTOR:
+        return options_selector(o, value);
+
+    case OPTION_ZONE_SIZE:
+    case OPTION_PAGE_SIZE:
+    case OPTION_TIMEOUT:
+        return options_number(o, option, value);
+
+    case OPTION_IN_CLUSTER:
+        o->in_cluster = true;
+        return true;
+
+    case OPTION_UNTIL_SYNCED:
+        o->until_synced = true;
+        return true;
+
+    case OPTION_DIGEST:
+        o->digest = true;
+        return true;
+
+    case OPTION_VERBOSE:
+        o->verbose = true;
+        return true;
+
+    case OPTION_VERSION:
+        o->version = true;
+        return true;
+
+    case OPTION_HELP:
+        o->help = true;
+        return true;
+
+    default:
+        /* getopt has said why */
+        return false;
+    }
+}
+
+
+bool
+kube_cli_options_parse(kube_cli_options_t *options, int argc,
+    char *const argv[])
+{
+    int  option, sources;
+
+    memset(options, 0, sizeof(kube_cli_options_t));
+
+    options->zone_size = 64u << 20;
+    options->page_size = 500;
+
+    for ( ;; ) {
+        option = getopt_long(argc, argv, "", options_known, NULL);
+
+        if (option == -1) {
+            break;
+        }
+
+        if (!options_one(options, option, optarg)) {
+            return false;
+        }
+    }
+
+    if (options->help || options->version) {
+        return true;
+    }
+
+    if (optind != argc) {
+        return options_bad("kube-informer", "not an option", argv[optind]);
+    }
+
+    sources = (options->kubeconfig != NULL) + (options->servers_n != 0)
+              + options->in_cluster;
+
+    if (sources != 1) {
+        fputs("kube-informer: one of --kubeconfig, --server and --in-cluster "
+              "is needed; see --help\n", stderr);
+        return false;
+    }
+
+    return true;
+}

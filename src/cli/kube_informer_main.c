@@ -1,0 +1,526 @@
+/*
+ * kube-informer - the informer of src/ over epoll: one JSON line a change.
+ *
+ * The host that is not nginx: it gives memory (malloc), time, a log (stderr)
+ * and a loop.  Used by tests and benchmarks, and to look at a cluster.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kube_cli_json.h"
+#include "kube_cli_options.h"
+#include "kube_informer.h"
+#include "kube_version.h"
+
+
+#define CLI_ARENA_BYTES  (64u << 20)
+
+typedef struct {
+    kube_cli_options_t   options;
+    kube_alloc_t         alloc;
+    kube_config_t        config;
+    kube_client_t       *client;
+    void                *mem;
+    kube_zone_t          zone;
+    kube_informer_t     *informer;
+    kube_arena_t         arena;
+    int                  epoll;
+    int                  signals;
+    uint64_t             ends_ms;                  /* UINT64_MAX: never */
+    kube_rv_t            shown[KUBE_SCOPES_MAX];   /* with --digest */
+    bool                 failed;
+} cli_t;
+
+
+static void *
+cli_alloc(void *ctx, size_t size)
+{
+    (void) ctx;
+
+    return malloc(size);
+}
+
+
+static void
+cli_free(void *ctx, void *p)
+{
+    (void) ctx;
+
+    free(p);
+}
+
+
+static uint64_t
+cli_clock_ms(clockid_t id)
+{
+    struct timespec  ts;
+
+    if (clock_gettime(id, &ts) != 0) {
+        abort();
+    }
+
+    return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
+}
+
+
+static void
+cli_log(void *ctx, kube_log_level_t level, kube_event_id_t id,
+    const char *line)
+{
+    const cli_t  *cli = ctx;
+
+    static const char *const  levels[] = {
+        "error", "warn", "notice", "info", "debug"
+    };
+
+    if (level > KUBE_LOG_WARN && !cli->options.verbose) {
+        return;
+    }
+
+    fprintf(stderr, "kube-informer: %s: %s: %s\n", levels[level],
+            kube_event_text(id), line);
+}
+
+
+static bool
+cli_error(const char *what, const char *why)
+{
+    fprintf(stderr, "kube-informer: %s: %s\n", what, why);
+    return false;
+}
+
+
+static void
+cli_change(void *ctx, kube_change_t change, const kube_record_t *record)
+{
+    cli_t             *cli = ctx;
+    kube_object_t      object;
+    kube_record_id_t   id;
+
+    static const char *const  changes[] = { "add", "update", "delete" };
+
+    kube_arena_reset(&cli->arena);
+
+    if (kube_record_id(record, record->size, &id) != KUBE_OK
+        || kube_record_decode(&cli->arena, record, record->size, &object)
+           != KUBE_OK)
+    {
+        cli->failed = !cli_error("a change", "cannot be shown");
+        return;
+    }
+
+    printf("{\"type\":\"%s\",\"resource\":\"%s\",\"namespace\":",
+           changes[change], kube_resource_text(id.resource));
+    kube_cli_json_string(stdout, id.meta.ns);
+    fputs(",\"name\":", stdout);
+    kube_cli_json_string(stdout, id.meta.name);
+    fputs(",\"resource_version\":", stdout);
+    kube_cli_json_string(stdout, id.meta.rv);
+    fputs(",\"object\":", stdout);
+    kube_cli_json_object(stdout, &object);
+    fputs("}\n", stdout);
+}
+
+
+/* A line for what the slot shows now, if it is new or the list's. */
+static void
+cli_show_scope(cli_t *cli, unsigned slot, bool list)
+{
+    char               digest[33];
+    kube_rv_t          rv;
+    kube_scope_info_t  info;
+
+    kube_arena_reset(&cli->arena);
+
+    if (kube_zone_scope_read(&cli->zone, slot, &cli->arena, &info) != KUBE_OK
+        || kube_rv_parse(info.rv, &rv) != KUBE_OK
+        || (!list && kube_rv_cmp(&rv, &cli->shown[slot]) == 0))
+    {
+        return;
+    }
+
+    cli->shown[slot] = rv;
+    kube_digest_hex(info.digest, digest);
+
+    printf("{\"type\":\"synced\",\"resource\":\"%s\",\"namespace\":",
+           kube_resource_text(info.resource));
+    kube_cli_json_string(stdout, info.ns);
+    printf(",\"resource_version\":\"%.*s\",\"count\":%llu,"
+           "\"digest\":\"%s\"}\n", (int) info.rv.len, info.rv.data,
+           (unsigned long long) info.count, digest);
+}
+
+
+static void
+cli_synced(void *ctx, unsigned slot)
+{
+    cli_show_scope(ctx, slot, true);
+}
+
+
+static bool
+cli_config_url(cli_t *cli, kube_error_t *error)
+{
+    size_t                     i;
+    kube_rc_t                  rc;
+    const kube_cli_options_t  *o;
+
+    o = &cli->options;
+    rc = KUBE_OK;
+
+    for (i = 0; rc == KUBE_OK && i < o->servers_n; i++) {
+        rc = kube_config_add_server(&cli->config, kube_str(o->servers[i]),
+                                    error);
+    }
+
+    if (rc != KUBE_OK) {
+        return false;
+    }
+
+    error->what = "out of memory";
+
+    if (o->token_file != NULL) {
+        rc = kube_config_set(&cli->config, &cli->config.token.path,
+                             kube_str(o->token_file));
+    }
+
+    if (rc == KUBE_OK && o->ca_file != NULL) {
+        rc = kube_config_set(&cli->config, &cli->config.ca.path,
+                             kube_str(o->ca_file));
+    }
+
+    return rc == KUBE_OK;
+}
+
+
+static bool
+cli_config(cli_t *cli)
+{
+    bool                       ok;
+    kube_error_t               error;
+    const kube_cli_options_t  *o;
+
+    o = &cli->options;
+    memset(&error, 0, sizeof(kube_error_t));
+
+    if (o->kubeconfig != NULL) {
+        ok = kube_config_kubeconfig(&cli->config, o->kubeconfig, o->context,
+                                    &error) == KUBE_OK;
+
+    } else if (o->in_cluster) {
+        ok = kube_config_in_cluster(&cli->config,
+                                    getenv("KUBERNETES_SERVICE_HOST"),
+                                    getenv("KUBERNETES_SERVICE_PORT"),
+                                    KUBE_SERVICE_ACCOUNT_DIR, &error)
+             == KUBE_OK;
+
+    } else {
+        ok = cli_config_url(cli, &error);
+    }
+
+    if (ok && kube_config_check(&cli->config, &error) == KUBE_OK) {
+        return true;
+    }
+
+    return cli_error(o->kubeconfig ? o->kubeconfig : "configuration",
+                     error.what ? error.what : kube_rc_text(error.rc));
+}
+
+
+static bool
+cli_zone(cli_t *cli)
+{
+    void         *mem;
+    kube_seed_t   seed;
+
+    mem = mmap(NULL, cli->options.zone_size, PROT_READ|PROT_WRITE,
+               MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+
+    if (mem == MAP_FAILED) {
+        return cli_error("zone", strerror(errno));
+    }
+
+    cli->mem = mem;
+
+    seed.k0 = cli_clock_ms(CLOCK_REALTIME);
+    seed.k1 = (uint64_t) getpid();
+
+    if (kube_zone_create(&cli->zone, mem, cli->options.zone_size, seed)
+        != KUBE_OK)
+    {
+        return cli_error("zone", "cannot be made of this size");
+    }
+
+    return true;
+}
+
+
+static bool
+cli_informer(cli_t *cli)
+{
+    unsigned              r;
+    kube_client_conf_t    client;
+    kube_informer_conf_t  conf;
+
+    memset(&client, 0, sizeof(kube_client_conf_t));
+    memset(&conf, 0, sizeof(kube_informer_conf_t));
+
+    conf.sink.write = cli_log;
+    conf.sink.ctx = cli;
+
+    client.config = &cli->config;
+    client.connect_timeout_ms = 3000;
+
+    cli->client = kube_client_create(&cli->alloc, &client, conf.sink);
+    if (cli->client == NULL) {
+        return cli_error("client", "out of memory or descriptors");
+    }
+
+    conf.io = kube_client_io(cli->client);
+    conf.zone = &cli->zone;
+    conf.server = kube_client_server(cli->client);
+    conf.namespaces = cli->options.namespaces;
+    conf.namespaces_n = cli->options.namespaces_n;
+    conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
+    conf.reflector.page_size = (uint32_t) cli->options.page_size;
+    conf.reflector.watch_timeout_ms = 300000;
+    conf.reflector.idle_timeout_ms = 90000;
+    conf.reflector.backoff.first_ms = KUBE_BACKOFF_FIRST_MS;
+    conf.reflector.backoff.max_ms = KUBE_BACKOFF_MAX_MS;
+    conf.reflector.backoff.unreachable_ms = KUBE_BACKOFF_UNREACHABLE_MS;
+    conf.reflector.seed = cli_clock_ms(CLOCK_REALTIME) * 1000003
+                          + (uint64_t) getpid();
+    conf.change = cli_change;
+    conf.change_ctx = cli;
+    conf.synced = cli_synced;
+    conf.pid = (uint64_t) getpid();
+
+    for (r = 0; r < KUBE_RESOURCES; r++) {
+        conf.label_selector[r] = cli->options.selectors[r];
+    }
+
+    cli->informer = kube_informer_create(&cli->alloc, &conf);
+    if (cli->informer == NULL) {
+        return cli_error("informer", "out of memory");
+    }
+
+    return true;
+}
+
+
+static bool
+cli_watch_fd(cli_t *cli, int fd)
+{
+    struct epoll_event  event;
+
+    memset(&event, 0, sizeof(struct epoll_event));
+
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+
+    return epoll_ctl(cli->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+
+/* Before anything may start a thread: it inherits the mask. */
+static bool
+cli_signals(cli_t *cli)
+{
+    sigset_t  set;
+
+    (void) signal(SIGPIPE, SIG_IGN);
+
+    (void) sigemptyset(&set);
+    (void) sigaddset(&set, SIGINT);
+    (void) sigaddset(&set, SIGTERM);
+
+    cli->signals = -1;
+
+    if (sigprocmask(SIG_BLOCK, &set, NULL) == 0) {
+        cli->signals = signalfd(-1, &set, SFD_CLOEXEC|SFD_NONBLOCK);
+    }
+
+    cli->epoll = epoll_create1(EPOLL_CLOEXEC);
+
+    if (cli->signals == -1
+        || cli->epoll == -1
+        || !cli_watch_fd(cli, cli->signals))
+    {
+        return cli_error("event loop", strerror(errno));
+    }
+
+    return true;
+}
+
+
+static int
+cli_timeout(const cli_t *cli, uint64_t now_ms)
+{
+    uint64_t  a, b;
+
+    a = kube_client_deadline(cli->client);
+    b = kube_informer_deadline(cli->informer);
+
+    a = (a < b) ? a : b;
+    a = (a < cli->ends_ms) ? a : cli->ends_ms;
+
+    if (a <= now_ms) {
+        return 0;
+    }
+
+    return (a - now_ms > 60000) ? 60000 : (int) (a - now_ms);
+}
+
+
+static bool
+cli_step(cli_t *cli, uint64_t now_ms)
+{
+    unsigned   slot;
+    kube_rc_t  rc;
+
+    kube_client_process(cli->client, now_ms);
+
+    rc = kube_informer_process(cli->informer, now_ms,
+                               (int64_t) cli_clock_ms(CLOCK_REALTIME));
+
+    if (rc != KUBE_OK && rc != KUBE_NOMEM) {
+        return cli_error("informer", kube_rc_text(rc));
+    }
+
+    for (slot = 0; cli->options.digest && slot < KUBE_SCOPES_MAX; slot++) {
+        cli_show_scope(cli, slot, false);
+    }
+
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        return cli_error("stdout", strerror(errno));
+    }
+
+    return !cli->failed;
+}
+
+
+static int
+cli_run(cli_t *cli)
+{
+    int                 n;
+    uint64_t            now_ms;
+    struct epoll_event  event;
+
+    now_ms = cli_clock_ms(CLOCK_MONOTONIC);
+    cli->ends_ms = cli->options.timeout_ms ? now_ms + cli->options.timeout_ms
+                                           : UINT64_MAX;
+
+    for ( ;; ) {
+
+        if (!cli_step(cli, now_ms)) {
+            return 1;
+        }
+
+        if (cli->options.until_synced && kube_informer_synced(cli->informer)) {
+            return 0;
+        }
+
+        if (now_ms >= cli->ends_ms) {
+
+            if (!cli->options.until_synced) {
+                return 0;
+            }
+
+            (void) cli_error("timeout", "not synced in time");
+            return 1;
+        }
+
+        n = epoll_wait(cli->epoll, &event, 1, cli_timeout(cli, now_ms));
+
+        if (n == 1 && event.data.fd == cli->signals) {
+            return 0;
+        }
+
+        if (n == -1 && errno != EINTR) {
+            (void) cli_error("event loop", strerror(errno));
+            return 1;
+        }
+
+        now_ms = cli_clock_ms(CLOCK_MONOTONIC);
+    }
+}
+
+
+static void
+cli_done(cli_t *cli)
+{
+    /* the informer cancels what it has in the client */
+
+    kube_informer_destroy(cli->informer);
+    kube_client_destroy(cli->client);
+    kube_config_done(&cli->config);
+    kube_arena_done(&cli->arena);
+
+    if (cli->mem != NULL) {
+        (void) munmap(cli->mem, cli->options.zone_size);
+    }
+
+    if (cli->epoll > 0) {
+        (void) close(cli->epoll);
+    }
+
+    if (cli->signals > 0) {
+        (void) close(cli->signals);
+    }
+}
+
+
+int
+main(int argc, char *argv[])
+{
+    int    code;
+    cli_t  cli;
+
+    memset(&cli, 0, sizeof(cli_t));
+
+    if (!kube_cli_options_parse(&cli.options, argc, argv)) {
+        return 2;
+    }
+
+    if (cli.options.help) {
+        kube_cli_usage();
+        return 0;
+    }
+
+    if (cli.options.version) {
+        puts("kube-informer " KUBE_VERSION);
+        return 0;
+    }
+
+    cli.alloc.alloc = cli_alloc;
+    cli.alloc.free = cli_free;
+
+    kube_arena_init(&cli.arena, &cli.alloc, CLI_ARENA_BYTES);
+    kube_config_init(&cli.config, &cli.alloc);
+
+    code = 1;
+
+    if (cli_signals(&cli)
+        && cli_config(&cli)
+        && cli_zone(&cli)
+        && cli_informer(&cli)
+        && cli_watch_fd(&cli, kube_client_fd(cli.client)))
+    {
+        code = cli_run(&cli);
+    }
+
+    cli_done(&cli);
+
+    return code;
+}

@@ -1,0 +1,132 @@
+# kube-informer, the command line tool, over the stand-in API server: lines,
+# exit codes, signals, outages.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command line informer."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+
+import pytest
+from apiserver import ApiServer, objects
+from nginx import PATIENCE, wait_until
+
+PROGRAM = os.path.join(os.environ.get("KUBE_BUILD_DIR", "build/release"), "kube-informer")
+
+
+class Informer:
+    """A running kube-informer whose lines are read as they come."""
+
+    def __init__(self, *args):
+        self.lines = []
+        self.errors = []
+        self.process = subprocess.Popen(
+            [PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.threads = [
+            threading.Thread(target=self._lines, daemon=True),
+            threading.Thread(target=self._errors, daemon=True),
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def _lines(self):
+        for line in self.process.stdout:
+            self.lines.append(json.loads(line))
+
+    def _errors(self):
+        self.errors.extend(self.process.stderr)
+
+    def wait(self):
+        """Its exit code, once all it said was read."""
+        code = self.process.wait(timeout=30 * PATIENCE)
+        for thread in self.threads:
+            thread.join(timeout=10)
+        return code
+
+    def has(self, **fields):
+        """Whether a line has these members."""
+        return any(all(line.get(k) == v for k, v in fields.items()) for line in list(self.lines))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_exc):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+@pytest.fixture
+def api():
+    """A server with three Services of ten endpoints."""
+    with ApiServer() as server:
+        server.load_scale(services=3, endpoints=10)
+        yield server
+
+
+def test_until_synced(api):
+    with Informer("--server", api.url, "--until-synced") as informer:
+        assert informer.wait() == 0
+        assert not informer.errors
+    kinds = [(line["type"], line["resource"]) for line in informer.lines]
+    assert kinds.count(("add", "services")) == 3
+    assert kinds.count(("add", "endpointslices")) == 3
+    assert kinds.count(("synced", "services")) == 1
+    assert kinds.count(("synced", "endpointslices")) == 1
+    slices = [x for x in informer.lines if x["type"] == "add" and "service" in x["object"]]
+    assert all(len(x["object"]["endpoints"]) == 10 for x in slices)
+
+
+def test_changes_and_outage(api):
+    with Informer("--server", api.url, "--digest") as informer:
+        wait_until(lambda: informer.has(type="synced", resource="endpointslices"))
+
+        api.put(objects.service("shop", "web"))
+        wait_until(lambda: informer.has(type="add", namespace="shop", name="web"))
+        wait_until(lambda: informer.has(type="synced", resource_version=str(api.rv)))
+
+        api.refuse()
+        api.delete("services", "shop", "web")
+        api.put(objects.service("shop", "api"))
+        api.listen()
+        wait_until(lambda: informer.has(type="delete", namespace="shop", name="web"))
+        wait_until(lambda: informer.has(type="add", namespace="shop", name="api"))
+        assert api.count(verb="list") == 2
+
+        informer.process.send_signal(signal.SIGTERM)
+        assert informer.wait() == 0
+
+
+def test_namespaces(api):
+    api.put(objects.service("shop", "web"))
+    args = ("--server", api.url, "--namespace", "shop", "--until-synced")
+    with Informer(*args) as informer:
+        assert informer.wait() == 0
+    assert {line["namespace"] for line in informer.lines} == {"shop"}
+    assert informer.has(type="add", name="web")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "text"),
+    [
+        ((), 2, "--kubeconfig"),
+        (("--in-cluster", "--server", "http://127.0.0.1:1"), 2, "one of"),
+        (("--server", "http://127.0.0.1:1", "--namespace", "UP"), 2, "UP"),
+        (("--server", "http://127.0.0.1:1", "--zone-size", "1k"), 2, "1k"),
+        (("--server", "http://127.0.0.1:1", "--selector", "pods=a"), 2, "pods=a"),
+        (("--server", "http://192.0.2.1:1"), 1, "https://"),
+        (("--kubeconfig", "/nonexistent"), 1, "/nonexistent"),
+        (("--server", "http://127.0.0.1:1", "--until-synced", "--timeout", "1"), 1, "connect"),
+        (("--server", "http://127.0.0.1:1", "--timeout", "1"), 0, "connect"),
+    ],
+)
+def test_exit_codes(args, code, text):
+    with Informer(*args) as informer:
+        assert informer.wait() == code
+        assert text in "".join(informer.errors)
+        assert not informer.lines

@@ -1,0 +1,288 @@
+/*
+ * io_bed - a kube_io_t without a network: requests are kept as paths, and the
+ * test says what is answered, in pieces of any size.
+ *
+ * For test_list_watch and test_informer; not part of the product.  It keeps
+ * the transport's contracts: handlers run inside io_*() calls of the test
+ * only, done() is last, PAUSE holds back what is left, ABORT ends with
+ * KUBE_CLOSED.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_IO_BED_H
+#define KUBE_IO_BED_H
+
+
+#include <stdio.h>
+
+#include "alloc_test.h"
+
+#include "kube_client.h"
+
+
+#define IO_EXCHANGES_MAX  16
+
+/* Of one exchange; whoever needs more says so before including this. */
+#ifndef IO_BODY_MAX
+#define IO_BODY_MAX       (128u << 10)
+#endif
+
+typedef struct {
+    bool                            live;
+    bool                            headed;
+    bool                            paused;
+    unsigned                        number;     /* counts from 1 */
+    char                            path[1024];
+    const kube_exchange_handler_t  *handler;
+    void                           *ctx;
+    size_t                          held_len;
+    char                            held[IO_BODY_MAX];
+} io_exchange_t;
+
+typedef struct {
+    io_exchange_t  exchanges[IO_EXCHANGES_MAX];
+    unsigned       started;
+    unsigned       cancelled;
+    unsigned       resumed;
+    unsigned       credentials;
+    size_t         chunk;          /* bytes a delivery; 0: all at once */
+    kube_rc_t      start_rc;       /* of the next start */
+    uint64_t       now_ms;
+} io_bed_t;
+
+
+static inline kube_rc_t
+io_start(void *ctx, const kube_request_t *request,
+    const kube_exchange_handler_t *handler, void *handler_ctx,
+    uint64_t now_ms, kube_exchange_t **exchange)
+{
+    unsigned        i;
+    kube_rc_t       rc;
+    io_bed_t       *io = ctx;
+    io_exchange_t  *x;
+
+    assert_int_equal(now_ms, io->now_ms);
+
+    if (io->start_rc != KUBE_OK) {
+        rc = io->start_rc;
+        io->start_rc = KUBE_OK;
+        return rc;
+    }
+
+    for (i = 0; i < IO_EXCHANGES_MAX && io->exchanges[i].live; i++) {
+        assert_ptr_not_equal(io->exchanges[i].ctx, handler_ctx);
+    }
+
+    assert_true(i < IO_EXCHANGES_MAX);
+
+    x = &io->exchanges[i];
+    x->live = true;
+    x->headed = false;
+    x->paused = false;
+    x->number = ++io->started;
+    x->handler = handler;
+    x->ctx = handler_ctx;
+    x->held_len = 0;
+
+    assert_int_equal(kube_request_path(request, x->path, sizeof(x->path)),
+                     KUBE_OK);
+
+    *exchange = (void *) x;
+
+    return KUBE_OK;
+}
+
+
+static inline void
+io_cancel(void *ctx, kube_exchange_t *exchange)
+{
+    io_bed_t       *io = ctx;
+    io_exchange_t  *x = (void *) exchange;
+
+    assert_true(x->live);
+    x->live = false;
+    io->cancelled++;
+}
+
+
+static inline void
+io_resume(void *ctx, kube_exchange_t *exchange)
+{
+    io_bed_t       *io = ctx;
+    io_exchange_t  *x = (void *) exchange;
+
+    assert_true(x->live);
+    assert_true(x->paused);
+    x->paused = false;
+    io->resumed++;
+}
+
+
+static inline kube_rc_t
+io_credentials(void *ctx, uint64_t now_ms)
+{
+    io_bed_t  *io = ctx;
+
+    assert_int_equal(now_ms, io->now_ms);
+    io->credentials++;
+
+    return KUBE_OK;
+}
+
+
+static inline uint64_t
+io_now(void *ctx)
+{
+    const io_bed_t  *io = ctx;
+
+    return io->now_ms;
+}
+
+
+static inline kube_io_t
+io_of(io_bed_t *io)
+{
+    kube_io_t  seam;
+
+    seam.start = io_start;
+    seam.cancel = io_cancel;
+    seam.resume = io_resume;
+    seam.credentials = io_credentials;
+    seam.now = io_now;
+    seam.ctx = io;
+
+    return seam;
+}
+
+
+/* The newest exchange in flight whose path holds the text; NULL: none. */
+static inline io_exchange_t *
+io_find(io_bed_t *io, const char *text)
+{
+    unsigned        i;
+    io_exchange_t  *x;
+
+    x = NULL;
+
+    for (i = 0; i < IO_EXCHANGES_MAX; i++) {
+
+        if (io->exchanges[i].live
+            && strstr(io->exchanges[i].path, text) != NULL
+            && (x == NULL || io->exchanges[i].number > x->number))
+        {
+            x = &io->exchanges[i];
+        }
+    }
+
+    return x;
+}
+
+
+static inline void
+io_done(io_exchange_t *x, kube_rc_t rc, const char *text)
+{
+    assert_true(x->live);
+    x->live = false;
+    x->handler->done(x->ctx, rc, text);
+}
+
+
+/* False: the handler has had enough, and the exchange is over. */
+static inline bool
+io_head(io_exchange_t *x, int code, const char *type, uint32_t retry_after_s)
+{
+    kube_take_t      take;
+    kube_response_t  response;
+
+    assert_true(x->live && !x->headed);
+
+    response.code = code;
+    response.retry_after_s = retry_after_s;
+    response.content_type = kube_str(type);
+
+    x->headed = true;
+    take = x->handler->response(x->ctx, &response);
+
+    if (take == KUBE_TAKE_ABORT) {
+        io_done(x, KUBE_CLOSED, "aborted");
+        return false;
+    }
+
+    x->paused = (take == KUBE_TAKE_PAUSE);
+
+    return true;
+}
+
+
+/* Delivers what is held, as far as the handler takes it. */
+static inline bool
+io_deliver(io_bed_t *io, io_exchange_t *x)
+{
+    char         *piece;
+    size_t        n;
+    kube_take_t   take;
+
+    while (x->live && x->held_len != 0 && !x->paused) {
+
+        n = (io->chunk != 0 && io->chunk < x->held_len) ? io->chunk
+                                                        : x->held_len;
+
+        /* bytes of their own, so that reading past them is seen */
+        piece = malloc(n);
+        assert_non_null(piece);
+        memcpy(piece, x->held, n);
+
+        memmove(x->held, x->held + n, x->held_len - n);
+        x->held_len -= n;
+
+        take = x->handler->bytes(x->ctx, piece, n);
+        free(piece);
+
+        if (take == KUBE_TAKE_ABORT) {
+            io_done(x, KUBE_CLOSED, "aborted");
+            return false;
+        }
+
+        x->paused = (take == KUBE_TAKE_PAUSE);
+    }
+
+    return x->live;
+}
+
+
+static inline bool
+io_body(io_bed_t *io, io_exchange_t *x, const char *text)
+{
+    size_t  len;
+
+    len = strlen(text);
+    assert_true(x->held_len + len <= IO_BODY_MAX);
+
+    memcpy(x->held + x->held_len, text, len);
+    x->held_len += len;
+
+    return io_deliver(io, x);
+}
+
+
+/* A whole answer; the exchange may be over before its end. */
+static inline void
+io_answer(io_bed_t *io, io_exchange_t *x, int code, const char *body)
+{
+    if (!io_head(x, code, "application/json", 0)) {
+        return;
+    }
+
+    if (!io_body(io, x, body)) {
+        return;
+    }
+
+    if (!x->paused) {
+        io_done(x, KUBE_OK, "");
+    }
+}
+
+
+#endif /* KUBE_IO_BED_H */

@@ -1,0 +1,579 @@
+/*
+ * test_delta_fifo - order, coalescing, marks, limits.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <stdio.h>
+
+#include "alloc_test.h"
+#include "kube_delta_fifo.h"
+
+
+static const kube_seed_t  seed = { 1, 2 };
+
+
+/* Borrowed until the next call. */
+static kube_object_t
+service_of(const char *name, const char *rv)
+{
+    kube_object_t  o;
+
+    memset(&o, 0, sizeof(kube_object_t));
+    o.resource = KUBE_RESOURCE_SERVICES;
+    o.u.service.meta.ns = KUBE_STR("shop");
+    o.u.service.meta.name = kube_str(name);
+    o.u.service.meta.uid = KUBE_STR("u");
+    o.u.service.meta.rv = kube_str(rv);
+
+    return o;
+}
+
+
+static kube_rc_t
+put(kube_delta_fifo_t *fifo, kube_delta_kind_t kind, unsigned scope,
+    const char *name, const char *rv, uint64_t read_ms)
+{
+    kube_object_t  o;
+
+    if (kind == KUBE_DELTA_DELETED || kind == KUBE_DELTA_REFUSED) {
+        return kube_delta_fifo_key(fifo, kind, scope, KUBE_RESOURCE_SERVICES,
+                                   KUBE_STR("shop"), kube_str(name),
+                                   kube_str(rv),
+                                   kind == KUBE_DELTA_REFUSED
+                                   ? KUBE_STR("malformed") : KUBE_STR_NULL,
+                                   read_ms);
+    }
+
+    if (kind == KUBE_DELTA_LIST_BEGIN || kind == KUBE_DELTA_SYNC) {
+        return kube_delta_fifo_mark(fifo, kind, scope);
+    }
+
+    o = service_of(name, rv);
+
+    return kube_delta_fifo_object(fifo, kind, scope, &o, read_ms);
+}
+
+
+/* "kind scope name rv" of what leaves, '|' between; R U D X B S */
+static const char *
+drain(kube_delta_fifo_t *fifo)
+{
+    size_t            len;
+    kube_delta_t      d;
+    kube_record_id_t  id;
+
+    static char  text[65536];
+
+    len = 0;
+    text[0] = '\0';
+
+    while (kube_delta_fifo_peek(fifo, &d) == KUBE_OK) {
+
+        if (d.record != NULL) {
+            assert_int_equal(kube_record_id(d.record, d.record->size, &id),
+                             KUBE_OK);
+            assert_true(kube_str_eq(id.meta.name, d.name));
+            assert_true(kube_str_eq(id.meta.rv, d.rv));
+        }
+
+        assert_true((d.record != NULL)
+                    == (d.kind == KUBE_DELTA_REPLACED
+                        || d.kind == KUBE_DELTA_UPDATED));
+
+        len += (size_t) snprintf(text + len, sizeof(text) - len,
+                                 "%s%c%u%.*s%s%.*s", len != 0 ? "|" : "",
+                                 "RUDXBS"[d.kind], d.scope, (int) d.name.len,
+                                 d.name.data, d.rv.len != 0 ? "@" : "",
+                                 (int) d.rv.len, d.rv.data);
+        kube_delta_fifo_drop(fifo);
+    }
+
+    return text;
+}
+
+
+typedef struct {
+    alloc_test_t        at;
+    kube_delta_fifo_t  *fifo;
+} fixture_t;
+
+
+static void
+fixture_init(fixture_t *f, size_t keys, size_t bytes)
+{
+    alloc_test_init(&f->at);
+    f->fifo = kube_delta_fifo_create(&f->at.alloc, seed, keys, bytes);
+    assert_non_null(f->fifo);
+}
+
+
+static void
+fixture_done(fixture_t *f)
+{
+    kube_delta_fifo_destroy(f->fifo);
+    alloc_test_assert_no_leak(&f->at);
+}
+
+
+#define R  KUBE_DELTA_REPLACED
+#define U  KUBE_DELTA_UPDATED
+#define D  KUBE_DELTA_DELETED
+#define X  KUBE_DELTA_REFUSED
+#define B  KUBE_DELTA_LIST_BEGIN
+#define S  KUBE_DELTA_SYNC
+
+#define PUT(kind, scope, name, rv)                                            \
+    assert_int_equal(put(f.fifo, kind, scope, name, rv, 100), KUBE_OK)
+
+
+static void
+test_fifo_order(void **state)
+{
+    fixture_t     f;
+    kube_delta_t  d;
+
+    (void) state;
+
+    fixture_init(&f, 100, 1 << 20);
+    assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_AGAIN);
+
+    PUT(U, 0, "a", "1");
+    PUT(U, 0, "b", "2");
+    PUT(D, 0, "c", "3");
+    PUT(U, 0, "a", "4");
+    PUT(U, 1, "a", "5");
+    assert_int_equal(kube_delta_fifo_depth(f.fifo), 4);
+    assert_int_equal(kube_delta_fifo_depth_scope(f.fifo, 0), 3);
+    assert_int_equal(kube_delta_fifo_depth_scope(f.fifo, 1), 1);
+    assert_int_equal(kube_delta_fifo_depth_scope(f.fifo, 9999), 0);
+    assert_string_equal(drain(f.fifo), "U0a@4|U0b@2|D0c@3|U1a@5");
+    assert_int_equal(kube_delta_fifo_depth(f.fifo), 0);
+    assert_int_equal(kube_delta_fifo_depth_scope(f.fifo, 0), 0);
+
+    /* nothing was shown: nothing goes */
+    PUT(U, 0, "a", "6");
+    kube_delta_fifo_drop(f.fifo);
+    assert_string_equal(drain(f.fifo), "U0a@6");
+
+    fixture_done(&f);
+    kube_delta_fifo_destroy(NULL);
+}
+
+
+static void
+test_fifo_coalesce(void **state)
+{
+    fixture_t  f;
+
+    (void) state;
+
+    fixture_init(&f, 100, 1 << 20);
+
+    PUT(U, 0, "a", "1");
+    PUT(D, 0, "a", "2");
+    PUT(D, 0, "b", "3");
+    PUT(U, 0, "b", "4");
+    PUT(X, 0, "c", "5");
+    PUT(U, 0, "c", "6");
+    PUT(U, 0, "d", "7");
+    PUT(X, 0, "d", "8");
+    assert_string_equal(drain(f.fifo), "D0a@2|U0b@4|U0c@6|X0d@8");
+
+    /* what was listed stays so, or a server set back would be passed over */
+    PUT(R, 0, "a", "1");
+    PUT(U, 0, "a", "2");
+    PUT(R, 0, "b", "1");
+    PUT(D, 0, "b", "2");
+    PUT(U, 0, "b", "3");
+    PUT(U, 0, "c", "4");
+    PUT(R, 0, "c", "5");
+    assert_string_equal(drain(f.fifo), "R0a@2|R0b@3|R0c@5");
+
+    /* and is forgotten once it left */
+    PUT(U, 0, "a", "3");
+    assert_string_equal(drain(f.fifo), "U0a@3");
+
+    fixture_done(&f);
+}
+
+
+static void
+test_fifo_marks(void **state)
+{
+    fixture_t  f;
+
+    (void) state;
+
+    fixture_init(&f, 100, 1 << 20);
+
+    /* an item must not slip in front of the list it is of */
+    PUT(U, 0, "a", "1");
+    PUT(U, 1, "a", "1");
+    PUT(B, 0, "", "");
+    PUT(R, 0, "a", "2");
+    PUT(R, 0, "b", "2");
+    PUT(U, 1, "a", "2");
+    PUT(S, 0, "", "");
+    PUT(U, 0, "b", "3");
+    PUT(U, 0, "c", "4");
+    assert_string_equal(drain(f.fifo),
+                        "U0a@1|U1a@2|B0|R0a@2|R0b@3|S0|U0c@4");
+
+    /* a list that began anew */
+    PUT(U, 1, "x", "9");
+    PUT(B, 0, "", "");
+    PUT(R, 0, "a", "2");
+    PUT(S, 0, "", "");
+    kube_delta_fifo_clear(f.fifo, 0);
+    assert_int_equal(kube_delta_fifo_depth_scope(f.fifo, 0), 0);
+    PUT(B, 0, "", "");
+    PUT(R, 0, "a", "5");
+    assert_string_equal(drain(f.fifo), "U1x@9|B0|R0a@5");
+
+    fixture_done(&f);
+}
+
+
+/* A newer state that came between peek and drop is not lost. */
+static void
+test_fifo_peek(void **state)
+{
+    fixture_t     f;
+    kube_delta_t  d;
+
+    (void) state;
+
+    fixture_init(&f, 100, 1 << 20);
+
+    PUT(U, 0, "a", "1");
+    PUT(U, 0, "b", "2");
+    assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_OK);
+    PUT(U, 0, "a", "3");
+    kube_delta_fifo_drop(f.fifo);
+    assert_string_equal(drain(f.fifo), "U0a@3|U0b@2");
+
+    PUT(U, 0, "a", "1");
+    PUT(U, 1, "b", "2");
+    assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_OK);
+    kube_delta_fifo_clear(f.fifo, 0);
+    kube_delta_fifo_drop(f.fifo);
+    assert_string_equal(drain(f.fifo), "U1b@2");
+
+    fixture_done(&f);
+}
+
+
+static void
+test_fifo_fields(void **state)
+{
+    fixture_t      f;
+    kube_delta_t   d;
+    kube_object_t  o;
+
+    (void) state;
+
+    fixture_init(&f, 100, 1 << 20);
+
+    memset(&o, 0, sizeof(kube_object_t));
+    o.resource = KUBE_RESOURCE_ENDPOINTSLICES;
+    o.u.slice.meta.ns = KUBE_STR("shop");
+    o.u.slice.meta.name = KUBE_STR("web-1");
+    o.u.slice.meta.rv = KUBE_STR("7");
+    o.u.slice.service = KUBE_STR("web");
+    o.u.slice.family = KUBE_FAMILY_IPV4;
+    o.u.slice.trigger_ms = 1234;
+
+    assert_int_equal(kube_delta_fifo_object(f.fifo, U, 3, &o, 50), KUBE_OK);
+
+    /* the earliest read counts, and the newest trigger */
+    o.u.slice.trigger_ms = 5678;
+    assert_int_equal(kube_delta_fifo_object(f.fifo, U, 3, &o, 60), KUBE_OK);
+
+    assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_OK);
+    assert_int_equal(d.resource, KUBE_RESOURCE_ENDPOINTSLICES);
+    assert_int_equal(d.scope, 3);
+    assert_int_equal(d.read_ms, 50);
+    assert_int_equal(d.trigger_ms, 5678);
+    assert_true(kube_str_eq(d.ns, KUBE_STR("shop")));
+    assert_true(kube_str_eq(d.rv, KUBE_STR("7")));
+    kube_delta_fifo_drop(f.fifo);
+
+    PUT(X, 0, "a", "8");
+    assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_OK);
+    assert_true(kube_str_eq(d.reason, KUBE_STR("malformed")));
+    assert_true(kube_str_eq(d.rv, KUBE_STR("8")));
+    assert_null(d.record);
+    kube_delta_fifo_drop(f.fifo);
+
+    /* the same name in another namespace or resource is another key */
+    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0,
+                                         KUBE_RESOURCE_SERVICES,
+                                         KUBE_STR("ab"), KUBE_STR("c"),
+                                         KUBE_STR_NULL, KUBE_STR_NULL, 0),
+                     KUBE_OK);
+    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0,
+                                         KUBE_RESOURCE_SERVICES,
+                                         KUBE_STR("a"), KUBE_STR("bc"),
+                                         KUBE_STR_NULL, KUBE_STR_NULL, 0),
+                     KUBE_OK);
+    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0,
+                                         KUBE_RESOURCE_ENDPOINTSLICES,
+                                         KUBE_STR("a"), KUBE_STR("bc"),
+                                         KUBE_STR_NULL, KUBE_STR_NULL, 0),
+                     KUBE_OK);
+    assert_int_equal(kube_delta_fifo_depth(f.fifo), 3);
+
+    fixture_done(&f);
+}
+
+
+static void
+test_fifo_bad(void **state)
+{
+    char          name[300];
+    fixture_t     f;
+    kube_str_t    s;
+    kube_delta_t  d;
+
+    (void) state;
+
+    fixture_init(&f, 100, 1 << 20);
+    memset(name, 'a', sizeof(name));
+
+    s = (kube_str_t) { name, KUBE_NAME_LEN_MAX + 1 };
+    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0, KUBE_RESOURCE_SERVICES,
+                                         KUBE_STR("shop"), s, KUBE_STR_NULL,
+                                         KUBE_STR_NULL, 0), KUBE_INVALID);
+    s.len = KUBE_NAMESPACE_LEN_MAX + 1;
+    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0, KUBE_RESOURCE_SERVICES,
+                                         s, KUBE_STR("web"), KUBE_STR_NULL,
+                                         KUBE_STR_NULL, 0), KUBE_INVALID);
+    assert_int_equal(put(f.fifo, D, 0, "", "", 0), KUBE_INVALID);
+    assert_int_equal(put(f.fifo, D, KUBE_SCOPES_MAX, "a", "", 0),
+                     KUBE_INVALID);
+    assert_int_equal(kube_delta_fifo_mark(f.fifo, S, KUBE_SCOPES_MAX),
+                     KUBE_INVALID);
+    assert_int_equal(kube_delta_fifo_depth(f.fifo), 0);
+
+    /* a version that is none is not carried on */
+    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0, KUBE_RESOURCE_SERVICES,
+                                         KUBE_STR("shop"), KUBE_STR("web"),
+                                         (kube_str_t) { name, 41 },
+                                         KUBE_STR_NULL, 0), KUBE_OK);
+    assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_OK);
+    assert_int_equal(d.rv.len, 0);
+
+    fixture_done(&f);
+}
+
+
+static void
+test_fifo_limits(void **state)
+{
+    char       name[16];
+    unsigned   i;
+    fixture_t  f;
+
+    (void) state;
+
+    fixture_init(&f, 8, 1 << 20);
+
+    for (i = 0; i < 8; i++) {
+        assert_int_equal(kube_delta_fifo_high(f.fifo), i > 6);
+        snprintf(name, sizeof(name), "n%u", i);
+        PUT(U, 0, name, "1");
+    }
+
+    assert_true(kube_delta_fifo_high(f.fifo));
+    assert_int_equal(put(f.fifo, U, 0, "n8", "1", 0), KUBE_NOMEM);
+
+    /* what waits already needs no place; marks always have one */
+    PUT(U, 0, "n0", "2");
+    PUT(S, 0, "", "");
+    assert_int_equal(kube_delta_fifo_depth(f.fifo), 9);
+    assert_false(kube_delta_fifo_low(f.fifo));
+
+    (void) drain(f.fifo);
+    assert_true(kube_delta_fifo_low(f.fifo));
+    assert_false(kube_delta_fifo_high(f.fifo));
+    fixture_done(&f);
+
+    /* bytes: one object is taken in any case */
+    fixture_init(&f, 100, 64);
+    PUT(U, 0, "a", "1");
+    assert_true(kube_delta_fifo_high(f.fifo));
+    assert_int_equal(put(f.fifo, U, 0, "b", "1", 0), KUBE_NOMEM);
+    PUT(U, 0, "a", "2");
+    assert_string_equal(drain(f.fifo), "U0a@2");
+    fixture_done(&f);
+}
+
+
+/* No record can be made of it: it is named all the same. */
+static void
+test_fifo_too_large(void **state)
+{
+    size_t           i;
+    fixture_t        f;
+    kube_port_t     *ports;
+    kube_delta_t     d;
+    kube_object_t    o;
+
+    (void) state;
+
+    fixture_init(&f, 100, 1 << 20);
+    ports = calloc(100000, sizeof(kube_port_t));
+    assert_non_null(ports);
+
+    for (i = 0; i < 100000; i++) {
+        ports[i].port = 80;
+    }
+
+    o = service_of("big", "5");
+    o.u.service.ports = ports;
+    o.u.service.ports_n = 100000;
+
+    assert_int_equal(kube_delta_fifo_object(f.fifo, U, 0, &o, 1), KUBE_OK);
+    assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_OK);
+    assert_int_equal(d.kind, X);
+    assert_true(kube_str_eq(d.reason, KUBE_STR("too_large")));
+    assert_true(kube_str_eq(d.name, KUBE_STR("big")));
+
+    free(ports);
+    fixture_done(&f);
+}
+
+
+#define KEYS  20
+
+/* Every key's last state leaves, and what leaves for a key leaves in order. */
+static void
+test_fifo_random(void **state)
+{
+    char           name[16], rv[16];
+    bool           waits[KEYS];
+    unsigned       step, key, last[KEYS], kind[KEYS];
+    fixture_t      f;
+    kube_delta_t   d;
+    kube_random_t  random;
+
+    (void) state;
+
+    fixture_init(&f, 1000, 1 << 20);
+    kube_random_init(&random, 5);
+    memset(waits, 0, sizeof(waits));
+
+    for (step = 1; step < 50000; step++) {
+        key = (unsigned) kube_random_range(&random, 0, KEYS - 1);
+
+        if (kube_random_range(&random, 0, 2) != 0) {
+            kind[key] = kube_random_range(&random, 0, 1) ? U : D;
+            last[key] = step;
+            waits[key] = true;
+            snprintf(name, sizeof(name), "k%u", key);
+            snprintf(rv, sizeof(rv), "%u", step);
+            PUT((kube_delta_kind_t) kind[key], 0, name, rv);
+            continue;
+        }
+
+        if (kube_delta_fifo_peek(f.fifo, &d) != KUBE_OK) {
+            continue;
+        }
+
+        memcpy(name, d.name.data, d.name.len);
+        name[d.name.len] = '\0';
+        key = (unsigned) strtoul(name + 1, NULL, 10);
+        memcpy(rv, d.rv.data, d.rv.len);
+        rv[d.rv.len] = '\0';
+
+        assert_true(waits[key]);
+        assert_int_equal(strtoul(rv, NULL, 10), last[key]);
+        assert_int_equal(d.kind, kind[key]);
+        waits[key] = false;
+        kube_delta_fifo_drop(f.fifo);
+    }
+
+    fixture_done(&f);
+}
+
+
+static void
+fifo_oom(alloc_test_t *at, void *ctx)
+{
+    kube_rc_t           rc;
+    unsigned            i;
+    kube_delta_fifo_t  *fifo;
+
+    static const struct {
+        kube_delta_kind_t  kind;
+        const char        *name;
+        const char        *rv;
+    } puts[] = {
+        { U, "a", "1" },
+        { U, "a", "2" },
+        { D, "a", "3" },
+        { B, "", "" },
+        { R, "b", "4" }
+    };
+
+    (void) ctx;
+
+    fifo = kube_delta_fifo_create(&at->alloc, seed, 16, 1 << 20);
+
+    if (fifo == NULL) {
+        assert_true(at->failed);
+        return;
+    }
+
+    for (i = 0; i < sizeof(puts) / sizeof(puts[0]); i++) {
+        rc = put(fifo, puts[i].kind, 0, puts[i].name, puts[i].rv, 1);
+        alloc_test_assert_rc(at, rc);
+
+        /* refused: as before, and taken the next time */
+        if (rc == KUBE_NOMEM && !at->fail_from) {
+            rc = put(fifo, puts[i].kind, 0, puts[i].name, puts[i].rv, 1);
+            assert_int_equal(rc, KUBE_OK);
+        }
+
+        if (rc == KUBE_OK && (i == 1 || i == 2)) {
+            assert_int_equal(kube_delta_fifo_depth(fifo), 1);
+        }
+    }
+
+    if (!at->fail_from) {
+        assert_string_equal(drain(fifo), "D0a@3|B0|R0b@4");
+    }
+
+    kube_delta_fifo_destroy(fifo);
+}
+
+
+static void
+test_fifo_oom(void **state)
+{
+    (void) state;
+
+    ALLOC_TEST_RUN(fifo_oom, NULL);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_fifo_order),
+        cmocka_unit_test(test_fifo_coalesce),
+        cmocka_unit_test(test_fifo_marks),
+        cmocka_unit_test(test_fifo_peek),
+        cmocka_unit_test(test_fifo_fields),
+        cmocka_unit_test(test_fifo_bad),
+        cmocka_unit_test(test_fifo_limits),
+        cmocka_unit_test(test_fifo_too_large),
+        cmocka_unit_test(test_fifo_random),
+        cmocka_unit_test(test_fifo_oom),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

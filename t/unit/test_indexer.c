@@ -1,0 +1,719 @@
+/*
+ * test_indexer - what one delta after the other does: events, moves between
+ * Services, refusals, callbacks, take-over.
+ *
+ * Lists: test_indexer_list.c.  Against a model: test_indexer_model.c.  A full
+ * zone: test_indexer_full.c.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "indexer_test.h"
+
+
+#define ZONE  (1u << 20)
+
+
+static void
+test_indexer_events(void **state)
+{
+    it_t         it;
+    it_object_t  web, a, b;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    a = it_slice(&it, "shop", "web-a", "web");
+    b = it_slice(&it, "shop", "web-b", "web");
+
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &a);
+    IT_UPDATE(&it, &b);
+
+    /* nothing is readable before it is published, and then all at once */
+    IT_READS(&it, "shop", "web", "-");
+    assert_true(kube_indexer_pending(it.ix, IT_SERVICES));
+    assert_true(kube_indexer_pending(it.ix, IT_SLICES));
+    assert_int_equal(it_publish(&it), 1);
+    assert_false(kube_indexer_pending(it.ix, IT_SERVICES));
+    assert_false(kube_indexer_pending(it.ix, IT_SLICES));
+    IT_READS(&it, "shop", "web", "1 web-a=1*2 web-b=1*2");
+
+    it_change(&it, &a);
+    IT_READS(&it, "shop", "web", "1 web-a=1*2 web-b=1*2");
+    assert_int_equal(it_publish(&it), 1);
+    IT_READS(&it, "shop", "web", "1 web-a=2*2 web-b=1*2");
+
+    it_change(&it, &web);
+    it_delete(&it, &b);
+    assert_int_equal(it_publish(&it), 1);
+    IT_READS(&it, "shop", "web", "2 web-a=2*2");
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
+
+    /* its slices outlive a Service, and serve the next of that name */
+    it_delete(&it, &web);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "-");
+    assert_int_equal(it_sum(&it, IT_SERVICES).count, 0);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
+
+    it_change(&it, &a);
+    assert_int_equal(it_publish(&it), 0);
+    web = it_service(&it, "shop", "web");
+    IT_UPDATE(&it, &web);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 web-a=3*2");
+
+    it_delete(&it, &a);
+    it_delete(&it, &web);
+    it_publish(&it);
+    assert_int_equal(it_sum(&it, IT_SERVICES).count, 0);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 0);
+    assert_int_equal(it_sum(&it, IT_SLICES).digest.lo, 0);
+    assert_int_equal(it_sum(&it, IT_SERVICES).digest.hi, 0);
+    it_done(&it);
+}
+
+
+static void
+test_indexer_order(void **state)
+{
+    it_t         it;
+    uint64_t     before, after;
+    it_object_t  web, old, a;
+    char         text[256];
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    old = web;
+    IT_UPDATE(&it, &web);
+    it_change(&it, &web);
+    it_publish(&it);
+    it_read(&it, "shop", "web", text, sizeof(text), &before);
+
+    /* older, or the same: passed over */
+    IT_UPDATE(&it, &old);
+    IT_UPDATE(&it, &web);
+    assert_int_equal(it_publish(&it), 0);
+    IT_READS(&it, "shop", "web", "2");
+
+    /* the end of an earlier one */
+    assert_int_equal(it_apply(&it, KUBE_DELTA_DELETED, &old), KUBE_OK);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "2");
+
+    /* 9 is older than 10 */
+    it.rv = 99998;
+    it_change(&it, &web);
+    old = web;
+    it_change(&it, &web);
+    IT_UPDATE(&it, &old);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "4");
+
+    /* the same content under a newer version changes nothing but that */
+    it_read(&it, "shop", "web", text, sizeof(text), &before);
+    it_stamp(&it, &web);
+    IT_UPDATE(&it, &web);
+    it_publish(&it);
+    it_read(&it, "shop", "web", text, sizeof(text), &after);
+    assert_int_equal(before, after);
+    old = web;
+    old.version = 77;
+    IT_UPDATE(&it, &old);
+    assert_int_equal(it_publish(&it), 0);
+
+    /* another object of the same name is taken, whatever its version says */
+    old = web;
+    snprintf(old.uid, sizeof(old.uid), "other");
+    snprintf(old.rv, sizeof(old.rv), "5");
+    old.version = 9;
+    IT_UPDATE(&it, &old);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "9");
+
+    /* gone and back before anybody saw it gone */
+    a = it_slice(&it, "shop", "a", "web");
+    IT_UPDATE(&it, &a);
+    it_publish(&it);
+    it_read(&it, "shop", "web", text, sizeof(text), &before);
+    it_delete(&it, &a);
+    it_stamp(&it, &a);
+    IT_UPDATE(&it, &a);
+    it_publish(&it);
+    it_read(&it, "shop", "web", text, sizeof(text), &after);
+    assert_int_equal(before, after);
+    IT_READS(&it, "shop", "web", "9 a=1*2");
+
+    it_done(&it);
+}
+
+
+static void
+test_indexer_moves(void **state)
+{
+    it_t         it;
+    it_object_t  web, api, a, b;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    api = it_service(&it, "shop", "api");
+    a = it_slice(&it, "shop", "a", "web");
+    b = it_slice(&it, "shop", "b", "api");
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &api);
+    IT_UPDATE(&it, &a);
+    IT_UPDATE(&it, &b);
+    it_publish(&it);
+
+    /* to each other's Service at once: neither can go first */
+    snprintf(a.service, sizeof(a.service), "api");
+    snprintf(b.service, sizeof(b.service), "web");
+    it_change(&it, &a);
+    it_change(&it, &b);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 b=2*2");
+    IT_READS(&it, "shop", "api", "1 a=2*2");
+
+    /* to a Service that does not exist, and back */
+    snprintf(a.service, sizeof(a.service), "none");
+    it_change(&it, &a);
+    assert_int_equal(kube_zone_validate(it.mem, it.size), KUBE_OK);
+    it_publish(&it);
+    IT_READS(&it, "shop", "api", "1");
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 2);
+    snprintf(a.service, sizeof(a.service), "api");
+    it_change(&it, &a);
+    it_publish(&it);
+    IT_READS(&it, "shop", "api", "1 a=4*2");
+
+    /* without a label; deleted while it moves; the same name elsewhere */
+    a.service[0] = '\0';
+    it_change(&it, &a);
+    it_publish(&it);
+    IT_READS(&it, "shop", "api", "1");
+    snprintf(a.service, sizeof(a.service), "web");
+    it_change(&it, &a);
+    it_delete(&it, &a);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 b=2*2");
+    snprintf(b.service, sizeof(b.service), "api");
+    it_change(&it, &b);
+    it_delete(&it, &b);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1");
+    IT_READS(&it, "shop", "api", "1");
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 0);
+
+    a = it_slice(&it, "other", "a", "web");
+    IT_UPDATE(&it, &a);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1");
+
+    it_done(&it);
+}
+
+
+static void
+test_indexer_refused(void **state)
+{
+    it_t         it;
+    char         reason[64];
+    it_object_t  web, a, b, c;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    a = it_slice(&it, "shop", "a", "web");
+    b = it_slice(&it, "shop", "b", "web");
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &a);
+    IT_UPDATE(&it, &b);
+    it_publish(&it);
+
+    /* what cannot be read any more is not served as if it were current */
+    it_stamp(&it, &a);
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &a), KUBE_OK);
+    assert_true(kube_indexer_pending(it.ix, IT_SLICES));
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 b=1*2");
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+    assert_int_equal(it_refused(&it, KUBE_RESOURCE_ENDPOINTSLICES, reason,
+                                sizeof(reason)), 1);
+    assert_string_equal(reason, "malformed");
+    assert_true(it.logs[KUBE_EV_REFUSED] != 0);
+
+    /* twice is once; and a good version ends it */
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &a), KUBE_OK);
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+    it_takeover(&it);
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+    it_change(&it, &a);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 a=2*2 b=1*2");
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 0);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 2);
+
+    /* a good version before it was even gone */
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &a), KUBE_OK);
+    it_change(&it, &a);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 a=3*2 b=1*2");
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 0);
+
+    /* deleted before it was gone; deleted when it is only a name */
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &a), KUBE_OK);
+    it_delete(&it, &a);
+    it_publish(&it);
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 0);
+    IT_READS(&it, "shop", "web", "1 b=1*2");
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &a), KUBE_OK);
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+    it_delete(&it, &a);
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 0);
+
+    /* a Service; its slices stay */
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &web), KUBE_OK);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "-");
+    assert_int_equal(it_sum(&it, IT_SERVICES).refused, 1);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
+    it_change(&it, &web);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "2 b=1*2");
+
+    /* names are swept by a list as objects are */
+    c = it_slice(&it, "shop", "c", "web");
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &c), KUBE_OK);
+    IT_BEGIN(&it, IT_SLICES);
+    IT_LIST(&it, &b);
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &a), KUBE_OK);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
+
+    it_done(&it);
+}
+
+
+/* Larger than any record of the zone may be: no displacing helps. */
+static void
+test_indexer_too_large(void **state)
+{
+    it_t         it;
+    char         reason[64];
+    it_object_t  web, a, big;
+
+    (void) state;
+
+    it_init(&it, KUBE_ZONE_SIZE_MIN);
+    web = it_service(&it, "shop", "web");
+    a = it_slice(&it, "shop", "z", "zzz");
+    big = it_slice(&it, "shop", "big", "web");
+    big.endpoints = KUBE_SLICE_ENDPOINTS_MAX;
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &a);
+    IT_UPDATE(&it, &big);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1");
+    assert_int_equal(it_refused(&it, KUBE_RESOURCE_ENDPOINTSLICES, reason,
+                                sizeof(reason)), 1);
+    assert_string_equal(reason, "too_large");
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
+    assert_false(it_sum(&it, IT_SLICES).refused_unnamed);
+
+    /* it was held while it was smaller */
+    big.endpoints = 2;
+    it_change(&it, &big);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 big=2*2");
+    big.endpoints = KUBE_SLICE_ENDPOINTS_MAX;
+    it_change(&it, &big);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1");
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
+    it_done(&it);
+}
+
+
+/* One publication names a bounded number of slices. */
+static void
+test_indexer_slices_max(void **state)
+{
+    it_t         it;
+    char         name[24], reason[64], text[65536];
+    unsigned     i;
+    it_object_t  web, a;
+
+    (void) state;
+
+    it_init(&it, 16u << 20);
+    web = it_service(&it, "shop", "web");
+    IT_UPDATE(&it, &web);
+
+    for (i = 0; i < KUBE_SERVICE_SLICES_MAX + 1; i++) {
+        snprintf(name, sizeof(name), "s%u", i);
+        a = it_slice(&it, "shop", name, "web");
+        a.endpoints = 1;
+        IT_UPDATE(&it, &a);
+    }
+
+    it_publish(&it);
+    it_read(&it, "shop", "web", text, sizeof(text), NULL);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, KUBE_SERVICE_SLICES_MAX);
+    assert_int_equal(it_refused(&it, KUBE_RESOURCE_ENDPOINTSLICES, reason,
+                                sizeof(reason)), 1);
+    assert_string_equal(reason, "too_many_slices");
+
+    /* those that are in may change */
+    a = it_slice(&it, "shop", "s0", "web");
+    a.version = 9;
+    IT_UPDATE(&it, &a);
+    it_publish(&it);
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+
+    /* slices that no Service can have are not counted together */
+    for (i = 0; i < KUBE_SERVICE_SLICES_MAX + 1; i++) {
+        snprintf(name, sizeof(name), "o%u", i);
+        a = it_slice(&it, "shop", name, "");
+        a.endpoints = 1;
+        IT_UPDATE(&it, &a);
+    }
+
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+    it_done(&it);
+}
+
+
+static void
+test_indexer_takeover(void **state)
+{
+    it_t              it;
+    uint64_t          before, after;
+    it_object_t       web, a, b, orphan;
+    kube_scope_sum_t  sum;
+    char              text[256];
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    a = it_slice(&it, "shop", "a", "web");
+    b = it_slice(&it, "shop", "b", "web");
+    orphan = it_slice(&it, "shop", "o", "later");
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &a);
+    IT_UPDATE(&it, &b);
+    IT_UPDATE(&it, &orphan);
+    it_publish(&it);
+    it_read(&it, "shop", "web", text, sizeof(text), &before);
+    sum = it_sum(&it, IT_SLICES);
+    assert_int_equal(sum.count, 3);
+
+    /* with something staged that nobody saw */
+    it_change(&it, &a);
+    it_takeover(&it);
+    assert_int_equal(it_publish(&it), 0);
+    it_read(&it, "shop", "web", text, sizeof(text), &after);
+    assert_string_equal(text, "1 a=1*2 b=1*2");
+    assert_int_equal(before, after);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 3);
+    assert_true(it_sum(&it, IT_SLICES).digest.lo == sum.digest.lo
+                && it_sum(&it, IT_SLICES).digest.hi == sum.digest.hi);
+    assert_false(kube_indexer_pending(it.ix, IT_SLICES));
+
+    /* the orphan waits for its Service in the new process as well */
+    web = it_service(&it, "shop", "later");
+    IT_UPDATE(&it, &web);
+    it_delete(&it, &b);
+    it_publish(&it);
+    IT_READS(&it, "shop", "later", "1 o=1*2");
+    IT_READS(&it, "shop", "web", "1 a=1*2");
+
+    /* load may be called again, and again */
+    assert_int_equal(kube_indexer_load(it.ix, it.now_ms), KUBE_OK);
+    assert_int_equal(kube_indexer_load(it.ix, it.now_ms), KUBE_OK);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 2);
+    it_done(&it);
+}
+
+
+static bool
+from_state_file(const it_t *it, const char *name)
+{
+    bool              flag;
+    uint32_t          entry;
+    alloc_test_t      at;
+    kube_arena_t      arena;
+    kube_snapshot_t   s;
+
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1 << 20);
+    assert_int_equal(kube_zone_find(&it->zone, KUBE_RESOURCE_SERVICES,
+                                    KUBE_STR("shop"), kube_str(name),
+                                    &entry), KUBE_OK);
+    assert_int_equal(kube_zone_read(&it->zone, entry, KUBE_STR("shop"),
+                                    kube_str(name), &arena, &s), KUBE_OK);
+    flag = s.from_state_file;
+    kube_arena_done(&arena);
+
+    return flag;
+}
+
+
+static void
+test_indexer_state_file(void **state)
+{
+    it_t            it;
+    uint64_t        before, after;
+    char            text[256];
+    it_object_t     web, api, a;
+    kube_record_t  *record;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    api = it_service(&it, "shop", "api");
+    a = it_slice(&it, "shop", "a", "web");
+
+    record = it_record(&web);
+    assert_int_equal(kube_indexer_put_state(it.ix, record, 1), KUBE_OK);
+    free(record);
+    record = it_record(&api);
+    assert_int_equal(kube_indexer_put_state(it.ix, record, 1), KUBE_OK);
+    free(record);
+    record = it_record(&a);
+    assert_int_equal(kube_indexer_put_state(it.ix, record, 1), KUBE_OK);
+    free(record);
+    it_publish(&it);
+
+    it_read(&it, "shop", "web", text, sizeof(text), &before);
+    assert_string_equal(text, "1 a=1*2");
+    assert_true(from_state_file(&it, "web"));
+
+    /* a list confirms it: the same revision, no more a guess */
+    IT_BEGIN(&it, IT_SERVICES);
+    IT_LIST(&it, &web);
+    IT_SYNC(&it, IT_SERVICES);
+    IT_BEGIN(&it, IT_SLICES);
+    IT_LIST(&it, &a);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    it_read(&it, "shop", "web", text, sizeof(text), &after);
+    assert_int_equal(before, after);
+    assert_false(from_state_file(&it, "web"));
+    IT_READS(&it, "shop", "api", "-");
+
+    /* what is held already is not replaced by a guess */
+    it_change(&it, &web);
+    it_publish(&it);
+    web.version = 50;
+    record = it_record(&web);
+    assert_int_equal(kube_indexer_put_state(it.ix, record, 1), KUBE_OK);
+    free(record);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "2 a=1*2");
+    assert_false(from_state_file(&it, "web"));
+
+    it_done(&it);
+}
+
+
+/* Whatever no caller should send is survived. */
+static void
+test_indexer_odd(void **state)
+{
+    it_t              it;
+    kube_delta_t      d;
+    it_object_t       web;
+    kube_scope_sum_t  sum;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+
+    memset(&d, 0, sizeof(kube_delta_t));
+    d.kind = KUBE_DELTA_UPDATED;
+    assert_int_equal(kube_indexer_apply(it.ix, &d, 1), KUBE_OK);
+    d.scope = KUBE_SCOPES_MAX;
+    assert_int_equal(kube_indexer_apply(it.ix, &d, 1), KUBE_OK);
+    d.scope = 7;
+    d.kind = KUBE_DELTA_SYNC;
+    assert_int_equal(kube_indexer_apply(it.ix, &d, 1), KUBE_OK);
+    d.scope = 0;
+    d.kind = KUBE_DELTA_DELETED;
+    assert_int_equal(kube_indexer_apply(it.ix, &d, 1), KUBE_OK);
+    assert_false(kube_indexer_pending(it.ix, KUBE_SCOPES_MAX));
+    kube_indexer_sum(it.ix, KUBE_SCOPES_MAX, &sum);
+    assert_int_equal(sum.count, 0);
+    assert_false(kube_indexer_room_returned(it.ix, KUBE_SCOPES_MAX));
+    assert_int_equal(kube_indexer_scope(it.ix, KUBE_SCOPES_MAX,
+                                        KUBE_RESOURCE_SERVICES,
+                                        KUBE_STR_NULL), KUBE_INVALID);
+    it_delete(&it, &web);
+    assert_int_equal(it_publish(&it), 0);
+    it_done(&it);
+}
+
+
+typedef struct {
+    char    text[1024];
+    size_t  len;
+} changes_t;
+
+
+static void
+changes_add(void *ctx, kube_change_t change, const kube_record_t *record)
+{
+    changes_t         *c = ctx;
+    kube_record_id_t   id;
+
+    assert_int_equal(kube_record_validate(record, record->size), KUBE_OK);
+    assert_int_equal(kube_record_id(record, record->size, &id), KUBE_OK);
+    c->len += (size_t) snprintf(c->text + c->len, sizeof(c->text) - c->len,
+                                "%c%.*s ", "+~-"[change],
+                                (int) id.meta.name.len, id.meta.name.data);
+}
+
+
+#define CHANGES(c, expected)                                                  \
+    do {                                                                      \
+        assert_string_equal((c)->text, expected);                             \
+        (c)->len = 0;                                                         \
+        (c)->text[0] = '\0';                                                  \
+    } while (0)
+
+
+static void
+test_indexer_changes(void **state)
+{
+    it_t         it;
+    changes_t    c;
+    it_object_t  web, a, b;
+
+    (void) state;
+
+    memset(&c, 0, sizeof(changes_t));
+    it_zone(&it, ZONE);
+    it.conf.change = changes_add;
+    it.conf.change_ctx = &c;
+    assert_int_equal(it_start(&it), KUBE_OK);
+    assert_int_equal(it_scopes(&it), KUBE_OK);
+    assert_int_equal(kube_indexer_load(it.ix, 1), KUBE_OK);
+
+    web = it_service(&it, "shop", "web");
+    a = it_slice(&it, "shop", "a", "web");
+    b = it_slice(&it, "shop", "b", "none");
+    IT_UPDATE(&it, &a);
+    CHANGES(&c, "+a ");
+    IT_UPDATE(&it, &web);
+    CHANGES(&c, "");
+    it_publish(&it);
+    CHANGES(&c, "+web ");
+    IT_UPDATE(&it, &b);
+    CHANGES(&c, "+b ");
+
+    /* a slice's change is not its Service's */
+    it_change(&it, &a);
+    it_publish(&it);
+    CHANGES(&c, "~a ");
+    it_change(&it, &web);
+    it_publish(&it);
+    CHANGES(&c, "~web ");
+
+    /* no more than a version */
+    it_stamp(&it, &a);
+    IT_UPDATE(&it, &a);
+    it_publish(&it);
+    CHANGES(&c, "");
+
+    it_takeover(&it);
+    CHANGES(&c, "");
+    it_delete(&it, &a);
+    it_publish(&it);
+    CHANGES(&c, "-a ");
+    it_delete(&it, &web);
+    it_delete(&it, &b);
+    it_publish(&it);
+    CHANGES(&c, "-b -web ");
+    it_done(&it);
+}
+
+
+static void
+test_indexer_latency(void **state)
+{
+    it_t              it;
+    kube_delta_t      d;
+    kube_histogram_t  h;
+    it_object_t       web, a;
+    kube_record_t    *record;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    a = it_slice(&it, "shop", "a", "web");
+    IT_BEGIN(&it, IT_SERVICES);
+    IT_LIST(&it, &web);
+    IT_SYNC(&it, IT_SERVICES);
+    it_publish(&it);
+    kube_zone_histogram_read(&it.zone, KUBE_HISTOGRAM_PUBLISH_LATENCY,
+                             KUBE_RESOURCE_SERVICES, &h);
+    assert_int_equal(h.count, 0);
+
+    record = it_record(&a);
+    memset(&d, 0, sizeof(kube_delta_t));
+    d.kind = KUBE_DELTA_UPDATED;
+    d.scope = IT_SLICES;
+    d.record = record;
+    d.read_ms = 990;
+    d.trigger_ms = 5000;
+    assert_int_equal(kube_indexer_apply(it.ix, &d, 995), KUBE_OK);
+    assert_int_equal(kube_indexer_publish(it.ix, 10, 1000, 5250), 1);
+    free(record);
+
+    kube_zone_histogram_read(&it.zone, KUBE_HISTOGRAM_PUBLISH_LATENCY,
+                             KUBE_RESOURCE_ENDPOINTSLICES, &h);
+    assert_int_equal(h.count, 1);
+    assert_int_equal(h.sum, 10 * 1000);
+    kube_zone_histogram_read(&it.zone, KUBE_HISTOGRAM_PROGRAMMING_LATENCY,
+                             KUBE_RESOURCE_ENDPOINTSLICES, &h);
+    assert_int_equal(h.count, 1);
+    assert_int_equal(h.sum, 250 * 1000);
+    it_done(&it);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_indexer_events),
+        cmocka_unit_test(test_indexer_order),
+        cmocka_unit_test(test_indexer_moves),
+        cmocka_unit_test(test_indexer_refused),
+        cmocka_unit_test(test_indexer_too_large),
+        cmocka_unit_test(test_indexer_slices_max),
+        cmocka_unit_test(test_indexer_takeover),
+        cmocka_unit_test(test_indexer_state_file),
+        cmocka_unit_test(test_indexer_odd),
+        cmocka_unit_test(test_indexer_changes),
+        cmocka_unit_test(test_indexer_latency),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

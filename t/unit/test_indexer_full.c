@@ -1,0 +1,544 @@
+/*
+ * test_indexer_full - a zone too small for the cluster: what is held, what is
+ * named, what comes back.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "indexer_test.h"
+
+
+#define ZONE    (256u << 10)
+#define GROUPS  400
+
+typedef struct {
+    it_t         it;
+    it_object_t  services[GROUPS];
+    it_object_t  slices[GROUPS];
+    unsigned     order[GROUPS];
+    kube_str_t   static_keys[2];
+} full_t;
+
+
+static full_t *
+full_create(uint64_t seed, unsigned endpoints)
+{
+    char           name[24];
+    full_t        *f;
+    unsigned       i, j, swap;
+    kube_random_t  random;
+
+    f = calloc(1, sizeof(full_t));
+    assert_non_null(f);
+
+    it_zone(&f->it, ZONE);
+    f->static_keys[0] = KUBE_STR("shop/s399");
+    f->static_keys[1] = KUBE_STR("shop/s350");
+    f->it.conf.static_keys = f->static_keys;
+    f->it.conf.static_keys_n = 2;
+    assert_int_equal(it_start(&f->it), KUBE_OK);
+    assert_int_equal(it_scopes(&f->it), KUBE_OK);
+    assert_int_equal(kube_indexer_load(f->it.ix, 1), KUBE_OK);
+
+    for (i = 0; i < GROUPS; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        f->services[i] = it_service(&f->it, "shop", name);
+        f->slices[i] = it_slice(&f->it, "shop", name, name);
+        f->slices[i].endpoints = endpoints;
+        f->order[i] = i;
+    }
+
+    kube_random_init(&random, seed);
+
+    for (i = GROUPS - 1; seed != 0 && i > 0; i--) {
+        j = (unsigned) kube_random_range(&random, 0, i);
+        swap = f->order[i];
+        f->order[i] = f->order[j];
+        f->order[j] = swap;
+    }
+
+    return f;
+}
+
+
+static void
+full_destroy(full_t *f)
+{
+    it_done(&f->it);
+    free(f);
+}
+
+
+static void
+full_list(full_t *f, unsigned slot)
+{
+    unsigned      i;
+    it_object_t  *o;
+
+    IT_BEGIN(&f->it, slot);
+
+    for (i = 0; i < GROUPS; i++) {
+        o = (slot == IT_SERVICES) ? &f->services[f->order[i]]
+                                  : &f->slices[f->order[i]];
+
+        if (o->there) {
+            IT_LIST(&f->it, o);
+            kube_indexer_publish(f->it.ix, 2, f->it.now_ms, 0);
+        }
+    }
+
+    IT_SYNC(&f->it, slot);
+    it_publish(&f->it);
+}
+
+
+static bool
+full_serves(const full_t *f, unsigned i)
+{
+    char  text[256], expected[64];
+
+    it_read(&f->it, "shop", f->services[i].name, text, sizeof(text), NULL);
+    snprintf(expected, sizeof(expected), "%u %s=%u*%u",
+             f->services[i].version, f->slices[i].name, f->slices[i].version,
+             f->slices[i].endpoints);
+
+    return strcmp(text, expected) == 0;
+}
+
+
+static void
+full_check_named(const full_t *f, unsigned there)
+{
+    unsigned          slot;
+    kube_scope_sum_t  sum;
+
+    for (slot = 0; slot < 2; slot++) {
+        sum = it_sum(&f->it, slot);
+        assert_int_equal(sum.count + sum.refused, there);
+        assert_int_equal(it_refused(&f->it, (kube_resource_t) slot, NULL, 0),
+                         sum.refused);
+        assert_false(sum.refused_unnamed);
+        assert_false(kube_indexer_pending(f->it.ix, slot));
+    }
+}
+
+
+/* How many are served; those must be the first by name, but for a fringe. */
+static unsigned
+full_check_order(const full_t *f)
+{
+    unsigned  i, n, last, holes;
+
+    n = 0;
+    last = 0;
+    holes = 0;
+
+    for (i = 0; i < GROUPS; i++) {
+        if (full_serves(f, i)) {
+            n++;
+
+            if (i != 350 && i != 399) {
+                last = i;
+            }
+        }
+    }
+
+    for (i = 0; i < last; i++) {
+        holes += !full_serves(f, i);
+    }
+
+    print_message("%u of %u served, the last is %u, %u holes\n", n, GROUPS,
+                  last, holes);
+    assert_true(full_serves(f, 399));
+    assert_true(full_serves(f, 350));
+    assert_true(n > 50);
+    assert_true(n < GROUPS - 50);
+    assert_true(holes <= 10);
+
+    return n;
+}
+
+
+static void
+full_order_run(uint64_t seed)
+{
+    full_t    *f;
+    unsigned   i, n;
+
+    f = full_create(seed, 10);
+
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    full_check_named(f, GROUPS);
+    n = full_check_order(f);
+    assert_true(f->it.logs[KUBE_EV_ZONE_FULL] != 0);
+    assert_int_equal(kube_zone_validate(f->it.mem, f->it.size), KUBE_OK);
+
+    /* what is held stays current */
+    for (i = 0; i < GROUPS; i++) {
+        if (full_serves(f, i)) {
+            it_change(&f->it, &f->slices[i]);
+            it_publish(&f->it);
+            assert_true(full_serves(f, i));
+        }
+    }
+
+    assert_int_equal(full_check_order(f), n);
+    full_check_named(f, GROUPS);
+
+    /* a successor finds the same */
+    it_takeover(&f->it);
+    assert_int_equal(full_check_order(f), n);
+    full_check_named(f, GROUPS);
+
+    full_destroy(f);
+}
+
+
+static void
+test_full_order(void **state)
+{
+    (void) state;
+
+    full_order_run(0);
+    full_order_run(1);
+    full_order_run(2);
+}
+
+
+static void
+full_delete(full_t *f, unsigned from, unsigned to)
+{
+    unsigned  i;
+
+    for (i = from; i < to; i++) {
+        it_delete(&f->it, &f->slices[i]);
+        it_delete(&f->it, &f->services[i]);
+    }
+
+    it_publish(&f->it);
+
+    /* entries come back after their quarantine */
+    f->it.now_ms += KUBE_ZONE_QUARANTINE_MS + 1;
+}
+
+
+/* As the informer does where room has returned. */
+static unsigned
+full_heal(full_t *f)
+{
+    unsigned  slot, lists, idle;
+
+    lists = 0;
+
+    for (idle = 0; idle < 80; idle++) {
+
+        for (slot = 0; slot < 2; slot++) {
+            if (kube_indexer_room_returned(f->it.ix, slot)) {
+                assert_false(kube_indexer_room_returned(f->it.ix, slot));
+                full_list(f, slot);
+                lists++;
+                idle = 0;
+            }
+        }
+
+        f->it.now_ms += 1000;
+        it_publish(&f->it);
+    }
+
+    return lists;
+}
+
+
+static void
+full_heal_run(bool takeover)
+{
+    full_t    *f;
+    unsigned   lists;
+
+    f = full_create(3, 10);
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    full_check_named(f, GROUPS);
+    assert_true(it_sum(&f->it, IT_SLICES).refused > 50);
+
+    /* no room, no list; nor for the room of a single slice */
+    assert_int_equal(full_heal(f), 0);
+    full_delete(f, 0, 1);
+    assert_int_equal(full_heal(f), 0);
+
+    if (takeover) {
+        it_takeover(&f->it);
+    }
+
+    full_delete(f, 1, 300);
+    lists = full_heal(f);
+    print_message("%u lists\n", lists);
+    assert_true(lists >= 1);
+    assert_true(lists <= 12);
+    assert_true(f->it.logs[KUBE_EV_ROOM_RETURNED] != 0);
+    assert_int_equal(it_sum(&f->it, IT_SERVICES).refused, 0);
+    assert_int_equal(it_sum(&f->it, IT_SLICES).refused, 0);
+    full_check_named(f, GROUPS - 300);
+    assert_true(full_serves(f, 300));
+    assert_true(full_serves(f, 398));
+    assert_false(kube_indexer_room_returned(f->it.ix, IT_SLICES));
+
+    full_destroy(f);
+}
+
+
+static void
+test_full_heal(void **state)
+{
+    (void) state;
+
+    full_heal_run(false);
+    full_heal_run(true);
+}
+
+
+/* A static Service that comes late, and grows, finds room at others' cost. */
+static void
+test_full_static(void **state)
+{
+    full_t            *f;
+    uint64_t           refused;
+    it_object_t        service, slice;
+
+    (void) state;
+
+    f = full_create(4, 10);
+    service = f->services[399];
+    slice = f->slices[399];
+    f->services[399].there = false;
+    f->slices[399].there = false;
+
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    full_check_named(f, GROUPS - 1);
+    refused = it_sum(&f->it, IT_SLICES).refused;
+
+    IT_UPDATE(&f->it, &service);
+    IT_UPDATE(&f->it, &slice);
+    it_publish(&f->it);
+    f->services[399] = service;
+    f->slices[399] = slice;
+    assert_true(full_serves(f, 399));
+
+    f->slices[399].endpoints = 200;
+    it_change(&f->it, &f->slices[399]);
+    it_publish(&f->it);
+    assert_true(full_serves(f, 399));
+    assert_true(it_sum(&f->it, IT_SLICES).refused >= refused);
+    full_check_named(f, GROUPS);
+
+    full_destroy(f);
+}
+
+
+/* Everything that is held grows until nothing more fits: still all named. */
+static void
+test_full_growth(void **state)
+{
+    full_t    *f;
+    unsigned   i, round;
+
+    (void) state;
+
+    f = full_create(5, 4);
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+
+    for (round = 0; round < 6; round++) {
+        for (i = 0; i < GROUPS; i++) {
+            f->slices[f->order[i]].endpoints = 10 + 10 * round;
+            it_change(&f->it, &f->slices[f->order[i]]);
+            kube_indexer_publish(f->it.ix, 4, f->it.now_ms, 0);
+        }
+
+        it_publish(&f->it);
+        full_check_named(f, GROUPS);
+        assert_true(full_serves(f, 399));
+        assert_true(full_serves(f, 350));
+        assert_int_equal(kube_zone_validate(f->it.mem, f->it.size), KUBE_OK);
+    }
+
+    /* and shrinks: the lists for room bring them back */
+    for (i = 0; i < GROUPS; i++) {
+        f->slices[i].endpoints = 1;
+        it_change(&f->it, &f->slices[i]);
+    }
+
+    it_publish(&f->it);
+    (void) full_heal(f);
+    full_check_named(f, GROUPS);
+
+    full_destroy(f);
+}
+
+
+/* Names that no zone could hold: said so, and the version stands still. */
+static void
+test_full_unnamed(void **state)
+{
+    it_t         *it;
+    char          name[24];
+    unsigned      i;
+    it_object_t   o;
+
+    (void) state;
+
+    it = malloc(sizeof(it_t));
+    assert_non_null(it);
+    it_init(it, KUBE_ZONE_SIZE_MIN);
+
+    IT_BEGIN(it, IT_SLICES);
+
+    for (i = 0; i < 2000; i++) {
+        snprintf(name, sizeof(name), "s%04u", i);
+        o = it_slice(it, "shop", name, name);
+        IT_LIST(it, &o);
+    }
+
+    IT_SYNC(it, IT_SLICES);
+    assert_true(it_sum(it, IT_SLICES).refused_unnamed);
+    assert_true(it_sum(it, IT_SLICES).count > 10);
+    assert_int_equal(kube_zone_validate(it->mem, it->size), KUBE_OK);
+
+    /* it is said until a whole list was held or named */
+    IT_BEGIN(it, IT_SLICES);
+    assert_true(it_sum(it, IT_SLICES).refused_unnamed);
+    IT_LIST(it, &o);
+    IT_SYNC(it, IT_SLICES);
+    it->now_ms += KUBE_ZONE_QUARANTINE_MS + 1;
+    IT_BEGIN(it, IT_SLICES);
+    IT_LIST(it, &o);
+    IT_SYNC(it, IT_SLICES);
+    assert_false(it_sum(it, IT_SLICES).refused_unnamed);
+    assert_int_equal(it_sum(it, IT_SLICES).count, 1);
+
+    it_done(it);
+    free(it);
+}
+
+
+static kube_rc_t
+oom_send(it_t *it, const it_object_t *o)
+{
+    kube_rc_t  rc;
+    unsigned   tries;
+
+    for (tries = 0; tries < 2; tries++) {
+        rc = it_apply(it, KUBE_DELTA_UPDATED, o);
+        alloc_test_assert_rc(&it->at, rc);
+
+        if (rc == KUBE_OK) {
+            break;
+        }
+    }
+
+    it_publish(it);
+
+    return rc;
+}
+
+
+#define OOM_GROUPS  40
+
+/* Room is made with memory missing: what was refused is sent again. */
+static void
+full_oom(alloc_test_t *at, void *ctx)
+{
+    char          name[24];
+    unsigned      i, sent;
+    kube_rc_t     rc;
+    it_t         *it = ctx;
+    kube_str_t    key;
+    it_object_t   o;
+
+    it_zone(it, KUBE_ZONE_SIZE_MIN);
+    it->at = *at;
+    it->at.alloc.ctx = &it->at;
+
+    key = KUBE_STR("shop/zzz");
+    it->conf.static_keys = &key;
+    it->conf.static_keys_n = 1;
+    sent = 0;
+
+    rc = it_start(it);
+
+    if (rc == KUBE_OK) {
+        rc = it_scopes(it);
+    }
+
+    for (i = 0; i < 2 * OOM_GROUPS && rc == KUBE_OK; i++) {
+        snprintf(name, sizeof(name), "s%02u", OOM_GROUPS - i / 2);
+        o = (i % 2 == 0) ? it_service(it, "shop", name)
+                         : it_slice(it, "shop", name, name);
+        o.endpoints *= 100;
+        rc = oom_send(it, &o);
+        sent++;
+    }
+
+    if (rc == KUBE_OK) {
+        o = it_service(it, "shop", "zzz");
+        rc = oom_send(it, &o);
+    }
+
+    if (rc == KUBE_OK) {
+        o = it_slice(it, "shop", "zzz", "zzz");
+        o.endpoints = 300;
+        rc = oom_send(it, &o);
+    }
+
+    if (rc == KUBE_OK) {
+        IT_READS(it, "shop", "zzz", "1 zzz=1*300");
+        assert_true(it_sum(it, IT_SLICES).refused > 5);
+        assert_int_equal(it_sum(it, IT_SLICES).count
+                         + it_sum(it, IT_SLICES).refused
+                         + it_sum(it, IT_SERVICES).count
+                         + it_sum(it, IT_SERVICES).refused, sent + 2);
+
+    } else {
+        alloc_test_assert_rc(&it->at, rc);
+    }
+
+    it_stop(it);
+    assert_int_equal(kube_zone_validate(it->mem, it->size), KUBE_OK);
+    free(it->mem);
+
+    *at = it->at;
+    at->alloc.ctx = at;
+}
+
+
+static void
+test_full_oom(void **state)
+{
+    it_t  *it;
+
+    (void) state;
+
+    it = malloc(sizeof(it_t));
+    assert_non_null(it);
+    ALLOC_TEST_RUN(full_oom, it);
+    free(it);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_full_order),
+        cmocka_unit_test(test_full_heal),
+        cmocka_unit_test(test_full_static),
+        cmocka_unit_test(test_full_growth),
+        cmocka_unit_test(test_full_unnamed),
+        cmocka_unit_test(test_full_oom),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

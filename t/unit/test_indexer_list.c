@@ -1,0 +1,262 @@
+/*
+ * test_indexer_list - lists as diffs: what they change, what they take away,
+ * and what readers see of them meanwhile.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "indexer_test.h"
+
+
+#define ZONE  (1u << 20)
+
+
+static void
+test_indexer_list(void **state)
+{
+    it_t         it;
+    uint64_t     before, after;
+    it_object_t  web, api, a, b, c;
+    char         text[256];
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    api = it_service(&it, "shop", "api");
+    a = it_slice(&it, "shop", "a", "web");
+    b = it_slice(&it, "shop", "b", "web");
+    c = it_slice(&it, "shop", "c", "api");
+
+    IT_BEGIN(&it, IT_SERVICES);
+    IT_LIST(&it, &web);
+    IT_LIST(&it, &api);
+    IT_SYNC(&it, IT_SERVICES);
+    IT_BEGIN(&it, IT_SLICES);
+    IT_LIST(&it, &a);
+    IT_LIST(&it, &b);
+
+    /* the Service waits for the end of the list, others do not */
+    assert_int_equal(it_publish(&it), 1);
+    IT_READS(&it, "shop", "web", "-");
+    IT_READS(&it, "shop", "api", "1");
+    assert_true(kube_indexer_pending(it.ix, IT_SLICES));
+    IT_LIST(&it, &c);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    assert_false(kube_indexer_pending(it.ix, IT_SLICES));
+    IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2");
+    IT_READS(&it, "shop", "api", "1 c=1*2");
+
+    /* again, with a moved, b gone, c unchanged: no reader sees a half */
+    it_read(&it, "shop", "api", text, sizeof(text), &before);
+    a.version++;
+    it_stamp(&it, &a);
+    IT_BEGIN(&it, IT_SLICES);
+    IT_LIST(&it, &a);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2");
+
+    /* a change of the Service's own waits with it */
+    it_change(&it, &web);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2");
+    IT_LIST(&it, &c);
+    IT_SYNC(&it, IT_SLICES);
+    IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2");
+    assert_true(kube_indexer_pending(it.ix, IT_SLICES));
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "2 a=2*2");
+    it_read(&it, "shop", "api", text, sizeof(text), &after);
+    assert_int_equal(before, after);
+
+    /* a list that fails and begins anew; one that ends without beginning */
+    IT_BEGIN(&it, IT_SLICES);
+    a.version++;
+    it_stamp(&it, &a);
+    IT_LIST(&it, &a);
+    it_publish(&it);
+    IT_BEGIN(&it, IT_SLICES);
+    IT_LIST(&it, &c);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "2 a=2*2");
+    IT_LIST(&it, &a);
+    IT_SYNC(&it, IT_SLICES);
+    IT_SYNC(&it, IT_SLICES);
+    IT_SYNC(&it, IT_SERVICES);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "2 a=3*2");
+    IT_READS(&it, "shop", "api", "1 c=1*2");
+
+    /* a Service that is gone does not wait for its slices' list */
+    IT_BEGIN(&it, IT_SLICES);
+    it_change(&it, &a);
+    it_publish(&it);
+    it_delete(&it, &web);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "-");
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
+
+    it_done(&it);
+}
+
+
+/* What a list takes away from a Service waits for its end as well. */
+static void
+test_indexer_list_away(void **state)
+{
+    it_t         it;
+    it_object_t  web, api, a, b, c;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    api = it_service(&it, "shop", "api");
+    a = it_slice(&it, "shop", "a", "web");
+    b = it_slice(&it, "shop", "b", "web");
+    c = it_slice(&it, "shop", "c", "web");
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &api);
+    IT_UPDATE(&it, &a);
+    IT_UPDATE(&it, &b);
+    IT_UPDATE(&it, &c);
+    it_publish(&it);
+
+    IT_BEGIN(&it, IT_SLICES);
+    snprintf(a.service, sizeof(a.service), "api");
+    it_stamp(&it, &a);
+    IT_LIST(&it, &a);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2 c=1*2");
+    IT_READS(&it, "shop", "api", "1");
+    IT_LIST(&it, &b);
+    IT_LIST(&it, &c);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 b=1*2 c=1*2");
+    IT_READS(&it, "shop", "api", "1 a=1*2");
+
+    IT_BEGIN(&it, IT_SLICES);
+    it_stamp(&it, &b);
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &b), KUBE_OK);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 b=1*2 c=1*2");
+    assert_true(kube_indexer_pending(it.ix, IT_SLICES));
+    IT_LIST(&it, &a);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1");
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+    assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
+    it_done(&it);
+}
+
+
+/* A server restored from a backup: what it lists is right, though older. */
+static void
+test_indexer_rollback(void **state)
+{
+    it_t         it;
+    it_object_t  web, older;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    older = web;
+    web.version = 5;
+    snprintf(web.rv, sizeof(web.rv), "900");
+    IT_UPDATE(&it, &web);
+    it_publish(&it);
+
+    snprintf(older.rv, sizeof(older.rv), "10");
+    IT_UPDATE(&it, &older);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "5");
+
+    IT_BEGIN(&it, IT_SERVICES);
+    IT_LIST(&it, &older);
+    IT_SYNC(&it, IT_SERVICES);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1");
+
+    it.rv = 10;
+    it_change(&it, &older);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "2");
+
+    it_done(&it);
+}
+
+
+/* Other namespaces after a reload: what no scope covers goes at the end. */
+static void
+test_indexer_sweep(void **state)
+{
+    it_t         it;
+    it_object_t  web, a, infra, c;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    a = it_slice(&it, "shop", "a", "web");
+    infra = it_service(&it, "infra", "echo");
+    c = it_slice(&it, "infra", "c", "echo");
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &a);
+    IT_UPDATE(&it, &infra);
+    IT_UPDATE(&it, &c);
+    it_publish(&it);
+
+    it_stop(&it);
+    assert_int_equal(it_start(&it), KUBE_OK);
+    assert_int_equal(kube_indexer_scope(it.ix, 0, KUBE_RESOURCE_SERVICES,
+                                        KUBE_STR("shop")), KUBE_OK);
+    assert_int_equal(kube_indexer_scope(it.ix, 1,
+                                        KUBE_RESOURCE_ENDPOINTSLICES,
+                                        KUBE_STR("shop")), KUBE_OK);
+    assert_int_equal(kube_indexer_load(it.ix, it.now_ms), KUBE_OK);
+
+    IT_READS(&it, "infra", "echo", "1 c=1*2");
+    assert_int_equal(it_sum(&it, 0).count, 1);
+    assert_int_equal(it_sum(&it, 1).count, 1);
+
+    /* nothing is taken for them any more, and a list of others spares them */
+    it_change(&it, &c);
+    it_publish(&it);
+    IT_READS(&it, "infra", "echo", "1 c=1*2");
+    IT_BEGIN(&it, 0);
+    IT_LIST(&it, &web);
+    IT_SYNC(&it, 0);
+    it_publish(&it);
+    IT_READS(&it, "infra", "echo", "1 c=1*2");
+
+    kube_indexer_sweep(it.ix, it.now_ms);
+    it_publish(&it);
+    IT_READS(&it, "infra", "echo", "-");
+    IT_READS(&it, "shop", "web", "1 a=1*2");
+    assert_int_equal(kube_zone_writer_find(it.writer,
+                                           KUBE_RESOURCE_ENDPOINTSLICES,
+                                           KUBE_STR("infra"), KUBE_STR("c")),
+                     0);
+    it_done(&it);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_indexer_list),
+        cmocka_unit_test(test_indexer_list_away),
+        cmocka_unit_test(test_indexer_rollback),
+        cmocka_unit_test(test_indexer_sweep),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

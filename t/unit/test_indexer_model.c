@@ -1,0 +1,671 @@
+/*
+ * test_indexer_model - random histories against a model: after each batch of
+ * deltas readers must find the cluster as it is, sums must equal what is
+ * computed anew, and what was not touched must keep its revision.
+ *
+ * KUBE_TEST_SEED and KUBE_TEST_ROUNDS replay or lengthen it.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "indexer_test.h"
+
+
+#define SERVICES  5     /* names in each namespace */
+#define SLICES    9
+#define SPACES    2
+#define OBJECTS   (SPACES * (SERVICES + SLICES))
+
+static const char  *const spaces[SPACES] = { "shop", "infra" };
+static const char  *const names[SERVICES] = { "a", "b", "c", "d", "e" };
+
+typedef struct {
+    char      text[2048];
+    char      uid[24];
+    uint64_t  revision;
+} seen_t;
+
+/* What callbacks have told; content as a digest. */
+typedef struct {
+    bool           held;
+    kube_digest_t  digest;
+} shadow_t;
+
+typedef struct {
+    it_t           it;
+    kube_random_t  random;
+    it_object_t    objects[OBJECTS];
+    bool           refused[OBJECTS];     /* is a name, by the last event */
+    bool           dirty;                /* something applied, not published */
+    seen_t         seen[SPACES * SERVICES];
+
+    /* since the last check: which Services had another content for a while */
+    it_object_t    before[OBJECTS];
+    bool           before_refused[OBJECTS];
+    bool           disturbed[OBJECTS];
+    shadow_t       shadow[OBJECTS];
+    uint64_t       untouched;            /* revisions compared */
+} model_t;
+
+
+static unsigned
+pick(model_t *m, unsigned n)
+{
+    return (unsigned) kube_random_range(&m->random, 0, n - 1);
+}
+
+
+static unsigned
+model_index(kube_resource_t resource, kube_str_t ns, kube_str_t name)
+{
+    unsigned  space, i;
+
+    space = kube_str_eq(ns, kube_str(spaces[0])) ? 0 : 1;
+    assert_true(kube_str_eq(ns, kube_str(spaces[space])));
+
+    if (resource == KUBE_RESOURCE_SERVICES) {
+        i = (unsigned) (name.data[0] - 'a');
+
+    } else {
+        i = SERVICES + (unsigned) (name.data[1] - '0');
+    }
+
+    return space * (SERVICES + SLICES) + i;
+}
+
+
+static void
+model_change(void *ctx, kube_change_t change, const kube_record_t *record)
+{
+    model_t           *m = ctx;
+    unsigned           i;
+    kube_digest_t      digest;
+    kube_record_id_t   id;
+
+    assert_int_equal(kube_record_validate(record, record->size), KUBE_OK);
+    assert_int_equal(kube_record_id(record, record->size, &id), KUBE_OK);
+    i = model_index(id.resource, id.meta.ns, id.meta.name);
+    digest = kube_record_digest(record);
+
+    switch (change) {
+    case KUBE_CHANGE_ADD:
+        assert_false(m->shadow[i].held);
+        break;
+
+    case KUBE_CHANGE_UPDATE:
+        assert_true(m->shadow[i].held);
+        assert_true(m->shadow[i].digest.lo != digest.lo);
+        break;
+
+    case KUBE_CHANGE_DELETE:
+        assert_true(m->shadow[i].held);
+        assert_true(m->shadow[i].digest.lo == digest.lo);
+    }
+
+    m->shadow[i].held = (change != KUBE_CHANGE_DELETE);
+    m->shadow[i].digest = digest;
+}
+
+
+static void
+model_init(model_t *m, uint64_t seed, size_t zone)
+{
+    unsigned      i, space;
+    it_object_t  *o;
+
+    memset(m, 0, sizeof(model_t));
+    kube_random_init(&m->random, seed);
+
+    it_zone(&m->it, zone);
+    m->it.conf.change = model_change;
+    m->it.conf.change_ctx = m;
+    assert_int_equal(it_start(&m->it), KUBE_OK);
+    assert_int_equal(it_scopes(&m->it), KUBE_OK);
+    assert_int_equal(kube_indexer_load(m->it.ix, 1), KUBE_OK);
+
+    for (i = 0; i < OBJECTS; i++) {
+        o = &m->objects[i];
+        space = i / (SERVICES + SLICES);
+
+        if (i % (SERVICES + SLICES) < SERVICES) {
+            o->resource = KUBE_RESOURCE_SERVICES;
+            snprintf(o->name, sizeof(o->name), "%s",
+                     names[i % (SERVICES + SLICES)]);
+
+        } else {
+            o->resource = KUBE_RESOURCE_ENDPOINTSLICES;
+            snprintf(o->name, sizeof(o->name), "s%u",
+                     i % (SERVICES + SLICES) - SERVICES);
+        }
+
+        snprintf(o->ns, sizeof(o->ns), "%s", spaces[space]);
+    }
+}
+
+
+/* The cluster changes; nobody is told yet.  Returns which object did. */
+static unsigned
+model_mutate(model_t *m)
+{
+    unsigned      i;
+    it_object_t  *o;
+
+    i = pick(m, OBJECTS);
+    o = &m->objects[i];
+    it_stamp(&m->it, o);
+
+    if (!o->there) {
+        o->there = true;
+        o->version = m->it.rv;
+        snprintf(o->uid, sizeof(o->uid), "u%u", m->it.rv);
+
+    } else {
+
+        switch (pick(m, 5)) {
+        case 0:
+            o->there = false;
+            return i;
+
+        case 1:
+            return i;       /* a version only */
+
+        default:
+            o->version = m->it.rv;
+        }
+    }
+
+    if (o->resource == KUBE_RESOURCE_ENDPOINTSLICES) {
+        o->endpoints = pick(m, 8);
+
+        if (o->service[0] == '\0' || pick(m, 3) == 0) {
+            snprintf(o->service, sizeof(o->service), "%s",
+                     pick(m, 8) == 0 ? "" : names[pick(m, SERVICES)]);
+        }
+    }
+
+    return i;
+}
+
+
+static void
+model_disturb(model_t *m, const it_object_t *o)
+{
+    unsigned  i;
+
+    for (i = 0; i < OBJECTS; i++) {
+        if (m->objects[i].resource == KUBE_RESOURCE_SERVICES
+            && strcmp(m->objects[i].ns, o->ns) == 0
+            && strcmp(m->objects[i].name,
+                      o->resource == KUBE_RESOURCE_SERVICES ? o->name
+                                                            : o->service)
+               == 0)
+        {
+            m->disturbed[i] = true;
+        }
+    }
+}
+
+
+/* More than a version came of it. */
+static void
+model_compare(model_t *m, unsigned i)
+{
+    const it_object_t  *o, *b;
+
+    o = &m->objects[i];
+    b = &m->before[i];
+
+    if (o->there == b->there
+        && o->version == b->version
+        && o->endpoints == b->endpoints
+        && strcmp(o->uid, b->uid) == 0
+        && strcmp(o->service, b->service) == 0
+        && !m->refused[i]
+        && !m->before_refused[i])
+    {
+        return;
+    }
+
+    model_disturb(m, o);
+    model_disturb(m, b);
+}
+
+
+/* One delta of the object as it is, or as an error would have it. */
+static void
+model_send(model_t *m, unsigned i, bool listed)
+{
+    it_object_t        *o;
+    kube_delta_kind_t   kind;
+
+    o = &m->objects[i];
+    m->refused[i] = false;
+    m->dirty = true;
+
+    if (!o->there) {
+        kind = KUBE_DELTA_DELETED;
+
+    } else if (pick(m, 20) == 0) {
+        kind = KUBE_DELTA_REFUSED;
+        m->refused[i] = true;
+
+    } else {
+        kind = listed ? KUBE_DELTA_REPLACED : KUBE_DELTA_UPDATED;
+    }
+
+    model_compare(m, i);
+    assert_int_equal(it_apply(&m->it, kind, o), KUBE_OK);
+}
+
+
+/* As much of a list as n items; the rest never comes. */
+static void
+model_list_items(model_t *m, unsigned slot, unsigned n)
+{
+    unsigned  i;
+
+    IT_BEGIN(&m->it, slot);
+    m->dirty = true;
+
+    for (i = 0; i < OBJECTS && n != 0; i++) {
+        if (m->objects[i].there && it_slot(&m->objects[i]) == slot) {
+            model_send(m, i, true);
+            n--;
+
+            if (pick(m, 4) == 0) {
+                kube_indexer_publish(m->it.ix, 1 + pick(m, 3),
+                                     m->it.now_ms, 0);
+            }
+        }
+    }
+}
+
+
+static void
+model_list(model_t *m, unsigned slot)
+{
+    unsigned  i;
+
+    if (pick(m, 3) == 0) {
+        model_list_items(m, slot, pick(m, 10));
+    }
+
+    model_list_items(m, slot, OBJECTS);
+    IT_SYNC(&m->it, slot);
+
+    for (i = 0; i < OBJECTS; i++) {
+        if (!m->objects[i].there && it_slot(&m->objects[i]) == slot) {
+            m->refused[i] = false;
+        }
+    }
+}
+
+
+/* Objects that changed while nobody watched are known by a list only. */
+static void
+model_relist(model_t *m)
+{
+    unsigned  n;
+
+    for (n = pick(m, 10); n != 0; n--) {
+        (void) model_mutate(m);
+    }
+
+    model_list(m, IT_SERVICES);
+    model_list(m, IT_SLICES);
+}
+
+
+static void
+model_takeover(model_t *m)
+{
+    bool  lost;
+
+    lost = m->dirty;
+    it_takeover(&m->it);
+
+    /* a writer that dies unpublished has not moved its version: again */
+    if (lost) {
+        model_list(m, IT_SERVICES);
+        model_list(m, IT_SLICES);
+    }
+}
+
+
+static void
+model_expect(const model_t *m, unsigned service, char *text, size_t size)
+{
+    size_t              len;
+    unsigned            i, first;
+    const it_object_t  *o, *s;
+
+    o = &m->objects[service];
+    snprintf(text, size, "-");
+
+    if (!o->there || m->refused[service]) {
+        return;
+    }
+
+    len = (size_t) snprintf(text, size, "%u", o->version % 65535);
+    first = service / (SERVICES + SLICES) * (SERVICES + SLICES) + SERVICES;
+
+    for (i = first; i < first + SLICES; i++) {
+        s = &m->objects[i];
+
+        if (s->there && !m->refused[i] && strcmp(s->service, o->name) == 0) {
+            len += (size_t) snprintf(text + len, size - len, " %s=%u*%u",
+                                     s->name,
+                                     s->endpoints != 0 ? s->version & 0xffff
+                                                       : 0,
+                                     s->endpoints);
+        }
+    }
+}
+
+
+static void
+model_check_service(model_t *m, unsigned service)
+{
+    char                text[2048], expected[2048];
+    seen_t             *seen;
+    uint64_t            revision;
+    const it_object_t  *o;
+
+    o = &m->objects[service];
+    seen = &m->seen[service / (SERVICES + SLICES) * SERVICES
+                    + service % (SERVICES + SLICES)];
+    revision = 0;
+
+    model_expect(m, service, expected, sizeof(expected));
+    it_read(&m->it, o->ns, o->name, text, sizeof(text), &revision);
+    assert_string_equal(text, expected);
+
+    if (strcmp(text, "-") == 0) {
+        /* void */
+
+    } else if (strcmp(seen->text, text) != 0
+               || strcmp(seen->uid, o->uid) != 0)
+    {
+        assert_true(revision != seen->revision);
+
+    } else if (!m->disturbed[service]) {
+        assert_int_equal(revision, seen->revision);
+        m->untouched++;
+    }
+
+    memcpy(seen->text, text, sizeof(text));
+    memcpy(seen->uid, o->uid, sizeof(o->uid));
+    seen->revision = revision;
+}
+
+
+static void
+model_check_sums(model_t *m)
+{
+    bool              held;
+    unsigned          i, slot;
+    kube_digest_t     digest;
+    kube_record_t    *record;
+    kube_scope_sum_t  sum, expected;
+
+    for (slot = 0; slot < 2; slot++) {
+        memset(&expected, 0, sizeof(kube_scope_sum_t));
+
+        for (i = 0; i < OBJECTS; i++) {
+
+            if (it_slot(&m->objects[i]) != slot) {
+                continue;
+            }
+
+            held = m->objects[i].there && !m->refused[i];
+            assert_int_equal(m->shadow[i].held, held);
+
+            if (held) {
+                record = it_record(&m->objects[i]);
+                digest = kube_record_digest(record);
+                free(record);
+                kube_digest_add(&expected.digest, digest);
+                expected.count++;
+                assert_true(m->shadow[i].digest.lo == digest.lo);
+            }
+
+            expected.refused += m->refused[i];
+        }
+
+        sum = it_sum(&m->it, slot);
+        assert_int_equal(sum.count, expected.count);
+        assert_int_equal(sum.refused, expected.refused);
+        assert_true(sum.digest.lo == expected.digest.lo
+                    && sum.digest.hi == expected.digest.hi);
+        assert_false(sum.refused_unnamed);
+        assert_false(kube_indexer_pending(m->it.ix, slot));
+        assert_int_equal(it_refused(&m->it, (kube_resource_t) slot, NULL, 0),
+                         expected.refused);
+    }
+}
+
+
+static void
+model_check(model_t *m)
+{
+    unsigned           i;
+    kube_zone_usage_t  usage;
+
+    it_publish(&m->it);
+    m->dirty = false;
+
+    for (i = 0; i < OBJECTS; i++) {
+        if (m->objects[i].resource == KUBE_RESOURCE_SERVICES) {
+            model_check_service(m, i);
+        }
+    }
+
+    model_check_sums(m);
+
+    memcpy(m->before, m->objects, sizeof(m->before));
+    memcpy(m->before_refused, m->refused, sizeof(m->before_refused));
+    memset(m->disturbed, 0, sizeof(m->disturbed));
+
+    kube_zone_usage(&m->it.zone, &usage);
+    assert_int_equal(usage.entries_used,
+                     it_sum(&m->it, 0).count + it_sum(&m->it, 1).count
+                     + it_sum(&m->it, 0).refused
+                     + it_sum(&m->it, 1).refused);
+}
+
+
+static void
+model_step(model_t *m)
+{
+    unsigned  n;
+
+    switch (pick(m, 12)) {
+    case 0:
+        model_relist(m);
+        break;
+
+    case 1:
+        model_takeover(m);
+        break;
+
+    case 2:
+        /* a list that never ends, then one that does */
+        model_list_items(m, pick(m, 2), pick(m, 10));
+
+        if (pick(m, 2) == 0) {
+            model_takeover(m);
+
+        } else {
+            model_relist(m);
+        }
+
+        break;
+
+    default:
+        for (n = 1 + pick(m, 6); n != 0; n--) {
+            model_send(m, model_mutate(m), false);
+
+            if (pick(m, 3) == 0) {
+                kube_indexer_publish(m->it.ix, 1 + pick(m, 2),
+                                     m->it.now_ms, 0);
+            }
+        }
+    }
+
+    m->it.now_ms += pick(m, 4000);
+}
+
+
+static uint64_t
+env_number(const char *name, uint64_t otherwise)
+{
+    const char  *value;
+
+    value = getenv(name);
+
+    return (value != NULL) ? strtoull(value, NULL, 10) : otherwise;
+}
+
+
+static void
+test_model(void **state)
+{
+    model_t   *m;
+    uint64_t   seed, seeds, step, steps;
+
+    (void) state;
+
+    m = malloc(sizeof(model_t));
+    assert_non_null(m);
+
+    seed = env_number("KUBE_TEST_SEED", 1);
+    seeds = env_number("KUBE_TEST_ROUNDS", 20);
+    steps = 400;
+
+    for ( /* void */ ; seeds != 0; seeds--, seed++) {
+        print_message("seed %llu\n", (unsigned long long) seed);
+        model_init(m, seed, 1u << 20);
+
+        for (step = 0; step < steps; step++) {
+            model_step(m);
+            model_check(m);
+        }
+
+        assert_true(m->untouched > steps);
+        it_done(&m->it);
+    }
+
+    free(m);
+}
+
+
+/* Each allocation fails once; what was refused is sent again, and taken. */
+static void
+model_oom(alloc_test_t *at, void *ctx)
+{
+    unsigned      i, n;
+    kube_rc_t     rc;
+    it_t         *it = ctx;
+    it_object_t   objects[6];
+
+    it_zone(it, 1u << 18);
+
+    /* the fixture's own allocator must be the failing one */
+    it->at = *at;
+    it->at.alloc.ctx = &it->at;
+
+    rc = it_start(it);
+
+    if (rc == KUBE_OK) {
+        rc = it_scopes(it);
+    }
+
+    if (rc == KUBE_OK) {
+        rc = kube_indexer_load(it->ix, 1);
+    }
+
+    if (rc != KUBE_OK) {
+        alloc_test_assert_rc(&it->at, rc);
+        goto done;
+    }
+
+    objects[0] = it_slice(it, "shop", "a", "web");
+    objects[1] = it_service(it, "shop", "web");
+    objects[2] = it_service(it, "shop", "api");
+    objects[3] = it_slice(it, "shop", "b", "api");
+    objects[4] = it_slice(it, "shop", "a", "api");
+    snprintf(objects[4].uid, sizeof(objects[4].uid), "%s", objects[0].uid);
+    objects[5] = it_slice(it, "shop", "b", "api");
+
+    for (i = 0; i < 6; i++) {
+
+        for (n = 0; n < 2; n++) {
+            rc = it_apply(it, i == 5 ? KUBE_DELTA_REFUSED
+                                     : KUBE_DELTA_UPDATED, &objects[i]);
+            alloc_test_assert_rc(&it->at, rc);
+
+            if (rc == KUBE_OK) {
+                break;
+            }
+        }
+
+        if (rc != KUBE_OK) {
+            goto done;
+        }
+
+        it_publish(it);
+    }
+
+    IT_READS(it, "shop", "web", "1");
+    IT_READS(it, "shop", "api", "1 a=1*2");
+    assert_int_equal(it_sum(it, IT_SLICES).refused, 1);
+
+    /* all of it once more, as a process that starts */
+    rc = kube_indexer_load(it->ix, 2);
+    alloc_test_assert_rc(&it->at, rc);
+
+    if (rc == KUBE_NOMEM && !it->at.fail_from) {
+        assert_int_equal(kube_indexer_load(it->ix, 2), KUBE_OK);
+        rc = KUBE_OK;
+    }
+
+    if (rc == KUBE_OK) {
+        assert_int_equal(it_sum(it, IT_SLICES).count, 1);
+        assert_int_equal(it_sum(it, IT_SERVICES).count, 2);
+    }
+
+done:
+
+    it_stop(it);
+    free(it->mem);
+
+    *at = it->at;
+    at->alloc.ctx = at;
+}
+
+
+static void
+test_model_oom(void **state)
+{
+    it_t  *it;
+
+    (void) state;
+
+    it = malloc(sizeof(it_t));
+    assert_non_null(it);
+    ALLOC_TEST_RUN(model_oom, it);
+    free(it);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_model_oom),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,464 @@
+/*
+ * test_informer - the whole way from bytes to the zone, with the real FIFO,
+ * indexer and zone, against a small server; the core promise is checked after
+ * every step.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "informer_bed.h"
+
+
+static void
+test_sync_and_events(void **state)
+{
+    bed_t   b;
+    size_t  chunk;
+
+    (void) state;
+
+    for (chunk = 0; chunk < 200; chunk += 67) {
+        bed_init(&b);
+        b.server->io.chunk = chunk;
+        bed_shop(&b);
+        assert_false(kube_informer_synced(b.inf));
+
+        bed_settle(&b);
+        bed_assert_equal(&b);
+        assert_int_equal(b.server->lists, 2);
+        assert_int_equal(b.server->lists_at_once, 1);
+        assert_int_equal(b.changes[KUBE_CHANGE_ADD], 6);
+        assert_int_equal(b.logged[KUBE_EV_SYNCED], 2);
+
+        server_put_slice(b.server, "shop", "web-a", "web", 9);
+        server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop",
+                      "web-b");
+        server_put_service(b.server, "shop", "new", 4);
+        server_delete(b.server, KUBE_RESOURCE_SERVICES, "infra", "echo");
+        bed_settle(&b);
+        bed_assert_equal(&b);
+        assert_int_equal(bed_version(&b, 0), b.server->rv);
+        assert_int_equal(bed_version(&b, 1), b.server->rv - 2);
+        assert_int_equal(b.changes[KUBE_CHANGE_DELETE], 2);
+        assert_int_equal(b.changes[KUBE_CHANGE_UPDATE], 1);
+        assert_int_equal(b.changes[KUBE_CHANGE_ADD], 7);
+        assert_int_equal(b.server->lists, 2);
+
+        bed_done(&b);
+    }
+}
+
+
+/* The window is gone: one list as a diff, what did not change is untouched. */
+static void
+test_relist_is_a_diff(void **state)
+{
+    bed_t              b;
+    unsigned           i, updates;
+    const view_row_t  *before;
+
+    static view_t  old, new;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    view_make(&old, &b.zone);
+    bed_stop(&b);
+
+    server_put_slice(b.server, "shop", "web-a", "web", 21);
+    server_delete(b.server, KUBE_RESOURCE_SERVICES, "infra", "echo");
+    b.server->window = b.server->rv + 1;
+    memset(b.changes, 0, sizeof(b.changes));
+
+    bed_start(&b);
+    server_run(b.server);
+    (void) bed_process(&b);
+    b.server->window = 0;
+    bed_converge(&b);
+    bed_assert_equal(&b);
+
+    view_make(&new, &b.zone);
+    updates = 0;
+
+    for (i = 0; i < new.n; i++) {
+        before = view_find(&old, new.rows[i].resource, new.rows[i].ns,
+                           new.rows[i].name);
+        assert_non_null(before);
+        updates += (before->revision != new.rows[i].revision);
+    }
+
+    /* the slice and its Service */
+    assert_int_equal(updates, 2);
+    assert_int_equal(b.changes[KUBE_CHANGE_ADD], 0);
+    assert_int_equal(b.changes[KUBE_CHANGE_UPDATE], 1);
+    assert_int_equal(b.changes[KUBE_CHANGE_DELETE], 1);
+    bed_done(&b);
+}
+
+
+/* While a list runs, and after one broke, nothing is claimed of it. */
+static void
+test_version_waits(void **state)
+{
+    bed_t              b;
+    char               ns[16];
+    unsigned           slot;
+    uint64_t           rv;
+    kube_scope_info_t  before, info;
+
+    (void) state;
+
+    for (slot = 0; slot < 2; slot++) {
+        bed_init(&b);
+        bed_shop(&b);
+        bed_settle(&b);
+        rv = zone_version(&b.zone, slot, &before, ns);
+        bed_stop(&b);
+
+        server_put_service(b.server, "shop", "aaa", 31);
+        server_put_slice(b.server, "shop", "zzz", "web", 32);
+        b.server->window = b.server->rv + 1;
+
+        bed_start(&b);
+        (void) bed_process(&b);
+        server_run(b.server);
+        b.server->window = 0;
+        (void) bed_process(&b);
+
+        if (slot == 1) {
+
+            /* Services come first */
+            server_run(b.server);
+            (void) bed_process(&b);
+        }
+
+        assert_non_null(io_find(&b.server->io, slot
+                                ? "/endpointslices?limit" : "/services?limit"));
+        b.server->cut_end = true;
+        server_run(b.server);
+        assert_false(b.server->cut_end);
+        b.server->mute = true;
+        bed_settle(&b);
+
+        assert_true(zone_version(&b.zone, slot, &info, ns) == rv);
+        assert_int_equal(info.count, before.count);
+        assert_true(info.digest.lo == before.digest.lo);
+
+        b.server->mute = false;
+        bed_converge(&b);
+        bed_assert_equal(&b);
+        assert_true(bed_version(&b, slot) == b.server->rv);
+        bed_done(&b);
+    }
+}
+
+
+/* More than one process() can do: the version waits for the last of it. */
+static void
+test_backlog(void **state)
+{
+    bed_t     b;
+    char      name[32];
+    unsigned  i, steps;
+    uint64_t  rv;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_settle(&b);
+    rv = bed_version(&b, 0);
+
+    for (i = 0; i < 2 * KUBE_INFORMER_DELTAS; i++) {
+        snprintf(name, sizeof(name), "s%04u", i);
+        server_put_service(b.server, "shop", name, i);
+    }
+
+    server_run(b.server);
+
+    for (steps = 0; bed_version(&b, 0) != b.server->rv; steps++) {
+        assert_true(bed_version(&b, 0) == rv);
+        assert_true(steps == 0
+                    || kube_informer_deadline(b.inf) <= b.server->io.now_ms);
+        assert_true(steps < 100);
+        (void) bed_process(&b);
+    }
+
+    assert_true(steps >= 2);
+    bed_assert_equal(&b);
+    bed_done(&b);
+}
+
+
+/* More than fits: what does not is named, the version moves, room heals. */
+static void
+full_zone(size_t size, unsigned slices, unsigned endpoints, bool named)
+{
+    bed_t     b;
+    char      name[32];
+    unsigned  i;
+
+    static view_t  view;
+
+    bed_make(&b, size);
+    b.server->endpoints = endpoints;
+
+    for (i = 0; i < slices; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        server_put_slice(b.server, "shop", name, "web", i);
+    }
+
+    bed_start(&b);
+    bed_settle(&b);
+
+    view_make(&view, &b.zone);
+    assert_in_range(view.counts[1], 20, slices - 1);
+
+    if (named) {
+        assert_int_equal(view.n, slices);
+        assert_int_equal(bed_version(&b, 1), b.server->rv);
+        assert_true(kube_informer_synced(b.inf));
+
+    } else {
+        /* not even all names fit: then nothing may be claimed */
+        assert_true(view.n < slices);
+        assert_int_equal(bed_version(&b, 1), 0);
+        assert_false(kube_informer_synced(b.inf));
+    }
+
+    for (i = 0; i < slices - 15; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop", name);
+
+        if (i % 16 == 0) {
+            bed_settle(&b);
+        }
+    }
+
+    for (i = 0; i < 20; i++) {
+        bed_converge(&b);
+        b.server->io.now_ms += 15000;
+    }
+
+    bed_assert_equal(&b);
+    assert_true(b.server->lists > 2);
+    assert_true(b.server->lists < 30);
+    bed_done(&b);
+}
+
+
+static void
+test_full_zone(void **state)
+{
+    (void) state;
+
+    full_zone(64u << 10, 90, 80, true);
+    full_zone(64u << 10, 400, 1, false);
+}
+
+
+static void
+test_errors_are_shown(void **state)
+{
+    bed_t              b;
+    alloc_test_t       at;
+    kube_arena_t       arena;
+    kube_scope_info_t  info;
+
+    (void) state;
+
+    bed_init(&b);
+    (void) bed_process(&b);
+    io_answer(&b.server->io, io_find(&b.server->io, "/services?"), 403,
+              "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"code\":403,"
+              "\"message\":\"services is forbidden\"}");
+    (void) bed_process(&b);
+
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1u << 16);
+    assert_int_equal(kube_zone_scope_read(&b.zone, 0, &arena, &info), KUBE_OK);
+    assert_true(kube_str_eq(info.error_reason, KUBE_STR("forbidden")));
+    assert_true(kube_str_eq(info.error_message,
+                            KUBE_STR("services is forbidden")));
+    assert_true(info.error_at_ms > 1700000000000);
+    kube_arena_done(&arena);
+
+    /* the other scope is not held up */
+    server_run(b.server);
+    bed_settle(&b);
+    assert_true(bed_version(&b, 1) != 0);
+    bed_done(&b);
+}
+
+
+/* Everything at once, at random; the promise holds after every step. */
+static void
+test_random(void **state)
+{
+    bed_t           b;
+    char            name[32], service[32];
+    unsigned        step, i, seed, takeovers;
+    kube_random_t   random;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    for (seed = 1; seed <= 6; seed++) {
+
+        bed_init(&b);
+        kube_random_init(&random, seed);
+        takeovers = 0;
+
+        for (step = 0; step < 400; step++) {
+
+            snprintf(name, sizeof(name), "n%u",
+                     (unsigned) kube_random_range(&random, 0, 15));
+            snprintf(service, sizeof(service), "n%u",
+                     (unsigned) kube_random_range(&random, 0, 15));
+
+            switch (kube_random_range(&random, 0, 12)) {
+
+            case 0:
+            case 1:
+            case 2:
+                server_put_slice(b.server, "shop", name, service, step);
+                break;
+
+            case 3:
+            case 4:
+                server_put_service(b.server, "shop", name, step);
+                break;
+
+            case 5:
+                server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop",
+                              name);
+                break;
+
+            case 6:
+                server_delete(b.server, KUBE_RESOURCE_SERVICES, "shop", name);
+                break;
+
+            case 7:
+                b.server->io.chunk = kube_random_range(&random, 0, 300);
+                break;
+
+            case 8:
+                for (i = 0; i < IO_EXCHANGES_MAX; i++) {
+                    x = &b.server->io.exchanges[i];
+
+                    if (x->live && kube_random_range(&random, 0, 1)) {
+                        io_done(x, KUBE_CLOSED, "cut");
+                    }
+                }
+
+                break;
+
+            case 9:
+                if (kube_random_range(&random, 0, 3) == 0) {
+                    b.server->window = b.server->rv;
+                }
+
+                break;
+
+            case 10:
+                if (kube_random_range(&random, 0, 3) == 0) {
+                    bed_stop(&b);
+                    bed_start(&b);
+                    takeovers++;
+                }
+
+                break;
+
+            case 11:
+                b.server->cut_list = (unsigned)
+                    kube_random_range(&random, 1, 4000);
+                break;
+
+            default:
+                b.server->io.now_ms += kube_random_range(&random, 0, 5000);
+                break;
+            }
+
+            if (kube_random_range(&random, 0, 2) != 0) {
+                server_run(b.server);
+            }
+
+            (void) bed_process(&b);
+        }
+
+        b.server->cut_list = 0;
+        bed_converge(&b);
+        bed_assert_equal(&b);
+        assert_int_equal(b.server->lists_at_once, 1);
+        assert_true(takeovers > 0);
+        assert_true(b.server->lists > 2);
+        bed_done(&b);
+    }
+}
+
+
+static void
+oom_run(alloc_test_t *at, void *ctx)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) ctx;
+
+    bed_make(&b, ZONE_BYTES);
+    bed_shop(&b);
+
+    b.inf = bed_informer(&b, &at->alloc);
+
+    if (b.inf == NULL) {
+        assert_true(at->failed);
+        munmap(b.mem, b.mem_size);
+        free(b.server);
+        return;
+    }
+
+    for (i = 0; i < 200 && !kube_informer_synced(b.inf); i++) {
+        server_run(b.server);
+        (void) bed_process(&b);
+
+        if (at->failed && i % 8 == 7) {
+            alloc_test_heal(at);
+            b.server->io.now_ms += 5000;
+        }
+    }
+
+    assert_true(kube_informer_synced(b.inf));
+    server_put_slice(b.server, "shop", "web-a", "web", 99);
+    bed_converge(&b);
+    bed_assert_equal(&b);
+    bed_done(&b);
+}
+
+
+static void
+test_oom(void **state)
+{
+    (void) state;
+
+    ALLOC_TEST_RUN(oom_run, NULL);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_sync_and_events),
+        cmocka_unit_test(test_relist_is_a_diff),
+        cmocka_unit_test(test_version_waits),
+        cmocka_unit_test(test_backlog),
+        cmocka_unit_test(test_full_zone),
+        cmocka_unit_test(test_errors_are_shown),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_oom),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

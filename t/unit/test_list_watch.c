@@ -1,0 +1,639 @@
+/*
+ * test_list_watch - bytes to deltas: lists and watches over a scripted
+ * kube_io_t, in pieces of any size, with every error an exchange can have.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "list_watch_bed.h"
+
+
+static void
+test_list_and_watch(void **state)
+{
+    bed_t           b;
+    size_t          chunk;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    /* 0: all at once; else so many bytes at a time */
+
+    for (chunk = 0; chunk < 700; chunk += 1 + chunk / 16) {
+
+        bed_init(&b);
+        b.io.chunk = chunk;
+        bed_start(&b, "");
+
+        x = bed_x(&b);
+        assert_string_equal(x->path,
+                            "/api/v1/services?limit=2&resourceVersion=0");
+        assert_false(kube_list_watch_listed(b.lw));
+
+        io_answer(&b.io, x, 200, LIST("7", ",\"continue\":\"abc\"",
+                                      SERVICE("web", "3") ","
+                                      SERVICE("api", "6")));
+        assert_string_equal(drained(&b), "[ R:shop/web@3 R:shop/api@6");
+        assert_rv(&b, "");
+
+        bed_process(&b);
+        x = bed_x(&b);
+        assert_string_equal(x->path, "/api/v1/services?limit=2&continue=abc");
+
+        io_answer(&b.io, x, 200, LIST("9", "", SERVICE("echo", "2")));
+        assert_string_equal(drained(&b), "R:shop/echo@2 ]");
+        assert_true(kube_list_watch_listed(b.lw));
+        assert_rv(&b, "7");
+
+        bed_process(&b);
+        x = bed_x(&b);
+        assert_non_null(strstr(x->path, "watch=true"));
+        assert_non_null(strstr(x->path, "allowWatchBookmarks=true"));
+        assert_non_null(strstr(x->path, "resourceVersion=7&"));
+        assert_non_null(strstr(x->path, "timeoutSeconds="));
+        assert_null(strstr(x->path, "resourceVersionMatch"));
+
+        assert_true(io_head(x, 200, "application/json", 0));
+        assert_true(io_body(&b.io, x,
+                            EVENT("ADDED", FULL("new", "8"))
+                            EVENT("MODIFIED", FULL("web", "9"))
+                            EVENT("DELETED", FULL("api", "10"))
+                            BOOKMARK("12")));
+        assert_string_equal(drained(&b),
+                            "U:shop/new@8 U:shop/web@9 D:shop/api@10");
+        assert_rv(&b, "12");
+
+        io_done(x, KUBE_OK, "");
+        b.io.now_ms += 2000;
+        bed_process(&b);
+
+        /* it lived for no time, but had events */
+        assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=12&"));
+
+        assert_int_equal(counted(&b, KUBE_COUNTER_LISTS), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_RELISTS), 0);
+        assert_int_equal(counted(&b, KUBE_COUNTER_WATCHES), 2);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_ADDED), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_MODIFIED), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_DELETED), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_BOOKMARK), 1);
+        assert_int_equal(b.turns, 1);
+        assert_int_equal(b.turns_over, 1);
+
+        bed_done(&b);
+    }
+}
+
+
+/* Cut at every byte into two deliveries: the same deltas. */
+static void
+test_every_split(void **state)
+{
+    bed_t           b;
+    size_t          cut;
+    io_exchange_t  *x;
+
+    static const char  text[] = EVENT("ADDED", FULL("new", "8"))
+                                "\r\n" EVENT("DELETED", FULL("api", "10"))
+                                BOOKMARK("12");
+
+    (void) state;
+
+    for (cut = 1; cut < sizeof(text) - 1; cut++) {
+        bed_init(&b);
+        bed_watch(&b);
+        x = bed_x(&b);
+
+        b.io.chunk = cut;
+        assert_true(io_body(&b.io, x, text));
+
+        assert_string_equal(drained(&b), "U:shop/new@8 D:shop/api@10");
+        assert_rv(&b, "12");
+        bed_done(&b);
+    }
+}
+
+
+/* Cut off after every byte: a watch is resumed where it was, at once. */
+static void
+test_watch_cut_off(void **state)
+{
+    bed_t           b;
+    char            text[1024];
+    size_t          cut, first;
+    io_exchange_t  *x;
+
+    static const char  one[] = EVENT("ADDED", FULL("new", "8"));
+    static const char  both[] = EVENT("ADDED", FULL("new", "8"))
+                                EVENT("ADDED", FULL("api", "9"));
+
+    (void) state;
+
+    first = strlen(one) - 1;
+
+    for (cut = 1; cut < sizeof(both) - 2; cut += 3) {
+        bed_init(&b);
+        bed_watch(&b);
+        x = bed_x(&b);
+        b.io.now_ms += 1500;
+
+        snprintf(text, sizeof(text), "%.*s", (int) cut, both);
+        assert_true(io_body(&b.io, x, text));
+        io_done(x, (cut & 1) ? KUBE_OK : KUBE_CLOSED, "");
+        bed_process(&b);
+
+        assert_non_null(strstr(bed_x(&b)->path,
+                               (cut >= first) ? "resourceVersion=8&"
+                                              : "resourceVersion=5&"));
+        bed_done(&b);
+    }
+}
+
+
+/* A list that is cut off is never taken for a whole one. */
+static void
+test_list_cut_off(void **state)
+{
+    bed_t           b;
+    char            text[1024];
+    size_t          cut;
+    const char     *deltas;
+    io_exchange_t  *x;
+
+    static const char  whole[] = LIST("7", "", SERVICE("web", "3"));
+
+    (void) state;
+
+    for (cut = 0; cut < sizeof(whole) - 3; cut++) {
+        bed_init(&b);
+        bed_start(&b, "");
+        x = bed_x(&b);
+
+        snprintf(text, sizeof(text), "%.*s", (int) cut, whole);
+        assert_true(io_head(x, 200, "application/json", 0));
+        assert_true(io_body(&b.io, x, text));
+        io_done(x, (cut & 1) ? KUBE_OK : KUBE_CLOSED, "");
+        bed_process(&b);
+
+        deltas = drained(&b);
+        assert_null(strchr(deltas, ']'));
+        assert_rv(&b, "");
+        assert_false(kube_list_watch_listed(b.lw));
+        assert_int_equal(b.turns_over, 1);
+
+        assert_true(bed_sleep(&b) >= 400);
+        assert_null(strstr(bed_x(&b)->path, "watch"));
+        bed_done(&b);
+    }
+}
+
+
+/* Items before the version is known: fine only where nothing can be older. */
+static void
+test_items_first(void **state)
+{
+    bed_t  b;
+
+    static const char  body[] =
+        "{\"kind\":\"ServiceList\",\"items\":[" SERVICE("web", "3")
+        "],\"metadata\":{\"resourceVersion\":\"7\"}}";
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "");
+    io_answer(&b.io, bed_x(&b), 200, body);
+    assert_string_equal(drained(&b), "[ R:shop/web@3 ]");
+    assert_rv(&b, "7");
+    bed_done(&b);
+
+    bed_init(&b);
+    bed_watch(&b);
+    kube_list_watch_relist(b.lw, KUBE_RELIST_SCOPE, b.io.now_ms);
+    bed_process(&b);
+    io_answer(&b.io, bed_x(&b), 200, body);
+    assert_string_equal(drained(&b), "");
+    bed_process(&b);
+    assert_string_equal(b.reason, "protocol");
+    assert_rv(&b, "5");
+    bed_done(&b);
+}
+
+
+static void
+test_skipped(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *x;
+    static char     huge[8192], text[16384];
+
+    (void) state;
+
+    memset(huge, 'x', sizeof(huge) - 1);
+    snprintf(text, sizeof(text),
+             LIST("7", "",
+                  "{" META("big", "2") ",\"x\":\"%s\"},"
+                  "{" META("bad", "2") ",\"spec\":[]},"
+                  "{\"metadata\":{\"name\":\"UP\",\"namespace\":\"shop\"}},"
+                  "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\","
+                  "\"uid\":\"u\",\"resourceVersion\":\"2\"},\"spec\":"
+                  "{\"ports\":[{\"port\":1}]}},"
+                  SERVICE("norv", "") "," SERVICE("zero", "0") ","
+                  SERVICE("web", "3")), huge);
+
+    bed_make(&b, NULL, "shop", 1024);
+    assert_non_null(b.lw);
+    bed_start(&b, "");
+    x = bed_x(&b);
+    assert_int_equal(strncmp(x->path, "/api/v1/namespaces/shop/services?", 33),
+                     0);
+    io_answer(&b.io, x, 200, text);
+
+    assert_string_equal(drained(&b),
+                        "[ X:shop/bad(malformed) X:shop/norv(malformed) "
+                        "X:shop/zero(malformed) R:shop/web@3 ]");
+    assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 1);
+    assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_MALFORMED), 5);
+    assert_int_equal(b.logged[KUBE_EV_SKIPPED], 1);
+    assert_rv(&b, "7");
+
+    bed_process(&b);
+    x = bed_x(&b);
+    assert_true(io_head(x, 200, "application/json", 0));
+
+    snprintf(text, sizeof(text), "{\"type\":\"ADDED\",\"object\":{\"x\":\"%s\""
+             "}}\n", huge);
+    assert_true(io_body(&b.io, x, text));
+    assert_true(io_body(&b.io, x,
+        EVENT("ADDED", "{\"kind\":\"Service\",\"apiVersion\":\"v1\","
+              META("bad", "8") ",\"spec\":[]}")
+        EVENT("DELETED", "{\"kind\":\"Service\",\"apiVersion\":\"v1\","
+              META("gone", "9") ",\"spec\":[]}")
+        EVENT("RENAMED", FULL("web", "10"))
+        EVENT("MODIFIED", FULL("web", "11"))));
+
+    assert_string_equal(drained(&b),
+                        "X:shop/bad(malformed) D:shop/gone@9 U:shop/web@11");
+    assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 2);
+    assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_MALFORMED), 7);
+    assert_rv(&b, "11");
+    bed_done(&b);
+}
+
+
+/* What no memory of ours holds is the object's fault, not a failure. */
+static void
+test_dense_object(void **state)
+{
+    bed_t        b;
+    size_t       n;
+    static char  text[8192];
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "");
+
+    n = (size_t) snprintf(text, sizeof(text), "{\"kind\":\"ServiceList\","
+                          "\"metadata\":{\"resourceVersion\":\"7\"},"
+                          "\"items\":[{\"x\":[0");
+
+    while (n < 4000) {
+        n += (size_t) snprintf(text + n, sizeof(text) - n, ",0");
+    }
+
+    snprintf(text + n, sizeof(text) - n, "]}," SERVICE("web", "3") "]}");
+
+    io_answer(&b.io, bed_x(&b), 200, text);
+    assert_string_equal(drained(&b), "[ R:shop/web@3 ]");
+    assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE)
+                     + counted(&b, KUBE_COUNTER_SKIPPED_MALFORMED), 1);
+    bed_done(&b);
+}
+
+
+static void
+test_turns(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    b.turn_free = false;
+    bed_start(&b, "");
+    assert_int_equal(b.io.started, 0);
+    assert_true(kube_list_watch_deadline(b.lw) == UINT64_MAX);
+
+    /* waiting is not silence: no timer runs */
+    b.io.now_ms += 10 * KUBE_LIST_IDLE_MS;
+    bed_process(&b);
+    assert_int_equal(b.io.started, 0);
+    assert_int_equal(counted(&b, KUBE_COUNTER_LISTS), 0);
+
+    b.turn_free = true;
+    bed_process(&b);
+    assert_int_equal(b.io.started, 1);
+    assert_true(kube_list_watch_deadline(b.lw)
+                == b.io.now_ms + KUBE_LIST_IDLE_MS);
+
+    /* two pages, one turn */
+    io_answer(&b.io, bed_x(&b), 200, LIST("7", ",\"continue\":\"abc\"", ""));
+    bed_process(&b);
+    assert_int_equal(b.turns, 1);
+    assert_int_equal(b.turns_over, 0);
+    io_done(bed_x(&b), KUBE_CLOSED, "");
+    bed_process(&b);
+    assert_int_equal(b.turns_over, 1);
+
+    /* who waits no more says so */
+    b.turn_free = false;
+    (void) bed_sleep(&b);
+    kube_list_watch_stop(b.lw, b.io.now_ms);
+    assert_int_equal(b.turns_over, 2);
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_STATE),
+                     KUBE_STATE_STOPPED);
+    bed_done(&b);
+}
+
+
+static void
+test_idle_and_slow(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    /* silence between events: opened again, no error */
+    bed_init(&b);
+    bed_watch(&b);
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_CONTACT_MS), b.io.now_ms);
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_WATCH_OPEN), 0);
+    bed_process(&b);
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_WATCH_OPEN), 1);
+    b.io.now_ms = kube_list_watch_deadline(b.lw);
+    assert_int_equal(b.io.now_ms, 5000000 + 90000);
+    bed_process(&b);
+    assert_int_equal(b.io.cancelled, 1);
+    assert_int_equal(b.io.started, 2);
+    assert_string_equal(b.reason, "");
+    assert_int_equal(counted(&b, KUBE_COUNTER_SHORT_WATCHES), 0);
+    bed_done(&b);
+
+    /* an object that never ends */
+    bed_init(&b);
+    bed_watch(&b);
+    x = bed_x(&b);
+    assert_true(io_body(&b.io, x, "{\"type\":"));
+
+    for (i = 0; i < 59; i++) {
+        b.io.now_ms += 1000;
+        assert_true(io_body(&b.io, x, " "));
+        bed_process(&b);
+        assert_int_equal(b.io.started, 1);
+    }
+
+    assert_int_equal(kube_list_watch_deadline(b.lw), 5000000 + KUBE_OBJECT_MS);
+    b.io.now_ms += 1000;
+    bed_process(&b);
+    assert_int_equal(b.io.started, 2);
+    assert_string_equal(b.reason, "timeout");
+    assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=5&"));
+    bed_done(&b);
+
+    /* a list without a head */
+    bed_init(&b);
+    bed_start(&b, "");
+    b.io.now_ms = kube_list_watch_deadline(b.lw);
+    assert_int_equal(b.io.now_ms, 5000000 + KUBE_LIST_IDLE_MS);
+    bed_process(&b);
+    assert_string_equal(b.reason, "timeout");
+    (void) bed_sleep(&b);
+    bed_done(&b);
+}
+
+
+/* The FIFO is full: the socket rests, nothing is lost, order is kept. */
+static void
+test_pause(void **state)
+{
+    bed_t           b;
+    char            one[512], name[16];
+    size_t          chunk, seen, n;
+    unsigned        i, rounds;
+    static char     text[65536];
+    io_exchange_t  *x;
+    kube_delta_t    d;
+
+    (void) state;
+
+    for (chunk = 0; chunk < 3000; chunk += 997) {
+
+        bed_make(&b, NULL, "", 16);
+        assert_non_null(b.lw);
+        b.io.chunk = chunk;
+        bed_start(&b, "");
+        x = bed_x(&b);
+
+        n = (size_t) snprintf(text, sizeof(text), "{\"kind\":\"ServiceList\","
+                              "\"metadata\":{\"resourceVersion\":\"900\"},"
+                              "\"items\":[");
+
+        for (i = 0; i < 100; i++) {
+            snprintf(one, sizeof(one), "%s{\"metadata\":{\"name\":\"s%u\","
+                     "\"namespace\":\"shop\",\"uid\":\"u\","
+                     "\"resourceVersion\":\"%u\"},\"spec\":{\"ports\":[{"
+                     "\"port\":80}]}}", i ? "," : "", i, i + 1);
+            n += (size_t) snprintf(text + n, sizeof(text) - n, "%s", one);
+        }
+
+        snprintf(text + n, sizeof(text) - n, "]}");
+
+        assert_true(io_head(x, 200, "application/json", 0));
+        assert_true(io_body(&b.io, x, text));
+        assert_true(x->paused);
+
+        seen = 0;
+
+        for (rounds = 0; rounds < 200 && !kube_list_watch_listed(b.lw);
+             rounds++)
+        {
+            while (kube_delta_fifo_peek(b.fifo, &d) == KUBE_OK) {
+
+                if (d.kind == KUBE_DELTA_REPLACED) {
+                    snprintf(name, sizeof(name), "s%zu", seen++);
+                    assert_int_equal(d.name.len, strlen(name));
+                    assert_memory_equal(d.name.data, name, d.name.len);
+                }
+
+                kube_delta_fifo_drop(b.fifo);
+            }
+
+            assert_int_equal(kube_list_watch_deadline(b.lw), 0);
+            bed_process(&b);
+
+            if (!x->live) {
+                continue;
+            }
+
+            assert_true(io_deliver(&b.io, x));
+
+            if (x->held_len == 0 && !x->paused) {
+                io_done(x, KUBE_OK, "");
+            }
+        }
+
+        assert_true(kube_list_watch_listed(b.lw));
+        assert_true(rounds > 5);
+        assert_true(b.io.resumed >= 1);
+        assert_string_equal(drained(&b) + strlen(b.dump) - 1, "]");
+        bed_done(&b);
+    }
+}
+
+
+/* The server is done while we still pause. */
+static void
+test_end_while_paused(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    char            one[512];
+    static char     text[8192];
+    io_exchange_t  *x;
+
+    (void) state;
+
+    bed_make(&b, NULL, "", 4);
+    assert_non_null(b.lw);
+    bed_watch(&b);
+    x = bed_x(&b);
+    b.io.now_ms += 2000;
+    text[0] = '\0';
+
+    for (i = 0; i < 10; i++) {
+        snprintf(one, sizeof(one), "{\"type\":\"ADDED\",\"object\":{\"kind\":"
+                 "\"Service\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":"
+                 "\"s%u\",\"namespace\":\"shop\",\"uid\":\"u\","
+                 "\"resourceVersion\":\"%u\"},\"spec\":{\"ports\":[{\"port\":"
+                 "80}]}}}\n", i, i + 10);
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", one);
+    }
+
+    assert_true(io_body(&b.io, x, text));
+    assert_true(x->paused);
+    io_done(x, KUBE_OK, "");
+    bed_process(&b);
+    assert_int_equal(b.io.started, 1);
+
+    for (i = 0; i < 10 && b.io.started == 1; i++) {
+        (void) drained(&b);
+        bed_process(&b);
+    }
+
+    assert_int_equal(b.io.started, 2);
+    assert_rv(&b, "19");
+    assert_string_equal(b.reason, "");
+    bed_done(&b);
+}
+
+
+/* Every allocation fails once, or from then on for a while. */
+
+static void
+oom_run(alloc_test_t *at, void *ctx)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *x;
+
+    (void) ctx;
+
+    bed_make(&b, &at->alloc, "", 1024);
+
+    if (b.fifo == NULL || b.lw == NULL) {
+        assert_true(at->failed);
+        bed_done(&b);
+        return;
+    }
+
+    bed_start(&b, "");
+
+    for (i = 0; i < 60; i++) {
+
+        x = io_find(&b.io, "/");
+
+        if (x == NULL) {
+            assert_true(at->failed);
+            alloc_test_heal(at);
+            (void) bed_sleep(&b);
+            continue;
+        }
+
+        if (strstr(x->path, "watch") == NULL) {
+
+            io_answer(&b.io, x, 200,
+                      strstr(x->path, "continue")
+                      ? LIST("9", "", SERVICE("echo", "2"))
+                      : LIST("7", ",\"continue\":\"abc\"",
+                             SERVICE("web", "3") "," SERVICE("api", "6")));
+            bed_process(&b);
+            continue;
+        }
+
+        b.io.chunk = 100;
+
+        if (!io_head(x, 200, "application/json", 0)
+            || !io_body(&b.io, x, EVENT("ADDED", FULL("new", "8"))
+                        EVENT("DELETED", FULL("api", "10"))
+                        BOOKMARK("12")))
+        {
+            bed_process(&b);
+            continue;
+        }
+
+        break;
+    }
+
+    assert_true(i < 60);
+    assert_rv(&b, "12");
+    assert_true(kube_list_watch_listed(b.lw));
+    assert_non_null(strstr(drained(&b), "]"));
+    assert_non_null(strstr(b.dump, "U:shop/new@8"));
+    assert_non_null(strstr(b.dump, "D:shop/api@10"));
+    bed_done(&b);
+}
+
+
+static void
+test_oom(void **state)
+{
+    (void) state;
+
+    ALLOC_TEST_RUN(oom_run, NULL);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_list_and_watch),
+        cmocka_unit_test(test_every_split),
+        cmocka_unit_test(test_watch_cut_off),
+        cmocka_unit_test(test_list_cut_off),
+        cmocka_unit_test(test_items_first),
+        cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_dense_object),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_idle_and_slow),
+        cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_end_while_paused),
+        cmocka_unit_test(test_oom),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

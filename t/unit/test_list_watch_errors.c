@@ -1,0 +1,486 @@
+/*
+ * test_list_watch_errors - every error an exchange can have: answers, ERROR
+ * events, the transport's, malformed bytes, versions that go back.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "list_watch_bed.h"
+
+
+static void
+test_not_a_list(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    static const char *const  bodies[] = {
+        "", "null", "<html>", "[]", "{}", "{\"kind\":\"ServiceList\"}",
+        "{\"kind\":\"Table\",\"metadata\":{\"resourceVersion\":\"7\"},"
+            "\"items\":[]}",
+        "{\"kind\":\"EndpointSliceList\",\"metadata\":"
+            "{\"resourceVersion\":\"7\"},\"items\":[]}",
+        LIST("", "", ""), LIST("0", "", ""), LIST("07", "", ""),
+        "{\"kind\":\"ServiceList\",\"metadata\":{},\"items\":[]}",
+        "{\"kind\":\"ServiceList\",\"items\":[]}",
+        "{\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[]}"
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        bed_init(&b);
+        bed_start(&b, "");
+        io_answer(&b.io, bed_x(&b), 200, bodies[i]);
+        bed_process(&b);
+
+        assert_string_equal(b.reason, "protocol");
+        assert_int_equal(counted(&b, KUBE_COUNTER_ERRORS_PROTOCOL), 1);
+        assert_null(strchr(drained(&b), ']'));
+        assert_rv(&b, "");
+        (void) bed_sleep(&b);
+        bed_done(&b);
+    }
+}
+
+
+/* An answer other than 200 to a list and to a watch. */
+
+typedef struct {
+    int             code;
+    uint32_t        retry_after_s;
+    const char     *body;
+    const char     *reason;
+    kube_counter_t  counter;
+    uint32_t        sleep_low_ms;
+    uint32_t        sleep_high_ms;
+} answer_t;
+
+static const answer_t  answers[] = {
+    { 204, 0, "", "other", KUBE_COUNTER_ERRORS_OTHER, 400, 800 },
+    { 206, 0, LIST("7", "", ""), "other", KUBE_COUNTER_ERRORS_OTHER,
+      400, 800 },
+    { 302, 0, "", "redirect", KUBE_COUNTER_ERRORS_REDIRECT, 400, 800 },
+    { 400, 0, "", "invalid", KUBE_COUNTER_ERRORS_INVALID, 400, 800 },
+    { 403, 0, STATUS(403, "Forbidden", ""), "forbidden",
+      KUBE_COUNTER_ERRORS_FORBIDDEN, 400, 800 },
+    { 404, 0, "404 page not found\n", "not_found",
+      KUBE_COUNTER_ERRORS_NOT_FOUND, 400, 800 },
+    { 429, 0, STATUS(429, "TooManyRequests", ""), "too_many_requests",
+      KUBE_COUNTER_ERRORS_TOO_MANY, 400, 800 },
+    { 429, 5, "", "too_many_requests", KUBE_COUNTER_ERRORS_TOO_MANY,
+      5000, 5000 },
+    { 429, 5, STATUS(429, "TooManyRequests",
+                     "\"details\":{\"retryAfterSeconds\":9},"),
+      "too_many_requests", KUBE_COUNTER_ERRORS_TOO_MANY, 9000, 9000 },
+    { 500, 0, STATUS(500, "InternalError", ""), "internal",
+      KUBE_COUNTER_ERRORS_INTERNAL, 400, 800 },
+    { 502, 0, "<html>bad gateway</html>", "other", KUBE_COUNTER_ERRORS_OTHER,
+      400, 800 },
+    { 503, 300, "", "unavailable", KUBE_COUNTER_ERRORS_UNAVAILABLE,
+      300000, 300000 }
+};
+
+
+static void
+test_answers(void **state)
+{
+    bed_t            b;
+    unsigned         i, watch;
+    const answer_t  *a;
+    io_exchange_t   *x;
+
+    (void) state;
+
+    for (i = 0; i < 2 * sizeof(answers) / sizeof(answers[0]); i++) {
+        a = &answers[i / 2];
+        watch = i % 2;
+
+        bed_init(&b);
+        bed_start(&b, watch ? "5" : "");
+        x = bed_x(&b);
+
+        assert_true(io_head(x, a->code, "text/plain", a->retry_after_s));
+        assert_true(io_body(&b.io, x, a->body));
+        io_done(x, KUBE_OK, "");
+        bed_process(&b);
+
+        assert_string_equal(b.reason, a->reason);
+        assert_int_equal(counted(&b, a->counter), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_FORBIDDEN),
+                         a->code == 403);
+        assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_STATE),
+                         KUBE_STATE_BACKOFF);
+        assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_RETRY_AT_MS),
+                         kube_list_watch_deadline(b.lw));
+
+        assert_in_range(bed_sleep(&b), a->sleep_low_ms, a->sleep_high_ms);
+        assert_non_null(strstr(bed_x(&b)->path,
+                               watch ? "watch=true" : "resourceVersion=0"));
+
+        if (a->code == 403) {
+            assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+            assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_FORBIDDEN), 0);
+        }
+
+        bed_done(&b);
+    }
+}
+
+
+static void
+test_endless_refusal(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *x;
+
+    static char  piece[8193];
+
+    (void) state;
+
+    memset(piece, 'x', sizeof(piece) - 1);
+
+    bed_init(&b);
+    bed_start(&b, "");
+    x = bed_x(&b);
+    assert_true(io_head(x, 503, "text/plain", 0));
+
+    for (i = 0; i < 100 && io_body(&b.io, x, piece); i++) {
+        /* void */
+    }
+
+    assert_int_equal(i, KUBE_STATUS_BYTES_MAX / 8192 - 1);
+    bed_process(&b);
+    assert_string_equal(b.reason, "unavailable");
+    bed_done(&b);
+}
+
+
+static void
+test_content_type(void **state)
+{
+    bed_t     b;
+    unsigned  watch;
+
+    (void) state;
+
+    for (watch = 0; watch < 2; watch++) {
+        bed_init(&b);
+        bed_start(&b, watch ? "5" : "");
+        assert_false(io_head(bed_x(&b), 200, "text/html", 0));
+        bed_process(&b);
+        assert_string_equal(b.reason, "protocol");
+        (void) bed_sleep(&b);
+        assert_true(io_head(bed_x(&b), 200, "Application/JSON", 0));
+        bed_done(&b);
+    }
+}
+
+
+static void
+test_expired(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    /* as an answer, and as an event that is not the last thing said */
+
+    for (i = 0; i < 2; i++) {
+        bed_init(&b);
+        bed_start(&b, "5");
+        x = bed_x(&b);
+
+        if (i == 0) {
+            io_answer(&b.io, x, 410, STATUS(410, "Expired", ""));
+
+        } else {
+            assert_true(io_head(x, 200, "application/json", 0));
+            assert_false(io_body(&b.io, x,
+                                 EVENT("ADDED", FULL("web", "8"))
+                                 EVENT("ERROR", STATUS(410, "Expired", ""))
+                                 EVENT("ADDED", FULL("late", "9"))));
+            assert_string_equal(drained(&b), "U:shop/web@8");
+            assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_ERROR), 1);
+        }
+
+        bed_process(&b);
+        x = bed_x(&b);
+        assert_string_equal(x->path, i
+                            ? "/api/v1/services?limit=2&resourceVersion=8&"
+                              "resourceVersionMatch=NotOlderThan"
+                            : "/api/v1/services?limit=2&resourceVersion=5&"
+                              "resourceVersionMatch=NotOlderThan");
+        assert_int_equal(counted(&b, KUBE_COUNTER_RELISTS_EXPIRED), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_ERRORS_EXPIRED), 1);
+
+        /* expired again: a consistent read */
+        io_answer(&b.io, x, 410, STATUS(410, "Expired", ""));
+        bed_process(&b);
+        assert_string_equal(bed_x(&b)->path, "/api/v1/services?limit=2");
+
+        bed_done(&b);
+    }
+}
+
+
+static void
+test_error_events(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *x;
+
+    static const struct {
+        const char  *object;
+        const char  *reason;
+        const char  *next;
+        uint64_t     sleep_ms;
+    } cases[] = {
+        { STATUS(500, "InternalError", ""), "internal",
+          "resourceVersion=5&", 400 },
+        { STATUS(429, "TooManyRequests",
+                 "\"details\":{\"retryAfterSeconds\":7},"),
+          "too_many_requests", "resourceVersion=5&", 7000 },
+        { STATUS(504, "Timeout", "\"details\":{\"causes\":[{\"reason\":"
+                 "\"ResourceVersionTooLarge\"}]},"), "too_large_rv",
+          "/api/v1/services?limit=2", 0 },
+        { STATUS(0, "", ""), "other", "resourceVersion=5&", 400 },
+        { "{}", "other", "resourceVersion=5&", 400 },
+        { "\"text\"", "other", "resourceVersion=5&", 400 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char  text[1024];
+
+        bed_init(&b);
+        bed_watch(&b);
+        x = bed_x(&b);
+
+        snprintf(text, sizeof(text), "{\"type\":\"ERROR\",\"object\":%s}\n",
+                 cases[i].object);
+        assert_false(io_body(&b.io, x, text));
+        bed_process(&b);
+        assert_string_equal(b.reason, cases[i].reason);
+
+        if (cases[i].sleep_ms != 0) {
+            assert_true(bed_sleep(&b) >= cases[i].sleep_ms);
+        }
+
+        assert_non_null(strstr(bed_x(&b)->path, cases[i].next));
+        bed_done(&b);
+    }
+}
+
+
+static void
+test_unauthorized(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "5");
+
+    io_answer(&b.io, bed_x(&b), 401, STATUS(401, "Unauthorized", ""));
+    assert_int_equal(b.io.credentials, 0);
+    bed_process(&b);
+    assert_int_equal(b.io.credentials, 1);
+    assert_int_equal(b.io.started, 2);
+
+    io_answer(&b.io, bed_x(&b), 401, STATUS(401, "Unauthorized", ""));
+    bed_process(&b);
+    assert_int_equal(b.io.credentials, 1);
+    assert_int_equal(b.logged[KUBE_EV_UNAUTHORIZED], 1);
+    assert_true(bed_sleep(&b) >= 400);
+    assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+    bed_done(&b);
+}
+
+
+static void
+test_transport_errors(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    static const struct {
+        kube_rc_t       rc;
+        const char     *reason;
+        kube_counter_t  counter;
+    } cases[] = {
+        { KUBE_CONNECT, "connect", KUBE_COUNTER_ERRORS_CONNECT },
+        { KUBE_TLS, "tls", KUBE_COUNTER_ERRORS_TLS },
+        { KUBE_TIMEOUT, "timeout", KUBE_COUNTER_ERRORS_TIMEOUT },
+        { KUBE_CLOSED, "closed", KUBE_COUNTER_ERRORS_CLOSED },
+        { KUBE_PROTO, "protocol", KUBE_COUNTER_ERRORS_PROTOCOL },
+        { KUBE_NOMEM, "other", KUBE_COUNTER_ERRORS_OTHER },
+        { KUBE_IO, "other", KUBE_COUNTER_ERRORS_OTHER }
+    };
+
+    (void) state;
+
+    for (i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        bed_init(&b);
+        bed_start(&b, (i & 1) ? "5" : "");
+        io_done(bed_x(&b), cases[i / 2].rc, "why");
+        bed_process(&b);
+        assert_string_equal(b.reason, cases[i / 2].reason);
+        assert_string_equal(b.message, "why");
+        assert_int_equal(counted(&b, cases[i / 2].counter), 1);
+        assert_int_equal(b.io.credentials, cases[i / 2].rc == KUBE_TLS);
+        assert_true(bed_sleep(&b) >= 400);
+        (void) bed_x(&b);
+        bed_done(&b);
+    }
+
+    /* not even started */
+    bed_init(&b);
+    b.io.start_rc = KUBE_TOO_LARGE;
+    bed_start(&b, "");
+    assert_int_equal(b.io.started, 0);
+    assert_string_equal(b.reason, "other");
+    assert_true(bed_sleep(&b) >= 400);
+    assert_int_equal(b.io.started, 1);
+    bed_done(&b);
+}
+
+
+static void
+test_malformed_stream(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    assert_false(io_body(&b.io, bed_x(&b), EVENT("ADDED", FULL("web", "8"))
+                         "garbage\n"));
+    assert_rv(&b, "8");
+    bed_process(&b);
+    assert_string_equal(b.reason, "protocol");
+    (void) bed_sleep(&b);
+    assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=8&"));
+
+    /* the same again at the same version: the list tells */
+    assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+    assert_false(io_body(&b.io, bed_x(&b), "{\"no\":\"event\"}\n"));
+    bed_process(&b);
+    (void) bed_sleep(&b);
+    assert_non_null(strstr(bed_x(&b)->path, "NotOlderThan"));
+    assert_int_equal(counted(&b, KUBE_COUNTER_RELISTS_PROTOCOL), 1);
+    bed_done(&b);
+}
+
+
+static void
+test_older_event(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    assert_false(io_body(&b.io, bed_x(&b), EVENT("ADDED", FULL("web", "4"))));
+    assert_string_equal(drained(&b), "");
+    assert_rv(&b, "5");
+    assert_int_equal(counted(&b, KUBE_COUNTER_ERRORS_OTHER), 1);
+    bed_process(&b);
+    (void) bed_sleep(&b);
+    assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=5&"
+                                            "resourceVersionMatch="));
+    bed_done(&b);
+}
+
+
+static void
+test_lagging_list(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    kube_list_watch_relist(b.lw, KUBE_RELIST_ROOM, b.io.now_ms);
+    bed_process(&b);
+    assert_int_equal(counted(&b, KUBE_COUNTER_RELISTS_ROOM), 1);
+
+    io_answer(&b.io, bed_x(&b), 200, LIST("4", "", SERVICE("web", "3")));
+    assert_string_equal(drained(&b), "");
+    bed_process(&b);
+    assert_true(bed_sleep(&b) >= 400);
+    io_answer(&b.io, bed_x(&b), 200, LIST("6", "", SERVICE("web", "3")));
+    assert_string_equal(drained(&b), "[ R:shop/web@3 ]");
+    assert_false(kube_list_watch_rollback(b.lw));
+    bed_done(&b);
+}
+
+
+static void
+test_rollback(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "5000");
+    io_answer(&b.io, bed_x(&b), 504,
+              STATUS(504, "Timeout", "\"details\":{\"causes\":[{\"reason\":"
+                     "\"ResourceVersionTooLarge\"}]},"));
+    bed_process(&b);
+
+    for (i = 0; i < 20; i++) {
+        assert_string_equal(bed_x(&b)->path, "/api/v1/services?limit=2");
+        io_answer(&b.io, bed_x(&b), 200, LIST("40", "", SERVICE("web", "3")));
+        bed_process(&b);
+
+        if (kube_list_watch_rollback(b.lw)) {
+            break;
+        }
+
+        assert_string_equal(drained(&b), "");
+        assert_rv(&b, "5000");
+        (void) bed_sleep(&b);
+    }
+
+    assert_in_range(i, 1, 19);
+    assert_false(kube_list_watch_rollback(b.lw));
+    assert_string_equal(drained(&b), "[ R:shop/web@3 ]");
+    assert_rv(&b, "40");
+    assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=40&"));
+    bed_done(&b);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_not_a_list),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_endless_refusal),
+        cmocka_unit_test(test_content_type),
+        cmocka_unit_test(test_expired),
+        cmocka_unit_test(test_error_events),
+        cmocka_unit_test(test_unauthorized),
+        cmocka_unit_test(test_transport_errors),
+        cmocka_unit_test(test_malformed_stream),
+        cmocka_unit_test(test_older_event),
+        cmocka_unit_test(test_lagging_list),
+        cmocka_unit_test(test_rollback),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,334 @@
+/*
+ * test_reflector_walk - versions that must not go back, in sequences written
+ * by hand and in a hundred thousand random inputs.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "reflector_bed.h"
+
+
+static void
+test_lagging_replica(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_LISTING);
+
+    for (i = 0; i < KUBE_STALE_LISTS_MAX; i++) {
+        assert_str(b.action.rv, "100");
+        assert_int_equal(say_rv(&b, KUBE_INPUT_META, "99"),
+                         KUBE_ACTION_SLEEP);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    }
+
+    assert_int_equal(b.action.rv.len, 0);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "100"), KUBE_ACTION_NONE);
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+    assert_false(b.action.rollback);
+    assert_str(b.action.rv, "100");
+}
+
+
+/* A list that failed half-way is the floor of the next. */
+static void
+test_half_list_floor(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    say(&b, KUBE_INPUT_START);
+    say_rv(&b, KUBE_INPUT_META, "50");
+    say_failed(&b, KUBE_CLOSED);
+    (void) wake(&b);
+    assert_str(b.action.rv, "50");
+    assert_true(b.action.not_older_than);
+    assert_false(b.action.relist);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "49"), KUBE_ACTION_SLEEP);
+}
+
+
+static void
+test_rollback(void **state)
+{
+    bed_t     b;
+    uint64_t  first_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    say_status(&b, KUBE_VERDICT_TOO_LARGE_RV);
+    assert_int_equal(b.action.rv.len, 0);
+
+    first_ms = b.now_ms;
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "50"), KUBE_ACTION_SLEEP);
+
+    for ( ;; ) {
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+        assert_int_equal(b.action.rv.len, 0);
+
+        if (say_rv(&b, KUBE_INPUT_META, "51") == KUBE_ACTION_NONE) {
+            break;
+        }
+    }
+
+    assert_true(b.now_ms - first_ms >= KUBE_ROLLBACK_MS);
+
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+    assert_true(b.action.rollback);
+    assert_str(b.action.rv, "51");
+
+    /* that was it */
+    b.now_ms += 3600000;
+    say_status(&b, KUBE_VERDICT_TOO_LARGE_RV);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "50"), KUBE_ACTION_SLEEP);
+
+    /* one that says otherwise in between, and it starts anew */
+    (void) wake(&b);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "51"), KUBE_ACTION_NONE);
+    say(&b, KUBE_INPUT_LIST_DONE);
+    b.now_ms += KUBE_ROLLBACK_MS;
+    say_status(&b, KUBE_VERDICT_TOO_LARGE_RV);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "50"), KUBE_ACTION_SLEEP);
+}
+
+
+/* Random inputs: what must hold after each step holds. */
+
+typedef struct {
+    bed_t     b;
+    bool      in_flight;
+    unsigned  at_once;      /* requests without time passing */
+} walk_t;
+
+
+static void
+walk_input(kube_random_t *random, kube_input_t *input, kube_status_t *status,
+    const kube_reflector_t *r)
+{
+    uint64_t  rv;
+    char      text[24];
+
+    static const kube_rc_t  rcs[] = {
+        KUBE_CONNECT, KUBE_TLS, KUBE_TIMEOUT, KUBE_CLOSED, KUBE_PROTO,
+        KUBE_NOMEM, KUBE_IO
+    };
+    static const char *const  tokens[] = { "", "a", "b", "c" };
+
+    memset(input, 0, sizeof(kube_input_t));
+    memset(status, 0, sizeof(kube_status_t));
+
+    input->kind = (kube_input_kind_t)
+                  kube_random_range(random, 0, KUBE_INPUTS - 2);
+    input->rc = rcs[kube_random_range(random, 0, 6)];
+    input->reason = KUBE_RELIST_ROOM;
+    input->continue_token = kube_str(tokens[kube_random_range(random, 0, 3)]);
+    input->status = status;
+
+    status->verdict = (kube_verdict_t)
+                      kube_random_range(random, 0, KUBE_VERDICTS - 1);
+    status->retry_after_s = (kube_random_range(random, 0, 9) == 0) ? 7 : 0;
+
+    /* mostly the next version, at times an older one or none */
+    rv = 0;
+    snprintf(text, sizeof(text), "%.*s", (int) r->rv.len, r->rv.data);
+
+    if (r->rv.len != 0) {
+        assert_int_equal(kube_str_to_u64(kube_str(text), UINT64_MAX, &rv),
+                         KUBE_OK);
+    }
+
+    switch (kube_random_range(random, 0, 9)) {
+
+    case 0:
+        rv = (rv > 1) ? rv - 1 : 1;
+        break;
+
+    case 1:
+        return;
+
+    default:
+        rv += kube_random_range(random, 1, 3);
+        break;
+    }
+
+    snprintf(text, sizeof(text), "%llu", (unsigned long long) rv);
+    input->rv = rv_of(text);
+}
+
+
+static void
+walk_check(walk_t *w, const kube_input_t *input, const kube_rv_t *before,
+    kube_reflector_state_t state_before)
+{
+    bed_t     *b;
+    uint64_t   deadline_ms, sleep_ms;
+
+    b = &w->b;
+    deadline_ms = kube_reflector_deadline(&b->r);
+
+    if (kube_rv_cmp(&b->r.rv, before) < 0) {
+        assert_int_equal(input->kind, KUBE_INPUT_LIST_DONE);
+        assert_true(b->action.rollback);
+    }
+
+    if (kube_rv_cmp(&b->r.rv, before) != 0) {
+        assert_true(input->kind == KUBE_INPUT_LIST_DONE
+                    || input->kind == KUBE_INPUT_EVENT
+                    || input->kind == KUBE_INPUT_BOOKMARK
+                    || input->kind == KUBE_INPUT_START);
+    }
+
+    assert_true(b->r.state == KUBE_REFLECTOR_IDLE
+                || deadline_ms != UINT64_MAX);
+
+    switch (b->action.kind) {
+
+    case KUBE_ACTION_NONE:
+        /* an open exchange is never left without an action */
+        assert_int_equal(w->in_flight,
+                         b->r.state == KUBE_REFLECTOR_LISTING
+                         || b->r.state == KUBE_REFLECTOR_OPENING
+                         || b->r.state == KUBE_REFLECTOR_WATCHING);
+        return;
+
+    case KUBE_ACTION_SLEEP:
+        sleep_ms = deadline_ms - b->now_ms;
+        assert_in_range(sleep_ms, 400, 30000);
+        w->in_flight = false;
+        w->at_once = 0;
+        break;
+
+    case KUBE_ACTION_CREDENTIALS:
+        assert_int_equal(deadline_ms, b->now_ms);
+        w->in_flight = false;
+        break;
+
+    case KUBE_ACTION_WATCH:
+        assert_true(b->action.rv.len != 0);
+        assert_in_range(b->action.timeout_s, 300, 599);
+        assert_int_equal(b->r.state, KUBE_REFLECTOR_OPENING);
+        assert_true(deadline_ms - b->now_ms <= KUBE_OPEN_MS);
+        w->in_flight = true;
+        w->at_once++;
+        break;
+
+    case KUBE_ACTION_LIST:
+        assert_int_equal(b->r.state, KUBE_REFLECTOR_LISTING);
+        assert_int_equal(deadline_ms, b->now_ms + KUBE_LIST_IDLE_MS);
+        assert_true(b->action.first_page
+                    == (b->action.continue_token.len == 0));
+        assert_false(b->action.continue_token.len != 0
+                     && b->action.rv.len != 0);
+        assert_false(b->action.not_older_than && b->action.rv.len == 0);
+        w->in_flight = true;
+        w->at_once++;
+        break;
+
+    default:
+        fail();
+    }
+
+    assert_int_not_equal(state_before, KUBE_REFLECTOR_STOPPED);
+}
+
+
+static void
+test_random_walk(void **state)
+{
+    walk_t                  w;
+    unsigned                i, rollbacks;
+    uint64_t                reached;
+    kube_rv_t               before;
+    kube_input_t            input;
+    kube_random_t           random;
+    kube_status_t           status;
+    kube_reflector_state_t  state_before;
+
+    (void) state;
+
+    memset(&w, 0, sizeof(w));
+    bed_init(&w.b);
+    kube_random_init(&random, 42);
+    rollbacks = 0;
+    reached = 0;
+
+    for (i = 0; i < 100000; i++) {
+
+        walk_input(&random, &input, &status, &w.b.r);
+
+        switch (kube_random_range(&random, 0, 3)) {
+
+        case 0:
+            w.b.now_ms += kube_random_range(&random, 0, 2000);
+            w.at_once = 0;
+            break;
+
+        case 1:
+            if (kube_reflector_deadline(&w.b.r) != UINT64_MAX
+                && kube_reflector_deadline(&w.b.r) > w.b.now_ms)
+            {
+                w.b.now_ms = kube_reflector_deadline(&w.b.r);
+                w.at_once = 0;
+            }
+
+            input.kind = KUBE_INPUT_TIMER;
+            break;
+
+        default:
+            break;
+        }
+
+        before = w.b.r.rv;
+        state_before = w.b.r.state;
+
+        feed(&w.b, &input);
+        walk_check(&w, &input, &before, state_before);
+
+        rollbacks += w.b.action.rollback;
+        reached |= 1ull << (state_before * 8 + w.b.r.state);
+
+        /* nothing asks often without time passing, but relists on demand */
+        if (input.kind == KUBE_INPUT_RELIST
+            || input.kind == KUBE_INPUT_PAGE)
+        {
+            w.at_once = 0;
+        }
+
+        assert_true(w.at_once < 40);
+    }
+
+    /* a walk that never got there shows nothing */
+    assert_true(rollbacks > 0);
+    assert_true(reached & (1ull << (KUBE_REFLECTOR_LISTING * 8
+                                    + KUBE_REFLECTOR_OPENING)));
+    assert_true(reached & (1ull << (KUBE_REFLECTOR_OPENING * 8
+                                    + KUBE_REFLECTOR_WATCHING)));
+    assert_true(reached & (1ull << (KUBE_REFLECTOR_WATCHING * 8
+                                    + KUBE_REFLECTOR_OPENING)));
+
+    assert_int_equal(say(&w.b, KUBE_INPUT_STOP), KUBE_ACTION_STOP);
+    assert_int_equal(kube_reflector_deadline(&w.b.r), UINT64_MAX);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_lagging_replica),
+        cmocka_unit_test(test_half_list_floor),
+        cmocka_unit_test(test_rollback),
+        cmocka_unit_test(test_random_walk),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+/*
+ * test_takeover - one informer after another on the same zone: resuming,
+ * changed scopes, damage, crashes, state files.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "informer_bed.h"
+
+
+static void
+test_take_over(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+
+    for (i = 0; i < 3; i++) {
+        bed_stop(&b);
+        server_put_slice(b.server, "shop", "web-a", "web", 20 + i);
+        bed_start(&b);
+        bed_settle(&b);
+        bed_assert_equal(&b);
+        assert_int_equal(bed_version(&b, 1), b.server->rv);
+    }
+
+    /* not one list more, and nobody asks for a state file */
+    assert_int_equal(b.server->lists, 2);
+    assert_false(kube_informer_wants_state(b.inf));
+    assert_int_equal(b.logged[KUBE_EV_TAKEOVER], 4);
+    bed_done(&b);
+}
+
+
+/* Another selector: listed again while the old data serves. */
+static void
+test_scope_changed(void **state)
+{
+    bed_t              b;
+    char               ns[16];
+    kube_scope_info_t  info;
+
+    static view_t  view;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    bed_stop(&b);
+
+    b.selector = "app=web";
+    bed_start(&b);
+    b.server->mute = true;
+    bed_settle(&b);
+
+    /* nothing is claimed, but all is there */
+    assert_int_equal(zone_version(&b.zone, 0, &info, ns), 0);
+    assert_false(info.synced);
+    assert_true(zone_version(&b.zone, 1, &info, ns) != 0);
+    assert_true(info.synced);
+    view_make(&view, &b.zone);
+    assert_int_equal(view.n, 6);
+    assert_non_null(strstr(io_find(&b.server->io, "/services?")->path,
+                           "labelSelector=app%3Dweb"));
+
+    /* the server knows fewer now */
+    server_delete(b.server, KUBE_RESOURCE_SERVICES, "shop", "api");
+    b.server->mute = false;
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, 3);
+    bed_done(&b);
+}
+
+
+/* Namespaces come, go and change places: only what is new is listed. */
+static void
+test_namespaces(void **state)
+{
+    bed_t  b;
+
+    static view_t  view;
+
+    (void) state;
+
+    bed_make(&b, ZONE_BYTES);
+    bed_shop(&b);
+    server_put_service(b.server, "third", "one", 7);
+
+    b.namespaces[0] = KUBE_STR("shop");
+    b.namespaces[1] = KUBE_STR("infra");
+    b.namespaces_n = 2;
+    bed_start(&b);
+    bed_settle(&b);
+    assert_true(kube_informer_synced(b.inf));
+    assert_int_equal(b.server->lists, 4);
+    assert_int_equal(b.server->lists_at_once, 1);
+    view_make(&view, &b.zone);
+    assert_int_equal(view.n, 6);
+    bed_stop(&b);
+
+    b.namespaces[0] = KUBE_STR("third");
+    b.namespaces[1] = KUBE_STR("shop");
+    bed_start(&b);
+    bed_settle(&b);
+    assert_true(kube_informer_synced(b.inf));
+    assert_int_equal(b.server->lists, 6);
+
+    /* what no scope covers any more is gone */
+    view_make(&view, &b.zone);
+    assert_int_equal(view.n, 6);
+    assert_null(view_find(&view, KUBE_RESOURCE_SERVICES, "infra", "echo"));
+    assert_non_null(view_find(&view, KUBE_RESOURCE_SERVICES, "third", "one"));
+    bed_stop(&b);
+
+    /* and one alone: the other slots are empty */
+    b.namespaces[0] = KUBE_STR("shop");
+    b.namespaces_n = 1;
+    bed_start(&b);
+    bed_settle(&b);
+    assert_int_equal(b.server->lists, 6);
+    assert_int_equal(bed_version(&b, 2), 0);
+    assert_int_equal(bed_version(&b, 3), 0);
+    bed_done(&b);
+}
+
+
+/* A record that was damaged: nothing the zone claims is trusted. */
+static void
+test_damaged_zone(void **state)
+{
+    bed_t     b;
+    char     *p, *end;
+    unsigned  n;
+
+    static view_t  view;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    bed_stop(&b);
+
+    n = 0;
+    end = (char *) b.mem + b.mem_size;
+
+    for (p = b.mem; p + 5 <= end; p++) {
+
+        if (memcmp(p, "web-a", 5) == 0) {
+            *p ^= 0x01;
+            n++;
+        }
+    }
+
+    assert_true(n > 0);
+
+    bed_start(&b);
+    b.server->mute = true;
+    (void) kube_informer_process(b.inf, b.server->io.now_ms, 1);
+    view_make(&view, &b.zone);
+    assert_null(view_find(&view, KUBE_RESOURCE_ENDPOINTSLICES, "shop",
+                          "web-a"));
+    assert_int_equal(bed_version(&b, 0), 0);
+    assert_int_equal(bed_version(&b, 1), 0);
+
+    b.server->mute = false;
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, 4);
+    bed_done(&b);
+}
+
+
+static void
+test_guard(void **state)
+{
+    bed_t             b;
+    kube_informer_t  *second;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+
+    second = bed_informer(&b, &b.own.alloc);
+    assert_non_null(second);
+    assert_int_equal(kube_informer_process(second, b.server->io.now_ms, 1),
+                     KUBE_BUSY);
+    assert_null(kube_informer_writer(second));
+    assert_int_equal(kube_informer_deadline(second),
+                     b.server->io.now_ms + KUBE_TAKEOVER_RETRY_MS);
+
+    kube_informer_stop(b.inf);
+    assert_true(kube_informer_deadline(b.inf) == UINT64_MAX);
+    assert_int_equal(kube_zone_scope_counter(&b.zone, 0,
+                                             KUBE_COUNTER_GAUGE_STATE),
+                     KUBE_STATE_STOPPED);
+    assert_null(io_find(&b.server->io, "/"));
+
+    b.server->io.now_ms += KUBE_TAKEOVER_RETRY_MS;
+    assert_int_equal(kube_informer_process(second, b.server->io.now_ms, 1),
+                     KUBE_OK);
+    assert_non_null(kube_informer_writer(second));
+    assert_int_equal(b.server->lists, 2);
+
+    kube_informer_destroy(second);
+    bed_done(&b);
+}
+
+
+/* A writer that dies holding the guard, again and again. */
+static void
+test_crash_loop(void **state)
+{
+    bed_t     b;
+    int       status;
+    pid_t     pid;
+    uint64_t  waited_ms;
+    unsigned  i;
+
+    (void) state;
+
+    bed_make(&b, ZONE_BYTES);
+    bed_shop(&b);
+    waited_ms = 0;
+
+    for (i = 0; i < 6; i++) {
+
+        pid = fork();
+        assert_true(pid >= 0);
+
+        if (pid == 0) {
+            bed_start(&b);
+            (void) kube_informer_process(b.inf, b.server->io.now_ms, 1);
+            _exit(0);
+        }
+
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        b.server->io.now_ms += 100;
+    }
+
+    bed_start(&b);
+    assert_int_equal(bed_process(&b), KUBE_BUSY);
+    assert_int_equal(b.logged[KUBE_EV_CRASH_LOOP], 1);
+    assert_int_equal(b.server->io.started, 0);
+    assert_int_equal(kube_zone_scope_counter(&b.zone, 0,
+                                             KUBE_COUNTER_GAUGE_STATE),
+                     KUBE_STATE_BACKOFF);
+    assert_int_equal(kube_zone_scope_counter(&b.zone, 0,
+                                             KUBE_COUNTER_GAUGE_RETRY_AT_MS),
+                     kube_informer_deadline(b.inf));
+
+    waited_ms = kube_informer_deadline(b.inf) - b.server->io.now_ms;
+    assert_in_range(waited_ms, 1000, 30000);
+
+    b.server->io.now_ms += waited_ms - 1;
+    assert_int_equal(bed_process(&b), KUBE_BUSY);
+    b.server->io.now_ms++;
+    assert_int_equal(bed_process(&b), KUBE_OK);
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    bed_done(&b);
+}
+
+
+static void
+test_state_file(void **state)
+{
+    bed_t          b;
+    unsigned       i;
+    kube_object_t  object;
+    uint64_t       mem[512];
+    kube_port_t    port;
+
+    static view_t  view;
+
+    (void) state;
+
+    bed_init(&b);
+    b.server->mute = true;
+    assert_false(kube_informer_wants_state(b.inf));
+    (void) bed_process(&b);
+    assert_true(kube_informer_wants_state(b.inf));
+    assert_false(kube_informer_wants_state(b.inf));
+
+    memset(&object, 0, sizeof(object));
+    memset(&port, 0, sizeof(port));
+    port.port = 80;
+    object.resource = KUBE_RESOURCE_SERVICES;
+    object.u.service.meta.ns = KUBE_STR("shop");
+    object.u.service.meta.name = KUBE_STR("old");
+    object.u.service.meta.uid = KUBE_STR("u-old");
+    object.u.service.meta.rv = KUBE_STR("42");
+    object.u.service.ports = &port;
+    object.u.service.ports_n = 1;
+    assert_true(kube_record_size(&object, 0) <= sizeof(mem));
+    kube_record_encode(&object, 0, mem);
+
+    assert_int_equal(kube_informer_put_state(b.inf, (void *) mem), KUBE_OK);
+    bed_settle(&b);
+    view_make(&view, &b.zone);
+    assert_int_equal(view.n, 1);
+    assert_int_equal(bed_version(&b, 0), 0);
+    assert_false(kube_informer_synced(b.inf));
+
+    /* the server knows better */
+    bed_shop(&b);
+    b.server->mute = false;
+
+    for (i = 0; i < 2; i++) {
+        bed_converge(&b);
+    }
+
+    bed_assert_equal(&b);
+    assert_true(kube_informer_identity(b.inf) != 0);
+    bed_done(&b);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_take_over),
+        cmocka_unit_test(test_scope_changed),
+        cmocka_unit_test(test_namespaces),
+        cmocka_unit_test(test_damaged_zone),
+        cmocka_unit_test(test_guard),
+        cmocka_unit_test(test_crash_loop),
+        cmocka_unit_test(test_state_file),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

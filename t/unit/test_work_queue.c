@@ -1,0 +1,169 @@
+/*
+ * test_work_queue - order, each once, the earliest time.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "alloc_test.h"
+#include "kube_hash.h"
+#include "kube_work_queue.h"
+
+
+#define ITEMS  64
+
+
+static void
+test_queue_order(void **state)
+{
+    uint64_t            ms;
+    alloc_test_t        at;
+    kube_work_queue_t  *q;
+
+    (void) state;
+
+    alloc_test_init(&at);
+    q = kube_work_queue_create(&at.alloc, 3);
+    assert_non_null(q);
+
+    assert_int_equal(kube_work_queue_pop(q, &ms), 0);
+
+    kube_work_queue_add(q, 2, 20);
+    kube_work_queue_add(q, 3, 30);
+    kube_work_queue_add(q, 2, 10);
+    kube_work_queue_add(q, 2, 40);
+    assert_int_equal(kube_work_queue_depth(q), 2);
+
+    assert_int_equal(kube_work_queue_pop(q, &ms), 2);
+    assert_int_equal(ms, 10);
+
+    /* added while it is worked on: it comes again, behind the others */
+    kube_work_queue_add(q, 2, 50);
+    assert_int_equal(kube_work_queue_pop(q, &ms), 3);
+    assert_int_equal(kube_work_queue_pop(q, &ms), 2);
+    assert_int_equal(ms, 50);
+    assert_int_equal(kube_work_queue_pop(q, &ms), 0);
+
+    /* out of range: nothing happens */
+    kube_work_queue_add(q, 0, 1);
+    kube_work_queue_add(q, 4, 1);
+    kube_work_queue_remove(q, 0);
+    kube_work_queue_remove(q, 4);
+    kube_work_queue_remove(q, 1);
+    assert_int_equal(kube_work_queue_depth(q), 0);
+
+    kube_work_queue_destroy(q);
+    kube_work_queue_destroy(NULL);
+    alloc_test_assert_no_leak(&at);
+}
+
+
+static void
+test_queue_random(void **state)
+{
+    size_t              n, i;
+    uint32_t            item, model[ITEMS];
+    uint64_t            ms, times[ITEMS + 1];
+    unsigned            step;
+    alloc_test_t        at;
+    kube_random_t       random;
+    kube_work_queue_t  *q;
+
+    (void) state;
+
+    alloc_test_init(&at);
+    kube_random_init(&random, 3);
+    q = kube_work_queue_create(&at.alloc, ITEMS);
+    assert_non_null(q);
+    n = 0;
+
+    for (step = 0; step < 100000; step++) {
+        item = (uint32_t) kube_random_range(&random, 1, ITEMS);
+
+        for (i = 0; i < n && model[i] != item; i++) {
+            /* void */
+        }
+
+        switch (kube_random_range(&random, 0, 3)) {
+        case 0:
+        case 1:
+            ms = kube_random_range(&random, 1, 1000);
+            kube_work_queue_add(q, item, ms);
+
+            if (i == n) {
+                model[n++] = item;
+                times[item] = ms;
+
+            } else if (ms < times[item]) {
+                times[item] = ms;
+            }
+
+            break;
+
+        case 2:
+            kube_work_queue_remove(q, item);
+
+            if (i < n) {
+                memmove(&model[i], &model[i + 1],
+                        (n - i - 1) * sizeof(uint32_t));
+                n--;
+            }
+
+            break;
+
+        default:
+            item = kube_work_queue_pop(q, &ms);
+            assert_int_equal(item, n != 0 ? model[0] : 0);
+
+            if (n != 0) {
+                assert_int_equal(ms, times[item]);
+                memmove(&model[0], &model[1], (n - 1) * sizeof(uint32_t));
+                n--;
+            }
+        }
+
+        assert_int_equal(kube_work_queue_depth(q), n);
+    }
+
+    kube_work_queue_destroy(q);
+    alloc_test_assert_no_leak(&at);
+}
+
+
+static void
+queue_oom(alloc_test_t *at, void *ctx)
+{
+    kube_work_queue_t  *q;
+
+    (void) ctx;
+
+    q = kube_work_queue_create(&at->alloc, ITEMS);
+
+    if (q == NULL) {
+        assert_true(at->failed);
+    }
+
+    kube_work_queue_destroy(q);
+}
+
+
+static void
+test_queue_oom(void **state)
+{
+    (void) state;
+
+    ALLOC_TEST_RUN(queue_oom, NULL);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_queue_order),
+        cmocka_unit_test(test_queue_random),
+        cmocka_unit_test(test_queue_oom),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
