@@ -155,6 +155,7 @@ binary()
     fi
 
     run_make "$objs" binary
+    [ -f "$objs/nginx" ] || cp "$objs/angie" "$objs/nginx"
     put "$objs/nginx" "$out/nginx"
 }
 

@@ -1,0 +1,301 @@
+/*
+ * ngx_kube - what the glue files share: the configuration of kube_informer
+ * blocks, the zone's handle, and the resolver.
+ *
+ * Glue calls glue only through this header.  No parsing of API objects, no
+ * policy and no state machine here: those are in src/.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef NGX_KUBE_H
+#define NGX_KUBE_H
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+
+#include "kube_client.h"
+#include "kube_informer.h"
+#include "kube_select.h"
+#include "kube_state.h"
+#include "kube_version.h"
+
+
+#define NGX_KUBE_UNSET_SIZE       ((size_t) NGX_CONF_UNSET_SIZE)
+#define NGX_KUBE_ZONE_SIZE        (32 * 1024 * 1024)
+#define NGX_KUBE_AUTO_NAMESPACES  8
+
+/* Where state files go unless state_path says otherwise. */
+#ifndef NGX_KUBE_STATE_PATH
+#define NGX_KUBE_STATE_PATH       "/var/lib/nginx/kube"
+#endif
+
+/* stale: nothing heard for idle_timeout and this long */
+#define NGX_KUBE_STALE_MARGIN     30000
+
+
+typedef enum {
+    NGX_KUBE_NAMESPACES_AUTO = 0,
+    NGX_KUBE_NAMESPACES_ALL,
+    NGX_KUBE_NAMESPACES_NAMED
+} ngx_kube_namespaces_e;
+
+
+/* One kube_informer block.  Lives in its cycle's pool. */
+typedef struct {
+    ngx_str_t               name;
+    ngx_str_t               file;              /* where the block stands */
+    ngx_uint_t              line;
+
+    ngx_str_t               zone_name;
+    size_t                  zone_size;
+    ngx_shm_zone_t         *shm_zone;
+    kube_zone_t             zone;              /* image NULL: not attached */
+
+    kube_config_t           config;            /* structure, no secrets read */
+    ngx_str_t               kubeconfig;        /* read by the informer */
+    ngx_str_t               context;
+    unsigned                api_set:1;
+
+    ngx_kube_namespaces_e   namespaces_mode;
+    ngx_array_t             namespaces;        /* kube_str_t; n 0: all */
+
+    ngx_array_t             static_keys;       /* kube_str_t "ns/name" */
+    ngx_array_t             uses;              /* ngx_kube_use_t * */
+
+    kube_str_t              label_selector[KUBE_RESOURCES];
+    ngx_int_t               page_size;
+    ngx_msec_t              watch_timeout;
+    ngx_msec_t              connect_timeout;
+    ngx_msec_t              idle_timeout;
+    ngx_msec_t              backoff_first;
+    ngx_msec_t              backoff_max;
+    ngx_msec_t              backoff_unreachable;
+    size_t                  max_object;
+
+    ngx_array_t             allow;             /* kube_cidr_t */
+    ngx_array_t             deny;              /* kube_cidr_t */
+    kube_policy_t           policy;
+
+    ngx_str_t               state_path;        /* empty: off */
+    ngx_msec_t              state_max_age;
+    unsigned                state_named:1;     /* given, not the default */
+} ngx_kube_informer_t;
+
+
+/*
+ * Somebody who resolves: an upstream, a kube_resolve.  Registered while the
+ * file is parsed; the informer is tied in when the whole file was read, for
+ * its block may stand behind http {}.
+ */
+typedef struct {
+    ngx_str_t               informer_name;
+    ngx_kube_informer_t    *informer;
+    ngx_str_t               file;
+    ngx_uint_t              line;
+
+    kube_key_t              key;               /* static keys; else len 0 */
+    ngx_str_t               key_text;          /* the same, canonical */
+    unsigned                is_static:1;
+    unsigned                dns:1;             /* form=dns */
+    unsigned                unsynced_fail:1;   /* unsynced=fail */
+
+    ngx_array_t             namespaces;        /* kube_str_t, allowed */
+    kube_namespaces_t       allowed;
+    kube_select_options_t   options;
+} ngx_kube_use_t;
+
+
+typedef struct {
+    ngx_array_t             informers;         /* ngx_kube_informer_t * */
+    ngx_array_t             uses;              /* ngx_kube_use_t * */
+    ngx_array_t             names;             /* ngx_kube_use_t: of informers,
+                                                  named without a key */
+} ngx_kube_conf_t;
+
+
+extern ngx_module_t  ngx_kube_module;
+
+#define ngx_kube_get_conf(cycle)                                              \
+    ((ngx_kube_conf_t *) ngx_get_conf((cycle)->conf_ctx, ngx_kube_module))
+
+
+/* ngx_kube_use.c, ngx_kube_conf.c, ngx_kube_directive.c */
+
+/* Registers somebody who resolves; use lives in cf->pool. */
+ngx_int_t ngx_kube_use_add(ngx_conf_t *cf, ngx_kube_use_t *use);
+
+/* Has it checked, once the file was read, that there is such an informer. */
+ngx_int_t ngx_kube_name_add(ngx_conf_t *cf, ngx_str_t *name);
+
+/*
+ * A parameter shared by kube_service and kube_resolve.  NGX_OK: taken;
+ * NGX_DECLINED: not one of them; NGX_ERROR: logged.
+ */
+ngx_int_t ngx_kube_use_parameter(ngx_conf_t *cf, ngx_kube_use_t *use,
+    ngx_str_t *value);
+
+/* A static key; logs what is wrong with it. */
+ngx_int_t ngx_kube_use_static(ngx_conf_t *cf, ngx_kube_use_t *use,
+    ngx_str_t *key);
+
+ngx_kube_informer_t *ngx_kube_informer_find(ngx_kube_conf_t *kcf,
+    ngx_str_t *name);
+
+char *ngx_kube_informer_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* A directive inside the block; conf is the ngx_kube_informer_t. */
+char *ngx_kube_directive_handler(ngx_conf_t *cf, ngx_command_t *dummy,
+    void *conf);
+
+/* Ties uses to informers once the file is read; NGX_ERROR: logged. */
+ngx_int_t ngx_kube_conf_finish(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf);
+
+
+/* ngx_kube_zone.c */
+
+ngx_int_t ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data);
+
+
+/* ngx_kube_process.c */
+
+/* Makes the cache manager host the informers of the cycle. */
+ngx_int_t ngx_kube_process_prepare(ngx_cycle_t *cycle);
+/* In the only process of "master_process off". */
+void ngx_kube_process_start(ngx_cycle_t *cycle);
+void ngx_kube_process_stop(void);
+
+
+/* ngx_kube_loop.c: nginx's events and timers as the loop of an informer */
+
+typedef struct {
+    void        (*run)(void *data);            /* does what is due */
+    uint64_t    (*deadline)(void *data);       /* when to run again */
+    void         *data;
+    int           fd;                          /* level-triggered readable */
+
+    ngx_connection_t  *connection;
+    ngx_event_t        timer;
+    ngx_event_t        again;
+    ngx_log_t         *log;
+} ngx_kube_loop_t;
+
+ngx_int_t ngx_kube_loop_start(ngx_kube_loop_t *loop);
+void ngx_kube_loop_stop(ngx_kube_loop_t *loop);
+
+/* CLOCK_MONOTONIC in ms: the clock of the zone, the same in all processes. */
+uint64_t ngx_kube_now(void);
+int64_t ngx_kube_unix_ms(void);
+
+/* malloc, for what outlives requests. */
+extern const kube_alloc_t  ngx_kube_alloc;
+
+
+/* ngx_kube_state.c: the state file, in the informer process only */
+
+typedef struct ngx_kube_state_s  ngx_kube_state_t;
+
+ngx_kube_state_t *ngx_kube_state_create(ngx_kube_informer_t *informer,
+    ngx_log_t *log);
+void ngx_kube_state_destroy(ngx_kube_state_t *state);
+
+/* Feeds a valid, young file to an informer that wants one. */
+void ngx_kube_state_load(ngx_kube_state_t *state, kube_informer_t *inf);
+
+/* Writes the file when due; returns when to come again (monotonic ms). */
+uint64_t ngx_kube_state_process(ngx_kube_state_t *state,
+    kube_informer_t *inf, uint64_t now_ms);
+
+
+/*
+ * ngx_kube_resolver.c: THE resolver.  A view is what one key resolves to, as
+ * of one revision of its Service; immutable and counted by reference.
+ */
+
+typedef struct {
+    kube_addr_t             addr;
+    in_port_t               port;              /* host order */
+    kube_endpoint_state_t   state;
+    ngx_str_t               pod;
+    ngx_str_t               node;
+    ngx_str_t               zone;
+} ngx_kube_endpoint_t;
+
+typedef struct {
+    ngx_pool_t             *pool;              /* the view's own */
+    ngx_uint_t              refs;
+    ngx_str_t               key;               /* canonical */
+    kube_resolve_error_t    error;             /* why n is 0 */
+    unsigned                from_state_file:1;
+
+    uint32_t                entry;             /* 0: nothing found */
+    uint64_t                head;
+    uint64_t                revision;          /* = $kube_generation */
+
+    ngx_kube_endpoint_t    *endpoints;
+    ngx_uint_t              n;
+} ngx_kube_view_t;
+
+/*
+ * Parses and judges a key made of variables.  *key views text.
+ * KUBE_RESOLVE_OK, NO_KEY, BAD_KEY or NAMESPACE_DENIED.
+ */
+kube_resolve_error_t ngx_kube_key_judge(ngx_kube_use_t *use, ngx_str_t *text,
+    kube_key_t *key);
+
+/*
+ * Builds a view with one reference.  NULL: out of memory, or the Service
+ * changed faster than it could be read (keep the old view).
+ */
+ngx_kube_view_t *ngx_kube_view_create(ngx_kube_use_t *use,
+    const kube_key_t *key, ngx_log_t *log);
+
+void ngx_kube_view_release(ngx_kube_view_t *view);
+
+
+/*
+ * One atomic load: NGX_OK when the view is still what the zone says.
+ * NGX_AGAIN: something was stored since; build a new view and compare
+ * revisions.
+ */
+static ngx_inline ngx_int_t
+ngx_kube_view_current(const ngx_kube_use_t *use, const ngx_kube_view_t *view)
+{
+    if (view->entry != 0
+        && kube_zone_head(&use->informer->zone, view->entry) == view->head)
+    {
+        return NGX_OK;
+    }
+
+    return NGX_AGAIN;
+}
+
+
+/*
+ * The same Service at the same revision (its record only moved): takes the
+ * new head over so that the old view stays.
+ */
+ngx_int_t ngx_kube_view_same(ngx_kube_view_t *view,
+    const ngx_kube_view_t *newer);
+
+/* What workers count; the rows are added up for the metrics. */
+#define NGX_KUBE_COUNT_RESOLVE   0             /* + kube_resolve_error_t */
+#define NGX_KUBE_COUNT_REBUILDS  KUBE_RESOLVE_ERRORS
+
+void ngx_kube_count(ngx_kube_informer_t *informer, ngx_uint_t counter);
+
+void ngx_kube_informer_health(ngx_kube_informer_t *informer,
+    kube_health_t *health);
+
+/* "not resolved" at most once in 10 s per informer and reason. */
+void ngx_kube_log_unresolved(ngx_kube_informer_t *informer, ngx_log_t *log,
+    kube_resolve_error_t error, ngx_str_t *key);
+
+ngx_uint_t ngx_kube_sockaddr(const ngx_kube_endpoint_t *endpoint,
+    ngx_sockaddr_t *sockaddr, socklen_t *socklen);
+
+
+#endif /* NGX_KUBE_H */

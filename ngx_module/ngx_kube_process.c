@@ -1,0 +1,469 @@
+/*
+ * ngx_kube_process - life of the informer process: nginx's own cache manager,
+ * which nginx starts, respawns and replaces on reload, hosts one informer per
+ * kube_informer block.
+ *
+ * Started from the manager callback alone: init_process also runs in the
+ * cache loader.  The process leaves by exit(), so the guard is released in an
+ * atexit handler; a process that dies otherwise leaves the mutex to the
+ * kernel, and its successor knows that it was a crash.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_kube.h"
+
+#include <limits.h>
+#include <sys/prctl.h>
+
+
+#define NGX_KUBE_SETUP_RETRY  5000
+
+
+typedef struct {
+    ngx_kube_informer_t  *block;
+    kube_config_t         kubeconfig;      /* read by this process */
+    const kube_config_t  *config;          /* that, or the block's */
+    kube_client_t        *client;
+    kube_informer_t      *informer;
+    ngx_kube_state_t     *state;
+    uint64_t              state_deadline;
+    ngx_kube_loop_t       loop;
+    ngx_log_t            *log;
+    u_char                agent[64];
+} ngx_kube_host_t;
+
+
+static ngx_msec_t ngx_kube_manager(void *data);
+static void ngx_kube_host_start(ngx_kube_host_t *host);
+static ngx_msec_t ngx_kube_host_delay(ngx_kube_host_t *host);
+static void ngx_kube_host_later(ngx_kube_host_t *host, ngx_msec_t delay);
+static void ngx_kube_host_try(ngx_event_t *ev);
+static ngx_int_t ngx_kube_host_setup(ngx_kube_host_t *host);
+static void ngx_kube_host_teardown(ngx_kube_host_t *host);
+static ngx_int_t ngx_kube_host_config(ngx_kube_host_t *host);
+static ngx_int_t ngx_kube_host_informer(ngx_kube_host_t *host);
+static void ngx_kube_host_run(void *data);
+static uint64_t ngx_kube_host_deadline(void *data);
+static void ngx_kube_log_write(void *ctx, kube_log_level_t level,
+    kube_event_id_t id, const char *line);
+
+
+/* The informers of this process; set once, in the informer process alone. */
+
+static ngx_kube_host_t  *ngx_kube_hosts;
+static ngx_uint_t        ngx_kube_hosts_n;
+
+
+/*
+ * ngx_add_path() would make nginx create and own a directory and fail where
+ * it cannot.  The path is pushed after paths were created, before the manager
+ * is spawned.
+ */
+
+ngx_int_t
+ngx_kube_process_prepare(ngx_cycle_t *cycle)
+{
+    ngx_path_t  *path, **slot;
+
+    path = ngx_pcalloc(cycle->pool, sizeof(ngx_path_t));
+    if (path == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_str_set(&path->name, "kube");
+    path->manager = ngx_kube_manager;
+    path->data = cycle;
+
+    slot = ngx_array_push(&cycle->paths);
+    if (slot == NULL) {
+        return NGX_ERROR;
+    }
+
+    *slot = path;
+
+    return NGX_OK;
+}
+
+
+static ngx_msec_t
+ngx_kube_manager(void *data)
+{
+    ngx_cycle_t  *cycle = data;
+
+    if (ngx_kube_hosts == NULL) {
+        ngx_setproctitle("cache manager process (kube informer)");
+        ngx_kube_process_start(cycle);
+    }
+
+    return 3600 * 1000;
+}
+
+
+void
+ngx_kube_process_start(ngx_cycle_t *cycle)
+{
+    ngx_uint_t             i;
+    ngx_kube_conf_t       *kcf;
+    ngx_kube_informer_t  **blocks;
+
+    kcf = ngx_kube_get_conf(cycle);
+    blocks = kcf->informers.elts;
+
+    ngx_kube_hosts = calloc(kcf->informers.nelts, sizeof(ngx_kube_host_t));
+    if (ngx_kube_hosts == NULL) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                      "kube: no memory for informers");
+        return;
+    }
+
+    ngx_kube_hosts_n = kcf->informers.nelts;
+
+    if (ngx_process != NGX_PROCESS_SINGLE) {
+
+        /* nginx makes its children dumpable: not the one with the token */
+
+        if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1) {
+            ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                          "kube: prctl(PR_SET_DUMPABLE) failed");
+        }
+
+        if (atexit(ngx_kube_process_stop) != 0) {
+            ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
+                          "kube: atexit() failed");
+        }
+    }
+
+    for (i = 0; i < ngx_kube_hosts_n; i++) {
+        ngx_kube_hosts[i].block = blocks[i];
+        ngx_kube_hosts[i].log = cycle->log;
+
+        ngx_kube_host_start(&ngx_kube_hosts[i]);
+    }
+}
+
+
+void
+ngx_kube_process_stop(void)
+{
+    ngx_uint_t        i;
+    ngx_kube_host_t  *host;
+
+    for (i = 0; i < ngx_kube_hosts_n; i++) {
+        host = &ngx_kube_hosts[i];
+
+        ngx_kube_host_teardown(host);
+        kube_config_done(&host->kubeconfig);
+        kube_zone_started(&host->block->zone, (uint64_t) ngx_pid);
+    }
+
+    ngx_kube_hosts_n = 0;
+}
+
+
+static void
+ngx_kube_host_start(ngx_kube_host_t *host)
+{
+    ngx_msec_t  delay;
+
+    (void) ngx_snprintf(host->agent, sizeof(host->agent) - 1, "%s%Z",
+                        NGINX_VER);
+
+    kube_config_init(&host->kubeconfig, &ngx_kube_alloc);
+
+    delay = ngx_kube_host_delay(host);
+
+    if (delay != 0) {
+        ngx_log_error(NGX_LOG_WARN, host->log, 0,
+                      "kube informer \"%V\" crashed while it started, again "
+                      "and again: it waits %M ms", &host->block->name, delay);
+
+        ngx_kube_host_later(host, delay);
+        return;
+    }
+
+    if (ngx_kube_host_setup(host) != NGX_OK) {
+        ngx_kube_host_later(host, NGX_KUBE_SETUP_RETRY);
+    }
+}
+
+
+/*
+ * nginx starts a dead child again at once.  A crash of the zone's writer is
+ * seen by its guard; one before the guard is held leaves its mark in the zone.
+ */
+
+static ngx_msec_t
+ngx_kube_host_delay(ngx_kube_host_t *host)
+{
+    uint64_t      pid;
+    kube_zone_t  *zone;
+
+    zone = &host->block->zone;
+
+    pid = kube_zone_starting(zone, (uint64_t) ngx_pid);
+
+    if (pid == 0 || pid > INT_MAX || pid == (uint64_t) ngx_pid
+        || kill((ngx_pid_t) pid, 0) == 0
+        || ngx_errno != ESRCH)
+    {
+        return 0;
+    }
+
+    return (ngx_msec_t) kube_zone_crash_delay(zone, true, ngx_kube_now());
+}
+
+
+/* A kubeconfig, too, that cannot be read now may be there in a while. */
+
+static void
+ngx_kube_host_later(ngx_kube_host_t *host, ngx_msec_t delay)
+{
+    ngx_event_t  *ev;
+
+    ev = &host->loop.timer;
+
+    ngx_memzero(ev, sizeof(ngx_event_t));
+    ev->handler = ngx_kube_host_try;
+    ev->data = host;
+    ev->log = host->log;
+    ev->cancelable = 1;
+
+    ngx_add_timer(ev, delay);
+}
+
+
+static void
+ngx_kube_host_try(ngx_event_t *ev)
+{
+    ngx_kube_host_t  *host;
+
+    host = ev->data;
+
+    if (ngx_kube_host_setup(host) != NGX_OK) {
+        ngx_kube_host_later(host, NGX_KUBE_SETUP_RETRY);
+    }
+}
+
+
+static ngx_int_t
+ngx_kube_host_setup(ngx_kube_host_t *host)
+{
+    kube_log_sink_t     sink;
+    kube_client_conf_t  conf;
+
+    if (ngx_kube_host_config(host) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    sink.write = ngx_kube_log_write;
+    sink.ctx = host;
+
+    ngx_memzero(&conf, sizeof(kube_client_conf_t));
+    conf.config = host->config;
+    conf.connect_timeout_ms = host->block->connect_timeout;
+    conf.agent = (char *) host->agent;
+
+    host->client = kube_client_create(&ngx_kube_alloc, &conf, sink);
+    if (host->client == NULL) {
+        goto failed;
+    }
+
+    if (ngx_kube_host_informer(host) != NGX_OK) {
+        goto failed;
+    }
+
+    host->state = ngx_kube_state_create(host->block, host->log);
+
+    ngx_memzero(&host->loop, sizeof(ngx_kube_loop_t));
+    host->loop.run = ngx_kube_host_run;
+    host->loop.deadline = ngx_kube_host_deadline;
+    host->loop.data = host;
+    host->loop.fd = kube_client_fd(host->client);
+    host->loop.log = host->log;
+
+    if (ngx_kube_loop_start(&host->loop) == NGX_OK) {
+        return NGX_OK;
+    }
+
+failed:
+
+    ngx_log_error(NGX_LOG_ALERT, host->log, 0,
+                  "kube informer \"%V\" could not be started",
+                  &host->block->name);
+
+    ngx_kube_host_teardown(host);
+
+    return NGX_ERROR;
+}
+
+
+static void
+ngx_kube_host_teardown(ngx_kube_host_t *host)
+{
+    ngx_kube_loop_stop(&host->loop);
+
+    if (host->informer != NULL) {
+        kube_informer_stop(host->informer);
+        kube_informer_destroy(host->informer);
+        host->informer = NULL;
+    }
+
+    if (host->client != NULL) {
+        kube_client_destroy(host->client);
+        host->client = NULL;
+    }
+
+    ngx_kube_state_destroy(host->state);
+    host->state = NULL;
+}
+
+
+/* Where secrets are read: in this process, as its user, at run time. */
+
+static ngx_int_t
+ngx_kube_host_config(ngx_kube_host_t *host)
+{
+    kube_rc_t             rc;
+    kube_error_t          error;
+    ngx_kube_informer_t  *block;
+
+    block = host->block;
+
+    if (block->kubeconfig.len == 0) {
+        host->config = &block->config;
+        return NGX_OK;
+    }
+
+    host->config = &host->kubeconfig;
+
+    kube_config_done(&host->kubeconfig);
+    kube_config_init(&host->kubeconfig, &ngx_kube_alloc);
+
+    rc = kube_config_kubeconfig(&host->kubeconfig,
+                                (char *) block->kubeconfig.data,
+                                block->context.len
+                                    ? (char *) block->context.data : NULL,
+                                &error);
+
+    if (rc == KUBE_OK) {
+        rc = kube_config_check(&host->kubeconfig, &error);
+    }
+
+    if (rc != KUBE_OK) {
+        ngx_log_error(NGX_LOG_ERR, host->log, 0,
+                      "kube informer \"%V\": %s in kubeconfig \"%V\"",
+                      &block->name, error.what, &block->kubeconfig);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_kube_host_informer(ngx_kube_host_t *host)
+{
+    ngx_uint_t             r;
+    ngx_kube_informer_t   *block;
+    kube_informer_conf_t   conf;
+
+    block = host->block;
+
+    ngx_memzero(&conf, sizeof(kube_informer_conf_t));
+
+    conf.io = kube_client_io(host->client);
+    conf.zone = &block->zone;
+    conf.server = kube_client_server(host->client);
+    conf.namespaces = block->namespaces.elts;
+    conf.namespaces_n = block->namespaces.nelts;
+    conf.object_bytes_max = block->max_object;
+    conf.static_keys = block->static_keys.elts;
+    conf.static_keys_n = block->static_keys.nelts;
+    conf.sink.write = ngx_kube_log_write;
+    conf.sink.ctx = host;
+    conf.pid = (uint64_t) ngx_pid;
+
+    for (r = 0; r < KUBE_RESOURCES; r++) {
+        conf.label_selector[r] = block->label_selector[r];
+    }
+
+    conf.reflector.page_size = (uint32_t) block->page_size;
+    conf.reflector.watch_timeout_ms = block->watch_timeout;
+    conf.reflector.idle_timeout_ms = block->idle_timeout;
+    conf.reflector.backoff.first_ms = block->backoff_first;
+    conf.reflector.backoff.max_ms = block->backoff_max;
+    conf.reflector.backoff.unreachable_ms = block->backoff_unreachable;
+    conf.reflector.seed = ((uint64_t) ngx_random() << 32)
+                          ^ (uint64_t) ngx_random() ^ ngx_kube_now();
+
+    host->informer = kube_informer_create(&ngx_kube_alloc, &conf);
+
+    return host->informer == NULL ? NGX_ERROR : NGX_OK;
+}
+
+
+static void
+ngx_kube_host_run(void *data)
+{
+    ngx_kube_host_t *host = data;
+
+    uint64_t  now;
+
+    now = ngx_kube_now();
+
+    kube_client_process(host->client, now);
+
+    if (kube_informer_process(host->informer, now, ngx_kube_unix_ms())
+        != KUBE_OK)
+    {
+        host->state_deadline = UINT64_MAX;
+        return;
+    }
+
+    if (host->state == NULL) {
+        host->state_deadline = UINT64_MAX;
+        return;
+    }
+
+    if (kube_informer_wants_state(host->informer)) {
+        ngx_kube_state_load(host->state, host->informer);
+    }
+
+    host->state_deadline = ngx_kube_state_process(host->state,
+                                                  host->informer, now);
+}
+
+
+static uint64_t
+ngx_kube_host_deadline(void *data)
+{
+    ngx_kube_host_t *host = data;
+
+    uint64_t  a, b;
+
+    a = kube_client_deadline(host->client);
+    b = kube_informer_deadline(host->informer);
+
+    a = ngx_min(a, b);
+
+    return ngx_min(a, host->state_deadline);
+}
+
+
+static void
+ngx_kube_log_write(void *ctx, kube_log_level_t level, kube_event_id_t id,
+    const char *line)
+{
+    ngx_kube_host_t *host = ctx;
+
+    static const ngx_uint_t  levels[] = {
+        NGX_LOG_ERR, NGX_LOG_WARN, NGX_LOG_NOTICE, NGX_LOG_INFO,
+        NGX_LOG_DEBUG
+    };
+
+    ngx_log_error(levels[level], host->log, 0, "kube informer \"%V\": %s: %s",
+                  &host->block->name, kube_event_text(id), line);
+}

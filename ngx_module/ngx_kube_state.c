@@ -1,0 +1,565 @@
+/*
+ * ngx_kube_state - the state file's writing: what a cold start serves from
+ * while the API server is away.
+ *
+ *   <state_path>/<informer>.state        the file; .prev: the one before it
+ *   <state_path>/<informer>.state.new    being written
+ *   <state_path>/<informer>.state.lock   held by the one process that writes:
+ *                                        two trees live side by side during
+ *                                        a binary upgrade
+ *
+ * Its bytes are kube_state's; here is what an operating system is asked for.
+ * The file is encoded at once and written in slices, one a turn of the loop.
+ * A checksum takes the place of fsync().  Nothing here ever fails a start:
+ * what goes wrong is logged once, and shown.
+ *
+ * Informer process only, but for prepare; one per kube_informer block.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_kube_state.h"
+
+#include <sys/file.h>
+
+
+#define NGX_KUBE_STATE_FIRST    5000
+#define NGX_KUBE_STATE_PERIOD   60000
+#define NGX_KUBE_STATE_SLICE    (256 * 1024)
+
+
+static ngx_int_t ngx_kube_state_names(ngx_kube_state_t *state);
+static ngx_int_t ngx_kube_state_name(ngx_kube_state_t *state, char **name,
+    const char *suffix);
+static uint64_t ngx_kube_state_begin(ngx_kube_state_t *state,
+    kube_informer_t *inf, uint64_t now_ms);
+static uint64_t ngx_kube_state_sum(ngx_kube_state_t *state);
+static int64_t ngx_kube_state_current(ngx_kube_state_t *state);
+static ngx_int_t ngx_kube_state_lock(ngx_kube_state_t *state);
+static ngx_int_t ngx_kube_state_encode(ngx_kube_state_t *state,
+    kube_informer_t *inf);
+static ngx_int_t ngx_kube_state_open(ngx_kube_state_t *state);
+static uint64_t ngx_kube_state_slice(ngx_kube_state_t *state,
+    uint64_t now_ms);
+static ngx_int_t ngx_kube_state_replace(ngx_kube_state_t *state);
+static void ngx_kube_state_abandon(ngx_kube_state_t *state);
+static void ngx_kube_state_failure(ngx_kube_state_t *state, ngx_err_t err,
+    const char *what, const char *name);
+
+
+void
+ngx_kube_state_prepare(ngx_cycle_t *cycle, ngx_kube_informer_t *informer)
+{
+    int               fd;
+    char             *path;
+    ngx_core_conf_t  *ccf;
+
+    path = (char *) informer->state_path.data;
+
+    if (informer->state_path.len == 0
+        || mkdir(path, 0700) == -1
+        || geteuid() != 0)
+    {
+        return;
+    }
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    /* the directory made above, not what may have been put in its place */
+
+    fd = open(path, O_RDONLY|O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC);
+
+    if (fd == -1 || fchown(fd, ccf->user, (gid_t) -1) == -1) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, ngx_errno,
+                      "kube informer \"%V\": \"%s\" cannot be given to the "
+                      "user of the workers", &informer->name, path);
+    }
+
+    if (fd != -1) {
+        (void) close(fd);
+    }
+}
+
+
+ngx_kube_state_t *
+ngx_kube_state_create(ngx_kube_informer_t *informer, ngx_log_t *log)
+{
+    ngx_kube_state_t  *state;
+
+    if (informer->state_path.len == 0) {
+        return NULL;
+    }
+
+    state = calloc(1, sizeof(ngx_kube_state_t));
+    if (state == NULL) {
+        return NULL;
+    }
+
+    state->informer = informer;
+    state->log = log;
+    state->lock = -1;
+    state->fd = -1;
+
+    if (ngx_kube_state_names(state) != NGX_OK) {
+        ngx_kube_state_destroy(state);
+        return NULL;
+    }
+
+    return state;
+}
+
+
+void
+ngx_kube_state_destroy(ngx_kube_state_t *state)
+{
+    if (state == NULL) {
+        return;
+    }
+
+    ngx_kube_state_abandon(state);
+
+    if (state->lock != -1) {
+        (void) close(state->lock);
+    }
+
+    free(state->paths.file);
+    free(state->paths.prev);
+    free(state->paths.next);
+    free(state->paths.lock);
+    free(state);
+}
+
+
+static ngx_int_t
+ngx_kube_state_names(ngx_kube_state_t *state)
+{
+    if (ngx_kube_state_name(state, &state->paths.file, "") != NGX_OK
+        || ngx_kube_state_name(state, &state->paths.prev, ".prev") != NGX_OK
+        || ngx_kube_state_name(state, &state->paths.next, ".new") != NGX_OK
+        || ngx_kube_state_name(state, &state->paths.lock, ".lock") != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_kube_state_name(ngx_kube_state_t *state, char **name, const char *suffix)
+{
+    size_t                size;
+    ngx_kube_informer_t  *informer;
+
+    informer = state->informer;
+
+    size = informer->state_path.len + 1 + informer->name.len
+           + sizeof(".state") + ngx_strlen(suffix);
+
+    *name = malloc(size);
+    if (*name == NULL) {
+        return NGX_ERROR;
+    }
+
+    (void) ngx_snprintf((u_char *) *name, size, "%V/%V.state%s%Z",
+                        &informer->state_path, &informer->name, suffix);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_kube_state_show(ngx_kube_state_t *state)
+{
+    kube_zone_set_state_file(&state->informer->zone, state->written_ms,
+                             state->in_use, state->failed);
+}
+
+
+uint64_t
+ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
+    uint64_t now_ms)
+{
+    kube_writer_info_t  writer;
+
+    if (!state->known) {
+
+        /* a predecessor may have written the file, or serve from it */
+
+        kube_zone_writer_info(&state->informer->zone, &writer);
+
+        state->known = 1;
+        state->written_ms = writer.state_written_ms;
+        state->in_use = writer.state_in_use != 0;
+        state->failed = writer.state_failed != 0;
+    }
+
+    if (state->fd != -1) {
+        return ngx_kube_state_slice(state, now_ms);
+    }
+
+    if (!kube_informer_synced(inf)) {
+        return UINT64_MAX;
+    }
+
+    if (state->in_use) {
+        state->in_use = 0;
+        ngx_kube_state_show(state);
+    }
+
+    if (state->next_ms == 0) {
+        state->next_ms = now_ms + NGX_KUBE_STATE_FIRST;
+    }
+
+    if (now_ms < state->next_ms) {
+        return state->next_ms;
+    }
+
+    return ngx_kube_state_begin(state, inf, now_ms);
+}
+
+
+static uint64_t
+ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
+    uint64_t now_ms)
+{
+    int64_t  refresh;
+
+    state->next_ms = now_ms + NGX_KUBE_STATE_PERIOD;
+
+    state->sum_new = ngx_kube_state_sum(state);
+    state->current_new_ms = ngx_kube_state_current(state);
+
+    /* unchanged contents must not grow too old to be served from */
+
+    refresh = (int64_t) state->informer->state_max_age / 4;
+
+    if (state->sum_new == state->sum && !state->failed
+        && state->current_new_ms - state->current_ms < refresh)
+    {
+        return state->next_ms;
+    }
+
+    if (ngx_kube_state_lock(state) != NGX_OK
+        || ngx_kube_state_encode(state, inf) != NGX_OK
+        || ngx_kube_state_open(state) != NGX_OK)
+    {
+        ngx_kube_state_abandon(state);
+        return state->next_ms;
+    }
+
+    return now_ms;
+}
+
+
+/* Changes when what a file would hold changes; never 0. */
+
+static uint64_t
+ngx_kube_state_sum(ngx_kube_state_t *state)
+{
+    uint64_t           sum, words[4];
+    unsigned           slot;
+    kube_zone_t       *zone;
+    kube_seed_t        seed;
+    kube_arena_t       arena;
+    kube_scope_info_t  info;
+
+    zone = &state->informer->zone;
+    seed.k0 = 0;
+    seed.k1 = 0;
+    sum = 1;
+
+    kube_arena_init(&arena, &ngx_kube_alloc, 1 << 20);
+
+    for (slot = 0; slot < KUBE_SCOPES_MAX; slot++) {
+
+        kube_arena_reset(&arena);
+
+        if (kube_zone_scope_read(zone, slot, &arena, &info) != KUBE_OK) {
+            continue;
+        }
+
+        words[0] = sum;
+        words[1] = info.scope_hash ^ info.count;
+        words[2] = info.digest.lo;
+        words[3] = info.digest.hi;
+
+        sum = kube_hash64(seed, words, sizeof(words)) | 1;
+    }
+
+    kube_arena_done(&arena);
+
+    return sum;
+}
+
+
+/* Unix ms at which the cache was last known to be current: the file's age. */
+
+static int64_t
+ngx_kube_state_current(ngx_kube_state_t *state)
+{
+    int64_t        now;
+    kube_health_t  health;
+
+    now = ngx_kube_unix_ms();
+
+    ngx_kube_informer_health(state->informer, &health);
+
+    if (health.age_ms > (uint64_t) now) {
+        return now;
+    }
+
+    return now - (int64_t) health.age_ms;
+}
+
+
+/* Makes the directory, one level, and becomes the one who writes in it. */
+
+static ngx_int_t
+ngx_kube_state_lock(ngx_kube_state_t *state)
+{
+    int    fd;
+    char  *slash;
+
+    if (state->lock != -1) {
+        return NGX_OK;
+    }
+
+    slash = strrchr(state->paths.lock, '/');
+    *slash = '\0';
+
+    if (mkdir(state->paths.lock, 0700) == -1 && ngx_errno != NGX_EEXIST) {
+        ngx_kube_state_failure(state, ngx_errno, "mkdir()",
+                               state->paths.lock);
+        *slash = '/';
+        return NGX_ERROR;
+    }
+
+    *slash = '/';
+
+    fd = open(state->paths.lock, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC, 0600);
+
+    if (fd == -1) {
+        ngx_kube_state_failure(state, ngx_errno, "open()",
+                               state->paths.lock);
+        return NGX_ERROR;
+    }
+
+    if (flock(fd, LOCK_EX|LOCK_NB) == -1) {
+
+        /* another tree writes the same: no failure */
+
+        if (ngx_errno != EWOULDBLOCK) {
+            ngx_kube_state_failure(state, ngx_errno, "flock()",
+                                   state->paths.lock);
+        }
+
+        (void) close(fd);
+        return NGX_ERROR;
+    }
+
+    state->lock = fd;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_kube_state_encode(ngx_kube_state_t *state, kube_informer_t *inf)
+{
+    size_t               size;
+    kube_rc_t            rc;
+    kube_zone_writer_t  *writer;
+
+    writer = kube_informer_writer(inf);
+    if (writer == NULL) {
+        return NGX_ERROR;
+    }
+
+    size = kube_state_size(writer);
+
+    state->bytes = malloc(size);
+
+    if (state->bytes == NULL) {
+        ngx_kube_state_failure(state, ngx_errno, "malloc()",
+                               state->paths.file);
+        return NGX_ERROR;
+    }
+
+    rc = kube_state_encode(writer, kube_informer_identity(inf),
+                           state->current_new_ms, state->bytes, size,
+                           &state->size);
+
+    if (rc != KUBE_OK) {
+        ngx_kube_state_failure(state, 0, kube_rc_text(rc),
+                               state->paths.file);
+        return NGX_ERROR;
+    }
+
+    state->written = 0;
+
+    return NGX_OK;
+}
+
+
+/* What a process left that died here goes: the lock is ours. */
+
+static ngx_int_t
+ngx_kube_state_open(ngx_kube_state_t *state)
+{
+    if (unlink(state->paths.next) == -1 && ngx_errno != NGX_ENOENT) {
+        ngx_kube_state_failure(state, ngx_errno, "unlink()",
+                               state->paths.next);
+        return NGX_ERROR;
+    }
+
+    state->fd = open(state->paths.next,
+                     O_WRONLY|O_CREAT|O_EXCL|O_NOFOLLOW|O_CLOEXEC, 0600);
+
+    if (state->fd == -1) {
+        ngx_kube_state_failure(state, ngx_errno, "open()",
+                               state->paths.next);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static uint64_t
+ngx_kube_state_slice(ngx_kube_state_t *state, uint64_t now_ms)
+{
+    ssize_t  n;
+
+    n = write(state->fd, state->bytes + state->written,
+              ngx_min(state->size - state->written, NGX_KUBE_STATE_SLICE));
+
+    if (n == -1 && ngx_errno == NGX_EINTR) {
+        return now_ms;
+    }
+
+    if (n <= 0) {
+        ngx_kube_state_failure(state, ngx_errno, "write()",
+                               state->paths.next);
+        ngx_kube_state_abandon(state);
+        return state->next_ms;
+    }
+
+    state->written += (size_t) n;
+
+    if (state->written < state->size) {
+        return now_ms;
+    }
+
+    if (ngx_kube_state_replace(state) == NGX_OK) {
+
+        if (state->failed) {
+            ngx_log_error(NGX_LOG_NOTICE, state->log, 0,
+                          "kube informer \"%V\": state file \"%s\" is written "
+                          "again", &state->informer->name, state->paths.file);
+        }
+
+        state->failed = 0;
+        state->sum = state->sum_new;
+        state->current_ms = state->current_new_ms;
+        state->written_ms = ngx_kube_unix_ms();
+
+        ngx_kube_state_show(state);
+    }
+
+    ngx_kube_state_abandon(state);
+
+    return state->next_ms;
+}
+
+
+static ngx_int_t
+ngx_kube_state_replace(ngx_kube_state_t *state)
+{
+    int  fd;
+
+    fd = state->fd;
+    state->fd = -1;
+
+    /* a network file system may tell of its failures only now */
+
+    if (close(fd) == -1) {
+        ngx_kube_state_failure(state, ngx_errno, "close()",
+                               state->paths.next);
+        (void) unlink(state->paths.next);
+        return NGX_ERROR;
+    }
+
+    /*
+     * The previous file is kept under a second name, so that there is no
+     * moment without one; where links cannot be made, it is not kept.
+     */
+
+    if (unlink(state->paths.prev) == -1 && ngx_errno != NGX_ENOENT) {
+        ngx_kube_state_failure(state, ngx_errno, "unlink()",
+                               state->paths.prev);
+        (void) unlink(state->paths.next);
+        return NGX_ERROR;
+    }
+
+    if (link(state->paths.file, state->paths.prev) == -1
+        && ngx_errno != NGX_ENOENT)
+    {
+        ngx_log_error(NGX_LOG_INFO, state->log, ngx_errno,
+                      "kube informer \"%V\": the previous state file is not "
+                      "kept: link() \"%s\" failed",
+                      &state->informer->name, state->paths.prev);
+    }
+
+    if (rename(state->paths.next, state->paths.file) == -1) {
+        ngx_kube_state_failure(state, ngx_errno, "rename()",
+                               state->paths.next);
+        (void) unlink(state->paths.next);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_kube_state_abandon(ngx_kube_state_t *state)
+{
+    if (state->fd != -1) {
+        (void) close(state->fd);
+        (void) unlink(state->paths.next);
+        state->fd = -1;
+    }
+
+    free(state->bytes);
+    state->bytes = NULL;
+}
+
+
+/* Logged once until it works again.  Nobody asked for the default path. */
+
+static void
+ngx_kube_state_failure(ngx_kube_state_t *state, ngx_err_t err,
+    const char *what, const char *name)
+{
+    ngx_uint_t  level;
+
+    if (state->failed) {
+        return;
+    }
+
+    level = state->informer->state_named ? NGX_LOG_WARN : NGX_LOG_NOTICE;
+
+    ngx_log_error(level, state->log, err,
+                  "kube informer \"%V\": state file is not written: %s \"%s\" "
+                  "failed%s", &state->informer->name, what, name,
+                  state->informer->state_named
+                  ? "" : "; \"state_path dir;\" says where it may be, "
+                         "\"state_path off;\" that it need not");
+
+    state->failed = 1;
+
+    ngx_kube_state_show(state);
+}

@@ -1,0 +1,61 @@
+/*
+ * ngx_kube_state - what the files behind the state file share, and what the
+ * master does for it before the informer process exists.
+ *
+ * The contract towards that process is in ngx_kube.h.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef NGX_KUBE_STATE_H
+#define NGX_KUBE_STATE_H
+
+
+#include "ngx_kube.h"
+
+
+typedef struct {
+    char    *file;
+    char    *prev;
+    char    *next;
+    char    *lock;
+} ngx_kube_state_paths_t;
+
+struct ngx_kube_state_s {
+    ngx_kube_informer_t     *informer;
+    ngx_log_t               *log;
+    ngx_kube_state_paths_t   paths;
+
+    int                      lock;           /* -1: not held */
+    int                      fd;             /* -1: nothing being written */
+    u_char                  *bytes;
+    size_t                   size;
+    size_t                   written;
+
+    uint64_t                 next_ms;        /* 0: not synced yet */
+    uint64_t                 sum;            /* of what was written last */
+    uint64_t                 sum_new;
+    int64_t                  current_ms;     /* the same: known current then */
+    int64_t                  current_new_ms;
+
+    int64_t                  written_ms;     /* as the zone shows it */
+    unsigned                 known:1;        /* the zone's values were read */
+    unsigned                 in_use:1;
+    unsigned                 failed:1;
+};
+
+
+/* Tells the zone what the status shows. */
+void ngx_kube_state_show(ngx_kube_state_t *state);
+
+/*
+ * Makes the directory of the informer's state file, one level, and gives it
+ * to "user": the informer process may not be allowed to.  For init_module;
+ * what fails is left to that process to tell.
+ */
+void ngx_kube_state_prepare(ngx_cycle_t *cycle,
+    ngx_kube_informer_t *informer);
+
+
+#endif /* NGX_KUBE_STATE_H */

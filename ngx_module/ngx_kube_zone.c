@@ -1,0 +1,201 @@
+/*
+ * ngx_kube_zone - the shared zone's init callback: inherit, attach, create.
+ *
+ * The callback runs before it is certain that the new cycle will be used, so
+ * on inheritance it validates and attaches and changes nothing.  nginx's slab
+ * header stays intact (the master unlocks its mutex whenever a child dies);
+ * the image is one allocation of all the pages the slab has.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_kube.h"
+
+#include <sys/random.h>
+
+
+static ngx_int_t ngx_kube_zone_attach(ngx_shm_zone_t *shm_zone,
+    ngx_kube_informer_t *informer);
+static ngx_int_t ngx_kube_zone_make(ngx_shm_zone_t *shm_zone,
+    ngx_kube_informer_t *informer);
+static void ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
+    ngx_kube_informer_t *informer);
+
+
+/* What the slab's data points to: where the image is and how long. */
+
+typedef struct {
+    void    *image;
+    size_t   size;
+} ngx_kube_zone_place_t;
+
+
+ngx_int_t
+ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data)
+{
+    ngx_kube_informer_t  *informer;
+
+    informer = shm_zone->data;
+
+    if (data != NULL || shm_zone->shm.exists) {
+        return ngx_kube_zone_attach(shm_zone, informer);
+    }
+
+    return ngx_kube_zone_make(shm_zone, informer);
+}
+
+
+static ngx_int_t
+ngx_kube_zone_attach(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
+{
+    ngx_slab_pool_t        *shpool;
+    ngx_kube_zone_place_t  *place;
+
+    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    place = shpool->data;
+
+    if (place == NULL
+        || kube_zone_attach(&informer->zone, place->image, place->size)
+           != KUBE_OK)
+    {
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
+                      "kube zone \"%V\" is damaged or of another layout: "
+                      "rename it, or restart nginx", &shm_zone->shm.name);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_kube_zone_make(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
+{
+    size_t                  size;
+    kube_seed_t             seed;
+    ngx_slab_pool_t        *shpool;
+    ngx_kube_zone_place_t  *place;
+
+    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+
+    /* a failed allocation is ours to report */
+
+    shpool->log_nomem = 0;
+
+    place = ngx_slab_calloc(shpool, sizeof(ngx_kube_zone_place_t));
+    if (place == NULL) {
+        goto too_small;
+    }
+
+    /* one run of pages: nothing but the above was allocated yet */
+
+    for (size = shpool->pfree * ngx_pagesize; size >= KUBE_ZONE_SIZE_MIN / 2;
+         size -= ngx_pagesize)
+    {
+        place->image = ngx_slab_alloc(shpool, size);
+        if (place->image != NULL) {
+            break;
+        }
+    }
+
+    if (place->image == NULL) {
+        goto too_small;
+    }
+
+    place->size = size;
+
+    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t) sizeof(seed)) {
+        seed.k0 = ((uint64_t) ngx_random() << 32) ^ (uint64_t) ngx_random();
+        seed.k1 = ngx_kube_now() ^ ((uint64_t) ngx_pid << 32);
+    }
+
+    if (kube_zone_create(&informer->zone, place->image, size, seed)
+        != KUBE_OK)
+    {
+        goto too_small;
+    }
+
+    shpool->data = place;
+
+    ngx_kube_zone_copy_old(shm_zone, informer);
+
+    return NGX_OK;
+
+too_small:
+
+    ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
+                  "kube zone \"%V\" is too small", &shm_zone->shm.name);
+
+    return NGX_ERROR;
+}
+
+
+/*
+ * A zone whose size was changed: its records come from the old mapping, which
+ * the running configuration's informer goes on writing.
+ */
+
+static void
+ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
+    ngx_kube_informer_t *informer)
+{
+    kube_rc_t               rc;
+    ngx_uint_t              i, level;
+    kube_zone_t             from;
+    ngx_list_part_t        *part;
+    ngx_shm_zone_t         *old;
+    ngx_slab_pool_t        *shpool;
+    ngx_kube_zone_place_t  *place;
+
+    if (ngx_cycle == NULL || ngx_cycle->shared_memory.part.elts == NULL) {
+        return;
+    }
+
+    part = (ngx_list_part_t *) &ngx_cycle->shared_memory.part;
+    old = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                return;
+            }
+
+            part = part->next;
+            old = part->elts;
+            i = 0;
+        }
+
+        if (&old[i] != shm_zone
+            && old[i].tag == shm_zone->tag
+            && old[i].shm.addr != NULL
+            && old[i].shm.addr != shm_zone->shm.addr
+            && old[i].shm.name.len == shm_zone->shm.name.len
+            && ngx_strncmp(old[i].shm.name.data, shm_zone->shm.name.data,
+                           shm_zone->shm.name.len)
+               == 0)
+        {
+            break;
+        }
+    }
+
+    shpool = (ngx_slab_pool_t *) old[i].shm.addr;
+    place = shpool->data;
+
+    if (place == NULL
+        || kube_zone_attach(&from, place->image, place->size) != KUBE_OK)
+    {
+        return;
+    }
+
+    rc = kube_zone_copy(&informer->zone, &from, &ngx_kube_alloc);
+
+    level = (rc == KUBE_OK) ? NGX_LOG_NOTICE : NGX_LOG_WARN;
+
+    ngx_log_error(level, shm_zone->shm.log, 0,
+                  "kube zone \"%V\": copied from %uz to %uz bytes: %s",
+                  &shm_zone->shm.name, from.size, informer->zone.size,
+                  kube_rc_text(rc));
+}
