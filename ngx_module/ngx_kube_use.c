@@ -28,6 +28,54 @@ static ngx_int_t ngx_kube_static_key(ngx_cycle_t *cycle,
     ngx_kube_use_t *use);
 
 
+typedef enum {
+    NGX_KUBE_DNS = 0,
+    NGX_KUBE_IPV4,
+    NGX_KUBE_IPV6,
+    NGX_KUBE_ANY_FAMILY,
+    NGX_KUBE_TERMINATING_FALLBACK,
+    NGX_KUBE_TERMINATING_NEVER,
+    NGX_KUBE_UNSYNCED_STATE,
+    NGX_KUBE_UNSYNCED_FAIL,
+    NGX_KUBE_EMPTY_FAIL
+} ngx_kube_word_e;
+
+
+static void ngx_kube_use_word(ngx_kube_use_t *use, ngx_kube_word_e word);
+
+
+/* Parameters that are one of a few words. */
+
+static struct {
+    ngx_str_t         text;
+    ngx_kube_word_e   word;
+} ngx_kube_words[] = {
+    { ngx_string("form=dns"), NGX_KUBE_DNS },
+    { ngx_string("family=ipv4"), NGX_KUBE_IPV4 },
+    { ngx_string("family=ipv6"), NGX_KUBE_IPV6 },
+    { ngx_string("family=any"), NGX_KUBE_ANY_FAMILY },
+    { ngx_string("terminating=fallback"), NGX_KUBE_TERMINATING_FALLBACK },
+    { ngx_string("terminating=never"), NGX_KUBE_TERMINATING_NEVER },
+    { ngx_string("unsynced=state"), NGX_KUBE_UNSYNCED_STATE },
+    { ngx_string("unsynced=fail"), NGX_KUBE_UNSYNCED_FAIL },
+    { ngx_string("empty=fail"), NGX_KUBE_EMPTY_FAIL },
+    { ngx_null_string, NGX_KUBE_EMPTY_FAIL }
+};
+
+
+/* Parameters known here, whatever their value. */
+
+static ngx_str_t  ngx_kube_prefixes[] = {
+    ngx_string("informer="),
+    ngx_string("form="),
+    ngx_string("family="),
+    ngx_string("terminating="),
+    ngx_string("unsynced="),
+    ngx_string("empty="),
+    ngx_null_string
+};
+
+
 /* Parameters of the interface that this version does not have. */
 
 static ngx_str_t  ngx_kube_unbuilt[] = {
@@ -116,15 +164,12 @@ ngx_kube_name_add(ngx_conf_t *cf, ngx_str_t *name)
 ngx_int_t
 ngx_kube_use_parameter(ngx_conf_t *cf, ngx_kube_use_t *use, ngx_str_t *value)
 {
-    ngx_str_t  s;
+    ngx_str_t   s;
+    ngx_uint_t  i;
 
-    if (ngx_kube_starts(value, "informer=")) {
+    if (ngx_kube_starts(value, "informer=") && value->len > 9) {
         use->informer_name.data = value->data + 9;
         use->informer_name.len = value->len - 9;
-
-        if (use->informer_name.len == 0) {
-            goto invalid;
-        }
 
         return NGX_OK;
     }
@@ -136,89 +181,78 @@ ngx_kube_use_parameter(ngx_conf_t *cf, ngx_kube_use_t *use, ngx_str_t *value)
         return ngx_kube_use_namespaces(cf, use, &s);
     }
 
-    if (ngx_kube_starts(value, "form=")) {
-        if (value->len != 8 || ngx_strncmp(value->data + 5, "dns", 3) != 0) {
-            goto invalid;
-        }
-
-        use->dns = 1;
-        return NGX_OK;
-    }
-
-    if (ngx_kube_starts(value, "family=")) {
-        s.data = value->data + 7;
-        s.len = value->len - 7;
-
-        if (s.len == 4 && ngx_strncmp(s.data, "ipv4", 4) == 0) {
-            use->options.family = KUBE_FAMILY_IPV4;
-
-        } else if (s.len == 4 && ngx_strncmp(s.data, "ipv6", 4) == 0) {
-            use->options.family = KUBE_FAMILY_IPV6;
-
-        } else if (s.len == 3 && ngx_strncmp(s.data, "any", 3) == 0) {
-            use->options.family = KUBE_FAMILY_NONE;
-
-        } else {
-            goto invalid;
-        }
-
-        return NGX_OK;
-    }
-
-    if (ngx_kube_starts(value, "terminating=")) {
-        s.data = value->data + 12;
-        s.len = value->len - 12;
-
-        if (s.len == 8 && ngx_strncmp(s.data, "fallback", 8) == 0) {
-            use->options.terminating_never = false;
-
-        } else if (s.len == 5 && ngx_strncmp(s.data, "never", 5) == 0) {
-            use->options.terminating_never = true;
-
-        } else {
-            goto invalid;
-        }
-
-        return NGX_OK;
-    }
-
-    if (ngx_kube_starts(value, "unsynced=")) {
-        s.data = value->data + 9;
-        s.len = value->len - 9;
-
-        if (s.len == 5 && ngx_strncmp(s.data, "state", 5) == 0) {
-            use->unsynced_fail = 0;
-            return NGX_OK;
-        }
-
-        if (s.len == 4 && ngx_strncmp(s.data, "fail", 4) == 0) {
-            use->unsynced_fail = 1;
-            return NGX_OK;
-        }
-
-        goto invalid;
-    }
-
-    if (ngx_kube_starts(value, "empty=")) {
-        if (value->len == 10 && ngx_strncmp(value->data + 6, "fail", 4) == 0)
+    for (i = 0; ngx_kube_words[i].text.len; i++) {
+        if (value->len == ngx_kube_words[i].text.len
+            && ngx_strncmp(value->data, ngx_kube_words[i].text.data,
+                           value->len)
+               == 0)
         {
+            ngx_kube_use_word(use, ngx_kube_words[i].word);
             return NGX_OK;
         }
+    }
 
-        goto invalid;
+    for (i = 0; ngx_kube_prefixes[i].len; i++) {
+        if (value->len >= ngx_kube_prefixes[i].len
+            && ngx_strncmp(value->data, ngx_kube_prefixes[i].data,
+                           ngx_kube_prefixes[i].len)
+               == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\": version "
+                               KUBE_VERSION " knows informer=name, "
+                               "namespaces=a,b, form=dns, "
+                               "family=ipv4|ipv6|any, "
+                               "terminating=fallback|never, "
+                               "unsynced=state|fail, empty=fail", value);
+            return NGX_ERROR;
+        }
     }
 
     return ngx_kube_use_unbuilt(cf, value);
+}
 
-invalid:
 
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid parameter \"%V\": version " KUBE_VERSION
-                       " knows informer=name, namespaces=a,b, form=dns, "
-                       "family=ipv4|ipv6|any, terminating=fallback|never, "
-                       "unsynced=state|fail, empty=fail", value);
+static void
+ngx_kube_use_word(ngx_kube_use_t *use, ngx_kube_word_e word)
+{
+    switch (word) {
 
-    return NGX_ERROR;
+    case NGX_KUBE_DNS:
+        use->dns = 1;
+        break;
+
+    case NGX_KUBE_IPV4:
+        use->options.family = KUBE_FAMILY_IPV4;
+        break;
+
+    case NGX_KUBE_IPV6:
+        use->options.family = KUBE_FAMILY_IPV6;
+        break;
+
+    case NGX_KUBE_ANY_FAMILY:
+        use->options.family = KUBE_FAMILY_NONE;
+        break;
+
+    case NGX_KUBE_TERMINATING_FALLBACK:
+        use->options.terminating_never = false;
+        break;
+
+    case NGX_KUBE_TERMINATING_NEVER:
+        use->options.terminating_never = true;
+        break;
+
+    case NGX_KUBE_UNSYNCED_STATE:
+        use->unsynced_fail = 0;
+        break;
+
+    case NGX_KUBE_UNSYNCED_FAIL:
+        use->unsynced_fail = 1;
+        break;
+
+    case NGX_KUBE_EMPTY_FAIL:
+        break;
+    }
 }
 
 

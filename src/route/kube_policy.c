@@ -218,7 +218,11 @@ cidr_mask(kube_addr_t *addr, unsigned bits)
             continue;
         }
 
-        keep = (bits > 8 * i) ? (uint8_t) (0xff << (8 * (i + 1) - bits)) : 0;
+        keep = 0;
+
+        if (bits > 8 * i) {
+            keep = (uint8_t) ((0xffu << (8 * (i + 1) - bits)) & 0xffu);
+        }
 
         low = low || (addr->bytes[i] & (uint8_t) ~keep) != 0;
         addr->bytes[i] &= keep;
