@@ -184,7 +184,9 @@ func (p *prober) run() {
 		case from == want.addr && settled != want:
 			settled = want
 			p.set.note(want, p.worker, now)
-		case from != want.addr && settled == want:
+		case from != want.addr && settled == want &&
+			p.set.want.Load() == want:
+			// Else it may be the next swap's address, early.
 			p.set.wentBack()
 		}
 		p.set.probed(p.worker, start, now, previous)
