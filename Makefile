@@ -84,7 +84,7 @@ SUBMAKE = $(MAKE) --no-print-directory
 DEPS = @sh t/util/deps.sh
 
 
-.PHONY: help build modules lib cli demo demo-cluster test unit tsan unit-run \
+.PHONY: help matrix build modules lib cli demo demo-cluster test unit tsan unit-run \
     ring2 e2e testbed lint sources sizes nginx-src install clean
 
 help: ## print this text
@@ -232,6 +232,11 @@ sources: ## write the source lists of config anew from the folders
 
 sizes: ## lengths and complexity of functions and files
 	@$(PYTHON) t/util/sizes.py
+
+matrix: ## on demand: other nginx source trees, NGINX_TREES="dir ..."
+	$(DEPS) test
+	@JOBS=$(JOBS) PYTHON=$(PYTHON) bash t/util/matrix.sh build/matrix \
+	    $(NGINX_TREES)
 
 nginx-src: ## Debian's nginx sources in build/nginx-src, for NGINX_SRC
 	@bash t/util/nginx-src.sh build/nginx-src

@@ -98,6 +98,11 @@ struct ngx_http_kube_request_s {
     void                         *data;        /* the wrapped balancer's */
     ngx_event_get_peer_pt         get;
     ngx_event_free_peer_pt        free;
+    ngx_event_notify_peer_pt      notify;
+#ifdef angie_version
+    ngx_event_connect_peer_pt     connect;
+    ngx_event_close_peer_pt       close;
+#endif
 #if (NGX_HTTP_SSL)
     ngx_event_set_peer_session_pt   set_session;
     ngx_event_save_peer_session_pt  save_session;

@@ -20,6 +20,9 @@ static ngx_int_t ngx_http_kube_retire(ngx_http_kube_request_t *kr);
 static void ngx_http_kube_retired(void *data);
 static ngx_int_t ngx_http_kube_attach(ngx_http_kube_request_t *kr,
     ngx_http_kube_instance_t *inst);
+static void ngx_http_kube_unwrap(ngx_peer_connection_t *pc);
+static void ngx_http_kube_wrap(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr);
 static ngx_int_t ngx_http_kube_unresolved(ngx_http_request_t *r,
     ngx_http_kube_request_t *kr);
 static ngx_int_t ngx_http_kube_get_nothing(ngx_peer_connection_t *pc,
@@ -46,6 +49,14 @@ static void ngx_http_kube_more_tries(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr, ngx_uint_t stale);
 static ngx_int_t ngx_http_kube_switch(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
+static void ngx_http_kube_notify_peer(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t type);
+#ifdef angie_version
+static ngx_int_t ngx_http_kube_connect_peer(ngx_peer_connection_t *pc,
+    void *data);
+static void ngx_http_kube_close_peer(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t state);
+#endif
 #if (NGX_HTTP_SSL)
 static ngx_int_t ngx_http_kube_set_session(ngx_peer_connection_t *pc,
     void *data);
@@ -178,30 +189,62 @@ ngx_http_kube_attach(ngx_http_kube_request_t *kr,
 
     u->upstream = &inst->us;
 
-    /* nginx's balancers reuse data that is there: it would be ours */
-
-    u->peer.data = NULL;
+    ngx_http_kube_unwrap(&u->peer);
 
     if (kr->kscf->init_peer(kr->request, &inst->us) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    kr->data = u->peer.data;
-    kr->get = u->peer.get;
-    kr->free = u->peer.free;
-
-    u->peer.data = kr;
-    u->peer.get = ngx_http_kube_get_peer;
-    u->peer.free = ngx_http_kube_free_peer;
-
-#if (NGX_HTTP_SSL)
-    kr->set_session = u->peer.set_session;
-    kr->save_session = u->peer.save_session;
-    u->peer.set_session = ngx_http_kube_set_session;
-    u->peer.save_session = ngx_http_kube_save_session;
-#endif
+    ngx_http_kube_wrap(&u->peer, kr);
 
     return NGX_OK;
+}
+
+
+/* Balancers build upon what is there: it would be ours. */
+
+static void
+ngx_http_kube_unwrap(ngx_peer_connection_t *pc)
+{
+    pc->data = NULL;
+    pc->notify = NULL;
+
+#ifdef angie_version
+    pc->notify_mask = 0;
+    pc->connect = NULL;
+    pc->close = NULL;
+#endif
+}
+
+
+/* Each hook is given the data of who stands outermost: all must be wrapped. */
+
+static void
+ngx_http_kube_wrap(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
+{
+    kr->data = pc->data;
+    kr->get = pc->get;
+    kr->free = pc->free;
+    kr->notify = pc->notify;
+
+    pc->data = kr;
+    pc->get = ngx_http_kube_get_peer;
+    pc->free = ngx_http_kube_free_peer;
+    pc->notify = kr->notify ? ngx_http_kube_notify_peer : NULL;
+
+#ifdef angie_version
+    kr->connect = pc->connect;
+    kr->close = pc->close;
+    pc->connect = kr->connect ? ngx_http_kube_connect_peer : NULL;
+    pc->close = kr->close ? ngx_http_kube_close_peer : NULL;
+#endif
+
+#if (NGX_HTTP_SSL)
+    kr->set_session = pc->set_session;
+    kr->save_session = pc->save_session;
+    pc->set_session = ngx_http_kube_set_session;
+    pc->save_session = ngx_http_kube_save_session;
+#endif
 }
 
 
@@ -220,6 +263,8 @@ ngx_http_kube_unresolved(ngx_http_request_t *r, ngx_http_kube_request_t *kr)
                             &kr->key);
 
     u = r->upstream;
+
+    ngx_http_kube_unwrap(&u->peer);
 
     u->peer.data = kr;
     u->peer.get = ngx_http_kube_get_nothing;
@@ -539,6 +584,39 @@ ngx_http_kube_switch(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
 
     return NGX_OK;
 }
+
+
+static void
+ngx_http_kube_notify_peer(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t type)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    kr->notify(pc, kr->data, type);
+}
+
+
+#ifdef angie_version
+
+static ngx_int_t
+ngx_http_kube_connect_peer(ngx_peer_connection_t *pc, void *data)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    return kr->connect(pc, kr->data);
+}
+
+
+static void
+ngx_http_kube_close_peer(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t state)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    kr->close(pc, kr->data, state);
+}
+
+#endif
 
 
 #if (NGX_HTTP_SSL)

@@ -411,6 +411,15 @@ ngx_kube_set_namespaces(ngx_conf_t *cf, ngx_kube_informer_t *block,
 
     for (i = 0; i < n; i++) {
 
+        if (n > 1 && (ngx_strcmp(args[i].data, "auto") == 0
+                      || ngx_strcmp(args[i].data, "all") == 0))
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\" stands alone: remove it, or the names "
+                               "of namespaces beside it", &args[i]);
+            return NGX_CONF_ERROR;
+        }
+
         if (!kube_name_is_label(ngx_kube_str(&args[i]))) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid namespace \"%V\": expected \"auto\", "

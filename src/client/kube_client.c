@@ -36,6 +36,7 @@ struct kube_client_s {
     uint64_t             now_ms;
     uint64_t             refresh_ms;     /* when files are due; 0: at once */
     uint64_t             forced_ms;      /* last re-read on demand; 0: none */
+    bool                 reread;         /* one was asked for too soon */
     bool                 readable;       /* all needed files, once */
 };
 
@@ -116,10 +117,14 @@ kube_client_destroy(kube_client_t *client)
 static kube_rc_t
 client_refresh(kube_client_t *client, bool force, uint64_t now_ms)
 {
+    bool       first;
     unsigned   changed;
     kube_rc_t  rc;
 
+    first = !client->readable;
     changed = 0;
+    client->reread = false;
+
     rc = kube_credentials_refresh(client->credentials, now_ms, force,
                                   &changed);
 
@@ -137,7 +142,9 @@ client_refresh(kube_client_t *client, bool force, uint64_t now_ms)
                                    ? KUBE_CREDENTIALS_PERIOD_MS
                                    : KUBE_CLIENT_REREAD_MS);
 
-    if (changed != 0) {
+    /* before the first success no connection was made with others */
+
+    if (changed != 0 && !first) {
         kube_transport_credentials_changed(client->transport, changed);
     }
 
@@ -202,7 +209,7 @@ client_start(void *ctx, const kube_request_t *request,
     client->now_ms = now_ms;
 
     if (!client->readable && now_ms >= client->refresh_ms) {
-        (void) client_refresh(client, false, now_ms);
+        (void) client_refresh(client, client->reread, now_ms);
     }
 
     if (!client->readable) {
@@ -244,7 +251,16 @@ client_credentials(void *ctx, uint64_t now_ms)
     if (client->forced_ms != 0
         && now_ms - client->forced_ms < KUBE_CLIENT_REREAD_MS)
     {
-        return client->readable ? KUBE_OK : KUBE_IO;
+        if (!client->readable) {
+            return KUBE_IO;
+        }
+
+        /* after a second 401 nobody asks again: it is made up for later */
+
+        client->reread = true;
+        client->refresh_ms = client->forced_ms + KUBE_CLIENT_REREAD_MS;
+
+        return KUBE_OK;
     }
 
     client->forced_ms = (now_ms != 0) ? now_ms : 1;
@@ -315,7 +331,7 @@ kube_client_process(kube_client_t *client, uint64_t now_ms)
     client->now_ms = now_ms;
 
     if (client->readable && now_ms >= client->refresh_ms) {
-        (void) client_refresh(client, false, now_ms);
+        (void) client_refresh(client, client->reread, now_ms);
     }
 
     client_answer_unsent(client);

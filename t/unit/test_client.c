@@ -278,6 +278,16 @@ test_reread(void **state)
     b.now_ms += 1;
     assert_int_equal(b.io.credentials(b.io.ctx, b.now_ms), KUBE_OK);
 
+    /* one that came too soon is made up for, with nobody asking again */
+    kube_client_process(b.client, b.now_ms);
+    assert_true(kube_client_deadline(b.client) > b.now_ms + 1000);
+    b.now_ms += 500;
+    assert_int_equal(b.io.credentials(b.io.ctx, b.now_ms), KUBE_OK);
+    assert_int_equal(kube_client_deadline(b.client), b.now_ms + 500);
+    b.now_ms += 500;
+    kube_client_process(b.client, b.now_ms);
+    assert_true(kube_client_deadline(b.client) > b.now_ms + 1000);
+
     (void) bed_ask(&b, &a);
     bed_wait(&b, &a);
     assert_int_equal(a.rc, KUBE_CONNECT);
