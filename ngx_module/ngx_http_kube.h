@@ -131,6 +131,10 @@ ngx_http_kube_request_t *ngx_http_kube_request(ngx_http_request_t *r,
 /* ngx_http_kube_service.c, _upstream.c, _slots.c, _instance.c */
 
 char *ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* The key of kube_service or kube_resolve: static or with variables. */
+ngx_int_t ngx_http_kube_key(ngx_conf_t *cf, ngx_http_kube_srv_conf_t *kscf,
+    ngx_str_t *text);
 ngx_int_t ngx_http_kube_upstream_prepare(ngx_conf_t *cf,
     ngx_http_kube_main_conf_t *kmcf);
 ngx_int_t ngx_http_kube_upstream_finish(ngx_conf_t *cf,

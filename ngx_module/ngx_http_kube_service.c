@@ -32,11 +32,10 @@ ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_kube_srv_conf_t *kscf = conf;
 
-    ngx_str_t                         *value;
-    ngx_uint_t                         i;
-    ngx_http_kube_main_conf_t         *kmcf;
-    ngx_http_kube_srv_conf_t         **slot;
-    ngx_http_compile_complex_value_t   ccv;
+    ngx_str_t                  *value;
+    ngx_uint_t                  i;
+    ngx_http_kube_main_conf_t  *kmcf;
+    ngx_http_kube_srv_conf_t  **slot;
 
     if (kscf->use != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
@@ -67,23 +66,7 @@ ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = &value[1];
-    ccv.complex_value = &kscf->key;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (kscf->key.lengths == NULL
-        && ngx_kube_use_static(cf, kscf->use, &value[1]) != NGX_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
-
-    if (ngx_kube_use_add(cf, kscf->use) != NGX_OK
+    if (ngx_http_kube_key(cf, kscf, &value[1]) != NGX_OK
         || ngx_http_kube_placeholder(cf, kscf->upstream) != NGX_OK)
     {
         return NGX_CONF_ERROR;
@@ -101,6 +84,32 @@ ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_kube_instances_init(kscf);
 
     return NGX_CONF_OK;
+}
+
+
+ngx_int_t
+ngx_http_kube_key(ngx_conf_t *cf, ngx_http_kube_srv_conf_t *kscf,
+    ngx_str_t *text)
+{
+    ngx_http_compile_complex_value_t  ccv;
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = text;
+    ccv.complex_value = &kscf->key;
+
+    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (kscf->key.lengths == NULL
+        && ngx_kube_use_static(cf, kscf->use, text) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_kube_use_add(cf, kscf->use);
 }
 
 

@@ -20,6 +20,8 @@ static ngx_int_t ngx_http_kube_age_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_int_t ngx_http_kube_synced_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
+static ngx_http_kube_srv_conf_t *ngx_http_kube_resolve_key(ngx_conf_t *cf);
+static ngx_int_t ngx_http_kube_resolve_name(ngx_conf_t *cf, ngx_str_t *value);
 static ngx_int_t ngx_http_kube_resolve_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static ngx_kube_informer_t *ngx_http_kube_informer_of(ngx_http_request_t *r);
@@ -333,86 +335,10 @@ ngx_http_kube_resolve(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_kube_loc_conf_t *klcf = conf;
 
-    ngx_int_t                          rc;
-    ngx_str_t                         *value, name;
-    ngx_uint_t                         i;
-    ngx_http_variable_t               *var;
-    ngx_http_kube_resolve_t           *resolve;
-    ngx_http_kube_srv_conf_t          *kscf;
-    ngx_http_compile_complex_value_t   ccv;
+    ngx_str_t                *value;
+    ngx_http_kube_resolve_t  *resolve;
 
     value = cf->args->elts;
-
-    if (value[1].len < 2 || value[1].data[0] != '$') {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid variable \"%V\": expected "
-                           "\"kube_resolve $variable key\"", &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    name.data = value[1].data + 1;
-    name.len = value[1].len - 1;
-
-    kscf = ngx_pcalloc(cf->pool, sizeof(ngx_http_kube_srv_conf_t));
-    if (kscf == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    kscf->use = ngx_pcalloc(cf->pool, sizeof(ngx_kube_use_t));
-    if (kscf->use == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    for (i = 3; i < cf->args->nelts; i++) {
-
-        rc = ngx_kube_use_parameter(cf, kscf->use, &value[i]);
-
-        if (rc == NGX_DECLINED) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\" of kube_resolve: "
-                               "expected informer=, namespaces=, form=dns, "
-                               "family=, terminating=, unsynced= or empty=",
-                               &value[i]);
-        }
-
-        if (rc != NGX_OK) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = &value[2];
-    ccv.complex_value = &kscf->key;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (kscf->key.lengths == NULL
-        && ngx_kube_use_static(cf, kscf->use, &value[2]) != NGX_OK)
-    {
-        return NGX_CONF_ERROR;
-    }
-
-    if (ngx_kube_use_add(cf, kscf->use) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    var = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_CHANGEABLE);
-    if (var == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (var->get_handler != NULL
-        && var->get_handler != ngx_http_kube_resolve_variable)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "variable \"$%V\" is defined by something else: "
-                           "choose another name", &name);
-        return NGX_CONF_ERROR;
-    }
 
     if (klcf->resolves == NULL) {
         klcf->resolves = ngx_array_create(cf->pool, 2,
@@ -427,18 +353,111 @@ ngx_http_kube_resolve(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    resolve->kscf = kscf;
-    resolve->index = ngx_http_get_variable_index(cf, &name);
+    resolve->kscf = ngx_http_kube_resolve_key(cf);
+    if (resolve->kscf == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    resolve->index = ngx_http_kube_resolve_name(cf, &value[1]);
     if (resolve->index == NGX_ERROR) {
         return NGX_CONF_ERROR;
     }
 
-    var->get_handler = ngx_http_kube_resolve_variable;
-    var->data = (uintptr_t) resolve->index;
+    return NGX_CONF_OK;
+}
+
+
+/* The key and its parameters; NULL: logged. */
+
+static ngx_http_kube_srv_conf_t *
+ngx_http_kube_resolve_key(ngx_conf_t *cf)
+{
+    ngx_int_t                  rc;
+    ngx_str_t                 *value;
+    ngx_uint_t                 i;
+    ngx_http_kube_srv_conf_t  *kscf;
+
+    kscf = ngx_pcalloc(cf->pool, sizeof(ngx_http_kube_srv_conf_t));
+    if (kscf == NULL) {
+        return NULL;
+    }
+
+    kscf->use = ngx_pcalloc(cf->pool, sizeof(ngx_kube_use_t));
+    if (kscf->use == NULL) {
+        return NULL;
+    }
+
+    value = cf->args->elts;
+
+    for (i = 3; i < cf->args->nelts; i++) {
+
+        rc = ngx_kube_use_parameter(cf, kscf->use, &value[i]);
+
+        if (rc == NGX_DECLINED) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\" of kube_resolve: "
+                               "expected informer=, namespaces=, form=dns, "
+                               "family=, terminating=, unsynced= or empty=",
+                               &value[i]);
+        }
+
+        if (rc != NGX_OK) {
+            return NULL;
+        }
+    }
+
+    if (ngx_http_kube_key(cf, kscf, &value[2]) != NGX_OK) {
+        return NULL;
+    }
 
     ngx_http_kube_instances_init(kscf);
 
-    return NGX_CONF_OK;
+    return kscf;
+}
+
+
+/* The variable's index; NGX_ERROR: logged. */
+
+static ngx_int_t
+ngx_http_kube_resolve_name(ngx_conf_t *cf, ngx_str_t *value)
+{
+    ngx_int_t             index;
+    ngx_str_t             name;
+    ngx_http_variable_t  *var;
+
+    if (value->len < 2 || value->data[0] != '$') {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid variable \"%V\": expected "
+                           "\"kube_resolve $variable key\"", value);
+        return NGX_ERROR;
+    }
+
+    name.data = value->data + 1;
+    name.len = value->len - 1;
+
+    var = ngx_http_add_variable(cf, &name, NGX_HTTP_VAR_CHANGEABLE);
+    if (var == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (var->get_handler != NULL
+        && var->get_handler != ngx_http_kube_resolve_variable)
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "variable \"$%V\" is defined by something else: "
+                           "choose another name", &name);
+        return NGX_ERROR;
+    }
+
+    index = ngx_http_get_variable_index(cf, &name);
+    if (index == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    var->get_handler = ngx_http_kube_resolve_variable;
+    var->data = (uintptr_t) index;
+
+    return index;
 }
 
 
