@@ -13,12 +13,19 @@ import threading
 import time
 
 
+class Headers(dict):
+    """Header fields by lower-case name; nginx leaves empty ones out."""
+
+    def __missing__(self, name):
+        return ""
+
+
 class Response:
     """Status, headers (lower case) and body of an answer."""
 
     def __init__(self, status, headers, body):
         self.status = status
-        self.headers = {k.lower(): v for k, v in headers}
+        self.headers = Headers((k.lower(), v) for k, v in headers)
         self.body = body
 
     @property

@@ -40,13 +40,17 @@ _octets = itertools.count(1)
 
 
 def informer(api, more="", name="", zone="kube 4m", quick=True, state="state_path off;"):
-    """A kube_informer block; api: a URL, or a whole api directive."""
+    """
+    A kube_informer block; api: a URL, or a whole api directive.  quick:
+    loopback addresses are allowed, and the backoff is short.
+    """
+    backoff = "" if "backoff" in more else QUICK
     line = api if api.startswith("api ") else f"api {api};"
     if zone and not zone.startswith("zone "):
         zone = f"zone {zone};"
     return (
         f"kube_informer {name} {{\n    {zone}\n    {line}\n    {ALLOW if quick else ''}\n"
-        f"    {QUICK if quick else ''}\n    {state}\n    {more}\n}}\n"
+        f"    {backoff if quick else ''}\n    {state}\n    {more}\n}}\n"
     )
 
 
@@ -119,6 +123,16 @@ class Cluster:
         return self.api.put(
             objects.slice(ns, f"{name}-{suffix}", name, made, ports=ports, **more)
         )
+
+    def held(self, resource):
+        """How many objects of a resource the API server holds."""
+        return len(self.api.core.store.tables[resource])
+
+    def steady(self, gateway, ns=""):
+        """Waits until each side sees that both watches run."""
+        for resource in ("services", "endpointslices"):
+            self.api.wait_watch(resource, ns)
+            gateway.status.wait_state("watching", resource, ns)
 
     # nginx
 

@@ -208,10 +208,14 @@ def full_conf(
     return text
 
 
+PREFIXES = []
+
+
 def new_prefix():
     """A directory that nginx's unprivileged processes may enter."""
     prefix = tempfile.mkdtemp(prefix="kube-t-")
     os.chmod(prefix, 0o755)
+    PREFIXES.append(prefix)
     return prefix
 
 
@@ -342,11 +346,19 @@ class Nginx:
             if self.own_prefix:
                 shutil.rmtree(self.prefix, ignore_errors=True)
 
+    def restart(self, sig=signal.SIGTERM, change=None):
+        """Ends it, calls change() (may be None), and starts it again."""
+        problems = self._stop(sig)
+        assert not problems, problems
+        if change is not None:
+            change()
+        return self.start()
+
     def _stop(self, sig):
         problems = []
         if self.process is None:
             return problems
-        self.family()
+        wait_until(lambda: not self.young(), what="processes that have begun")
         for pid in self.masters():
             self.kill(sig, pid)
         try:
@@ -405,6 +417,18 @@ class Nginx:
         except OSError:
             return ""
 
+    def young(self):
+        """
+        Children that have not begun: a signal finds them deaf, and a master
+        that stops kills who does not end within a second.
+        """
+        found = []
+        for master in self.masters():
+            for pid, title in self.family(master).items():
+                if "master process" in title and not children(pid) and alive(pid):
+                    found.append(pid)
+        return found if alive(self.master) else []
+
     def family(self, master=None):
         """{pid: title} of the children of a master (default: the current)."""
         found = children(master or self.master)
@@ -452,7 +476,8 @@ class Nginx:
         wait_until(
             lambda: self.count_log("reconfiguring") > count
             and self.workers()
-            and not set(self.workers()) & before,
+            and not set(self.workers()) & before
+            and not self.young(),
             what=lambda: f"a completed reload:\n{self.tail()}",
         )
         if gone:

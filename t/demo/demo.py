@@ -1,0 +1,448 @@
+#!/usr/bin/python3
+# The demo: an API server, pods that come and go, and nginx in front of them.
+# With KUBECONFIG set it is that cluster; with --cluster a real control plane in
+# a network namespace; else a stand-in API server in this process.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""Shows the informer at work on http://127.0.0.1:8080/."""
+
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+for folder in ("lib", "cluster"):
+    sys.path.insert(0, os.path.join(os.path.dirname(HERE), folder))
+
+import nginx as nginx_lib  # noqa: E402
+import objects  # noqa: E402
+from client import request  # noqa: E402
+
+COMMAND = os.path.join(nginx_lib.BUILD_DIR, "kube-informer")
+ROLL_SECONDS = 3
+SERVICES = (("shop", "web", 3), ("shop", "api", 2), ("infra", "echo", 2))
+HOSTS = (("web", "shop/web:http"), ("api", "shop/api:http"), ("echo", "infra/echo:http"))
+SHOWN = 12
+
+
+class DemoError(Exception):
+    """Why there is nothing to show."""
+
+
+def say(text=""):
+    """Prints a line at once."""
+    print(text, flush=True)
+
+
+def roll(stop, steps):
+    """Calls steps in turn, one every few seconds, until told to stop."""
+    while True:
+        for step in steps:
+            if stop.wait(ROLL_SECONDS):
+                return
+            step()
+
+
+class StandIn:
+    """The stand-in API server, with pods that are HTTP servers in this process."""
+
+    title = "a stand-in API server"
+    user = None
+
+    def __init__(self):
+        from apiserver import ApiServer
+        from backend import Backends
+
+        self.api = ApiServer().start()
+        self.backends = Backends().start()
+        self.pods = {}
+        self.numbers = {}
+        # pods of one Service share a port, on addresses of their own
+        self.ports = {}
+        self.addresses = (f"127.2.{n // 250}.{n % 250 + 1}" for n in range(60000))
+        for ns, name, count in SERVICES:
+            self.api.put(objects.service(ns, name, ports=(("http", 80, "http"),)))
+            self.ports[ns, name] = nginx_lib.free_port(("127.0.0.1", "127.2.0.1"))
+            self.pods[ns, name] = [self.new_pod(ns, name) for _ in range(count)]
+            self.publish(ns, name)
+        self.directive = f"api {self.api.url};\n    allow_address 127.0.0.0/8;"
+        self.arguments = ["--server", self.api.url]
+        self.namespaces = sorted({ns for ns, _, _ in SERVICES})
+        self.hosts = HOSTS
+        self.note = None
+
+    def new_pod(self, ns, name):
+        """A pod that answers, at the next address."""
+        number = self.numbers[ns, name] = self.numbers.get((ns, name), 0) + 1
+        return self.backends.add(next(self.addresses), self.ports[ns, name], f"{name}-{number}")
+
+    def publish(self, ns, name, leaving=None):
+        """The EndpointSlice as it is now."""
+        made = [objects.endpoint(p.host, pod=p.name, ns=ns) for p in self.pods[ns, name]]
+        if leaving is not None:
+            made.append(
+                objects.endpoint(
+                    leaving.host, ready=False, serving=True, terminating=True, pod=leaving.name
+                )
+            )
+        ports = (("http", self.ports[ns, name]),)
+        self.api.put(objects.slice(ns, f"{name}-1", name, made, ports=ports))
+
+    def replace_one(self, ns, name, stop):
+        """As a rollout does: a new pod, then the oldest leaves."""
+        pods = self.pods[ns, name]
+        pods.append(self.new_pod(ns, name))
+        oldest = pods.pop(0)
+        self.publish(ns, name, oldest)
+        stop.wait(1)
+        self.publish(ns, name)
+        oldest.drain()
+        self.backends.all.remove(oldest)
+
+    def run(self, stop):
+        """Replaces pods until told to stop."""
+        steps = [
+            lambda ns=ns, name=name: self.replace_one(ns, name, stop) for ns, name, _ in SERVICES
+        ]
+        roll(stop, steps)
+
+    def close(self):
+        """Ends the servers."""
+        self.api.stop()
+        self.backends.stop()
+
+
+class Kubeconfig:
+    """A cluster of yours; nothing in it is changed."""
+
+    title = "the cluster of KUBECONFIG"
+
+    def __init__(self, path):
+        # you may read it, nobody may not: nginx runs as you here
+        self.user = "user root root;" if os.geteuid() == 0 else None
+        self.directive = f'api "kubeconfig={path}";'
+        self.arguments = ["--kubeconfig", path]
+        found = self.find()
+        self.namespaces = sorted({ns for ns, _ in found})
+        self.hosts = [(f"{name}.{ns}", f"{ns}/{name}") for ns, name in found[:SHOWN]]
+        self.note = (
+            f"found {len(found)} Services in {len(self.namespaces)} namespaces"
+            + (f", the first {SHOWN} have a host name here" if len(found) > SHOWN else "")
+            + "; requests need a route from here to the pods' network"
+        )
+
+    def find(self):
+        """(namespace, name) of each Service."""
+        done = subprocess.run(
+            [COMMAND, *self.arguments, "--until-synced", "--timeout", "30"],
+            stdout=subprocess.PIPE,
+            check=False,
+        )
+        if done.returncode:
+            raise DemoError("the cluster cannot be read, see above")
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        found = [
+            (r["namespace"], r["name"])
+            for r in rows
+            if r["type"] == "add" and r["resource"] == "services"
+        ]
+        if not found:
+            raise DemoError("there is no Service in this cluster")
+        return sorted(found)
+
+    def run(self, stop):
+        """Only watches."""
+        stop.wait()
+
+    def close(self):
+        """There is nothing to end."""
+
+
+class ControlPlane:
+    """A real kube-apiserver with controllers and pods, in a network namespace."""
+
+    title = "a real control plane, in a network namespace"
+
+    def __init__(self):
+        import netns
+        from testbed import BINARY, Testbed
+
+        if os.geteuid() != 0:
+            raise DemoError("a network namespace needs root")
+        if not os.path.exists(BINARY):
+            raise DemoError("the control plane is not built: make testbed")
+        self.stack = contextlib.ExitStack()
+        try:
+            say("starting the control plane ...")
+            self.directory = nginx_lib.new_prefix()
+            self.stack.callback(shutil.rmtree, self.directory, True)
+            self.stack.enter_context(netns.NetNS(inside=True))
+            self.testbed = self.stack.enter_context(Testbed(self.directory))
+            self.deploy()
+        except BaseException:
+            self.stack.close()
+            raise
+        self.user = "user root root;"
+        self.directive = f'api "kubeconfig={self.testbed.kubeconfig}";'
+        self.arguments = ["--kubeconfig", self.testbed.kubeconfig]
+        self.namespaces = sorted({ns for ns, _, _ in SERVICES})
+        self.hosts = HOSTS
+        self.note = None
+
+    def deploy(self):
+        """The same Services as the stand-in's, each a Deployment."""
+        bed = self.testbed
+        for ns in sorted({ns for ns, _, _ in SERVICES}):
+            bed.namespace(ns)
+        for ns, name, count in SERVICES:
+            bed.apply(bed.deployment(ns, name, count, prestop_ms=1000))
+            bed.apply(bed.service(ns, name))
+        for ns, name, count in SERVICES:
+            bed.wait_ready(ns, name, count)
+
+    def run(self, stop):
+        """Restarts the Deployments in turn."""
+        bed = self.testbed
+        roll(stop, [lambda a=s[0], b=s[1]: bed.rollout_restart(a, b) for s in SERVICES])
+
+    def close(self):
+        """Ends the control plane and the namespace."""
+        self.stack.close()
+
+
+class Relay:
+    """
+    Carries connections from a listener to nginx in the namespace the calling
+    thread is in now; the listener stays in the one it was made in.
+    """
+
+    def __init__(self, listener, port):
+        self.listener = listener
+        self.port = port
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
+
+    def accept(self):
+        """Until the listener is closed."""
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.port), 5)
+            except OSError:
+                client.close()
+                continue
+            server.settimeout(None)
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=self.carry, args=pair, daemon=True).start()
+
+    @staticmethod
+    def carry(source, target):
+        """Bytes, one way."""
+        with contextlib.suppress(OSError):
+            while True:
+                data = source.recv(65536)
+                if not data:
+                    break
+                target.sendall(data)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        """Ends accepting."""
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join(5)
+
+
+def configuration(source, port):
+    """nginx.conf."""
+    with open(os.path.join(HERE, "demo.conf.in"), encoding="utf-8") as f:
+        text = f.read()
+    hosts = [(f"{name}.localhost", key) for name, key in source.hosts]
+    values = {
+        "MODULES": nginx_lib.load_modules().rstrip(),
+        "USER": source.user or nginx_lib.user_line().rstrip(),
+        "API": source.directive,
+        "HOSTS": "\n".join(
+            f"        {host}  {key};" for host, key in [("default", hosts[0][1])] + hosts
+        ),
+        "NAMESPACES": ",".join(source.namespaces),
+        "PORT": str(port),
+    }
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
+def told(event):
+    """One line for a change, or None."""
+    if event["type"] == "synced":
+        return f"  synced   {event['resource']}: {event['count']}"
+    if event["resource"] != "endpointslices":
+        return f"  {event['type']:8} Service {event['namespace']}/{event['name']}"
+    made = event.get("object") or {}
+    counts = {"ready": 0, "terminating": 0, "not ready": 0}
+    for endpoint in made.get("endpoints", ()):
+        state = "not ready"
+        if endpoint["ready"]:
+            state = "ready"
+        elif endpoint["terminating"]:
+            state = "terminating"
+        counts[state] += 1
+    name = f"{event['namespace']}/{made.get('service') or event['name']}"
+    text = ", ".join(f"{n} {state}" for state, n in counts.items() if n) or "no endpoints"
+    pods = " ".join(
+        e["pod"] or e["address"] for e in made.get("endpoints", ())[:6] if e["ready"]
+    )
+    return f"  {event['type']:8} {name}: {text}" + (f" ({pods})" if pods else "")
+
+
+class Changes:
+    """kube-informer, as a process, one line of ours for each of its."""
+
+    def __init__(self, arguments):
+        self.process = subprocess.Popen(
+            [COMMAND, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=self._with_parent,
+        )
+        self.thread = threading.Thread(target=self._print, daemon=True)
+
+    @staticmethod
+    def _with_parent():
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)
+
+    def start(self):
+        """From now on it prints."""
+        self.thread.start()
+
+    def _print(self):
+        for line in self.process.stdout:
+            text = told(json.loads(line))
+            if text:
+                say(text)
+
+    def close(self):
+        """Ends it."""
+        self.process.terminate()
+        self.process.wait(10)
+        if self.thread.is_alive():
+            self.thread.join(5)
+        self.process.stdout.close()
+
+
+def introduce(source, port):
+    """What to open, and what to type."""
+    base = f"http://127.0.0.1:{port}"
+    say()
+    say(f"nginx follows {source.title} and listens on {base}/")
+    if source.note:
+        say(source.note)
+    say()
+    say(f"  open   {base}/kube/                  what is known, and why it is used")
+    say(f"         {base}/kube/api/v1/status     the same for programs")
+    say(f"         {base}/kube/metrics           the same for Prometheus")
+    for name, key in source.hosts:
+        say(f"         http://{name}.localhost:{port}/".ljust(47) + key)
+    say()
+    say(f"  try    curl -i -H 'Host: {source.hosts[-1][0]}.localhost' {base}/")
+    say(f"         while sleep 0.2; do curl -s {base}/; done")
+    say()
+    say("every change, as the informer sees it (^C ends):")
+
+
+def place(port):
+    """A listener of ours on the port, or why there is none."""
+    listener = socket.socket()
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise DemoError(f"port {port}: {error.strerror}; --port takes another one") from None
+    return listener
+
+
+def show(args, stop, stack):
+    """All of it; what it started is in the stack."""
+    listener = place(args.port)
+    stack.callback(listener.close)
+    port = args.port
+    if args.cluster:
+        source = ControlPlane()
+    elif os.environ.get("KUBECONFIG"):
+        source = Kubeconfig(os.path.abspath(os.environ["KUBECONFIG"].split(":")[0]))
+    else:
+        source = StandIn()
+    stack.callback(source.close)
+    if args.cluster:
+        stack.callback(Relay(listener, port).close)
+    else:
+        listener.close()
+
+    nginx = nginx_lib.Nginx(configuration(source, port))
+    stack.callback(nginx.stop, check=False)
+    nginx.start()
+
+    def ready():
+        return stop.is_set() or request(port, "/ready").status in (200, 404)
+
+    with contextlib.suppress(nginx_lib.Timeout):
+        nginx_lib.wait_until(ready, 20)
+    changes = Changes(source.arguments)
+    stack.callback(changes.close)
+    introduce(source, port)
+    changes.start()
+    rolling = threading.Thread(target=source.run, args=(stop,), daemon=True)
+    rolling.start()
+    stack.callback(rolling.join, 10)
+    stop.wait(args.seconds)
+    stop.set()
+
+
+def options():
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=8080, help="of nginx on 127.0.0.1")
+    parser.add_argument("--seconds", type=float, help="end by itself after so many")
+    parser.add_argument("--cluster", action="store_true", help="on a real control plane")
+    return parser.parse_args()
+
+
+def main():
+    """Runs until ^C."""
+    args = options()
+    stop = threading.Event()
+    for sig in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sig, lambda *_: stop.set())
+    code = 0
+    try:
+        with contextlib.ExitStack() as stack:
+            show(args, stop, stack)
+            say()
+            say("ending ...")
+    except (DemoError, AssertionError, OSError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        code = 1
+    say("nothing is left behind")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

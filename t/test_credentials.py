@@ -1,0 +1,355 @@
+# Credentials: tokens that change on disk, are refused, or are no tokens at all;
+# client certificates; kubeconfig files.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""Tokens, kubeconfigs and client certificates."""
+
+import base64
+import os
+
+import pytest
+from apiserver import READ, Rule
+from cluster import informer, root
+from nginx import PATIENCE, wait_until
+
+CONF = """
+    upstream web { kube_service $http_x namespaces=shop,infra; }
+    upstream static { kube_service shop/web; }
+    server {
+        listen 127.0.0.1:PORT;
+        location / { proxy_pass http://static; }
+        location /by { proxy_pass http://web; }
+    }
+"""
+
+SLICES = "endpointslices"
+
+
+def prepared(cluster, token="first", more="", **conf):
+    """A gateway with a token file, not started."""
+    cluster.service("shop", "web")
+    gateway = cluster.nginx(CONF, more="token_file token; " + more, start=False, **conf)
+    gateway.write("token", token)
+    return gateway
+
+
+def started(gateway):
+    """Starts and waits for the sync."""
+    gateway.start()
+    gateway.status.wait_synced()
+    return gateway
+
+
+def following(cluster, gateway, name="after"):
+    """A change after now reaches the gateway."""
+    gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1, name)))
+    gateway.wait_backends({name + "-1"})
+
+
+@pytest.mark.cluster(token="first")
+class TestToken:
+    """token_file."""
+
+    def test_is_sent_with_each_request(self, cluster):
+        started(prepared(cluster, "first\n"))
+        assert {(r.token, r.auth) for r in cluster.api.requests} == {("first", "token")}
+
+    @pytest.mark.parametrize("text", ["first", "first\n", "first\r\n", "  first \n\n"])
+    def test_white_space_around_it_is_none_of_it(self, cluster, text):
+        started(prepared(cluster, text))
+
+    def test_rotation_by_401(self, cluster):
+        """
+        The old token is refused: it is read again, and the request repeated at
+        once.  Files are read once a second at most, so what changes faster is
+        taken a little later.
+        """
+        gateway = started(prepared(cluster))
+        for n in range(3):
+            cluster.steady(gateway)
+            token = f"token-{n}"
+            cluster.api.auth.add_token(token)
+            gateway.write("token", token)
+            for old in list(cluster.api.auth.tokens):
+                if old != token:
+                    cluster.api.auth.revoke_token(old)
+            count = len(cluster.api.requests)
+            cluster.api.close_watches(how="clean")
+            cluster.api.wait(
+                lambda: sum(r.token == token for r in cluster.api.requests[count:]) >= 2
+            )
+            refused = [r for r in cluster.api.requests[count:] if r.status == 401]
+            assert len(refused) <= (2 if n == 0 else 60 * PATIENCE)
+            following(cluster, gateway, f"t{n}")
+        assert cluster.api.count(verb="list") == 2
+
+    def test_rotation_by_symbolic_links(self, cluster):
+        """As kubelet does it: ..data is swapped."""
+        gateway = prepared(cluster, more="")
+        gateway.write("v1/token", "first")
+        os.remove(gateway.path("token"))
+        os.symlink("v1", gateway.path("..data"))
+        os.symlink("..data/token", gateway.path("token"))
+        started(gateway)
+        cluster.api.auth.add_token("second")
+        gateway.write("v2/token", "second")
+        os.symlink("v2", gateway.path("..tmp"))
+        os.rename(gateway.path("..tmp"), gateway.path("..data"))
+        cluster.api.auth.revoke_token("first")
+        cluster.api.close_watches(how="rst")
+        following(cluster, gateway)
+
+    def test_refused_for_ever_is_polite(self, cluster):
+        gateway = started(prepared(cluster))
+        cluster.api.auth.revoke_token("first")
+        count = len(cluster.api.requests)
+        cluster.api.close_watches(how="clean")
+        cluster.api.wait(lambda: len(cluster.api.requests) >= count + 12)
+        found = [r for r in cluster.api.requests[count:] if r.resource == SLICES]
+        seconds = found[-1].started - found[0].started
+        # at most two tries in a step of the backoff
+        assert len(found) <= 4 + 2 * seconds / 0.05
+        assert gateway.get().status == 200
+        row = gateway.status.resource(SLICES)
+        assert "nauthorized" in str(row["last_error"])
+        assert gateway.grep_log(r"unauthorized")
+        cluster.api.auth.add_token("first")
+        following(cluster, gateway)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            b"",
+            b"\n",
+            b"a b",
+            b"first\r\nX-Evil: 1",
+            b"first\nX-Evil: 1",
+            b"t\x00ken",
+            b"t\xc3\xb6ken",
+            b"x" * (1 << 20),
+        ],
+        ids=["empty", "newline", "space", "crlf", "lf", "nul", "utf-8", "1 MiB"],
+    )
+    def test_no_token(self, cluster, text):
+        """It is not sent, the log says why, and a good one is taken when it comes."""
+        gateway = prepared(cluster)
+        gateway.write("token", text)
+        gateway.start()
+        gateway.wait_log(r"token")
+        assert all("x-evil" not in r.headers for r in cluster.api.requests)
+        assert all(r.status in (401, 403) for r in cluster.api.requests)
+        assert gateway.get().headers["x-kube-error"] == "not_synced"
+        gateway.write("token", "first")
+        gateway.status.wait_synced(timeout=20 * PATIENCE)
+
+    def test_missing_file_may_come_later(self, cluster):
+        gateway = prepared(cluster)
+        os.remove(gateway.path("token"))
+        gateway.start()
+        gateway.wait_log(r"token")
+        assert gateway.get().headers["x-kube-error"] == "not_synced"
+        gateway.write("token", "first")
+        gateway.status.wait_synced(timeout=20 * PATIENCE)
+
+    @pytest.mark.skipif(not root(), reason="needs root")
+    def test_file_that_may_not_be_read(self, cluster):
+        """The informer has no more rights than the workers."""
+        gateway = prepared(cluster)
+        os.chmod(gateway.path("token"), 0o600)
+        gateway.start()
+        gateway.wait_log(r"token.*(Permission denied|cannot be read|denied)|denied.*token")
+        assert gateway.get().headers["x-kube-error"] == "not_synced"
+
+    def test_rights_by_namespace(self, cluster):
+        """A Role suffices where namespaces are named."""
+        cluster.api.auth.add_token(
+            "narrow", "gateway", [Rule(READ, ("services", SLICES), ("shop",))]
+        )
+        cluster.service("infra", "echo")
+        gateway = prepared(cluster, "narrow", "namespaces shop infra;")
+        gateway.start()
+        gateway.wait_status_code(200)
+        found = gateway.status.wait(lambda i: i["degraded"])
+        assert "infra" in str(found["degraded"])
+        assert "nginx_kube_errors_total" in gateway.status.get("/metrics").text
+        cluster.api.auth.set_rules("gateway", [Rule(READ, ("services", SLICES), ("shop", "infra"))])
+        gateway.status.wait_synced()
+
+    def test_rights_taken_and_given_while_watching(self, cluster):
+        cluster.api.auth.add_token("changing", "gateway", [Rule(READ)])
+        gateway = started(prepared(cluster, "changing"))
+        cluster.api.auth.set_rules("gateway", [])
+        cluster.api.close_watches(how="clean")
+        gateway.status.wait(lambda i: i["degraded"])
+        assert gateway.get().status == 200
+        cluster.api.auth.set_rules("gateway", [Rule(READ)])
+        gateway.status.wait(lambda i: not i["degraded"])
+        following(cluster, gateway)
+        assert cluster.api.count(verb="list") == 2
+
+
+KUBECONFIG = """apiVersion: v1
+kind: Config
+current-context: main
+clusters:
+- name: c
+  cluster:
+    server: {server}
+    {cluster}
+- name: elsewhere
+  cluster:
+    server: https://192.0.2.1:6443
+users:
+- name: u
+  user:
+    {user}
+- name: nobody
+  user: {{}}
+contexts:
+- name: main
+  context: {{cluster: c, user: u}}
+- name: other
+  context: {{cluster: elsewhere, user: nobody}}
+"""
+
+
+def indented(text):
+    """Lines below a key of the kubeconfig."""
+    return "\n    ".join(text.splitlines())
+
+
+def with_kubeconfig(cluster, user, more="", server=None, context="", files=()):
+    """A gateway that is configured by a kubeconfig."""
+    cluster.service("shop", "web")
+    gateway = cluster.nginx(
+        CONF, block=informer(f"api kubeconfig=kube.yaml{context};"), start=False
+    )
+    for name, text in dict(files).items():
+        gateway.write(name, text)
+    gateway.write(
+        "kube.yaml",
+        KUBECONFIG.format(
+            server=server or cluster.api.url, cluster=indented(more), user=indented(user)
+        ),
+    )
+    return gateway
+
+
+def coded(path):
+    """A file as kubeconfigs hold it."""
+    with open(path, "rb") as f:
+        return base64.b64encode(f.read()).decode()
+
+
+class TestKubeconfig:
+    """api kubeconfig=."""
+
+    @pytest.mark.cluster(token="first")
+    def test_token_inline(self, cluster):
+        started(with_kubeconfig(cluster, "token: first"))
+        assert {r.token for r in cluster.api.requests} == {"first"}
+
+    @pytest.mark.cluster(token="first")
+    def test_token_file_beside_it(self, cluster):
+        gateway = with_kubeconfig(cluster, "tokenFile: my-token", files={"my-token": "first\n"})
+        started(gateway)
+        cluster.api.auth.add_token("second")
+        gateway.write("my-token", "second")
+        cluster.api.auth.revoke_token("first")
+        cluster.api.close_watches(how="rst")
+        following(cluster, gateway)
+
+    @pytest.mark.cluster(token="first")
+    def test_context(self, cluster):
+        gateway = with_kubeconfig(cluster, "token: first", context=" context=main")
+        text = gateway._text("kube.yaml").replace("current-context: main", "current-context: other")
+        gateway.write("kube.yaml", text)
+        started(gateway)
+
+    @pytest.mark.parametrize("inline", [True, False])
+    def test_tls_and_client_certificate(self, cluster, pki, inline):
+        cluster.api.set_tls(pki.server_context(client_ca=pki.ca_file))
+        cluster.api.auth.client_ca = True
+        cluster.api.auth.set_rules("gateway", [Rule(READ)])
+        cert, key = pki.client("gateway")
+        if inline:
+            ca = f"certificate-authority-data: {coded(pki.ca_file)}"
+            user = f"client-certificate-data: {coded(cert)}\nclient-key-data: {coded(key)}"
+            files = {}
+        else:
+            ca = "certificate-authority: tls/ca.pem"
+            user = "client-certificate: tls/c.pem\nclient-key: tls/k.pem"
+            files = {
+                "tls/ca.pem": open(pki.ca_file, "rb").read(),
+                "tls/c.pem": open(cert, "rb").read(),
+                "tls/k.pem": open(key, "rb").read(),
+            }
+        gateway = with_kubeconfig(
+            cluster,
+            user,
+            ca + "\ntls-server-name: kubernetes.default.svc",
+            cluster.api.url,
+            files=files,
+        )
+        for name in files:
+            os.chmod(gateway.path(os.path.dirname(name)), 0o755)
+        started(gateway)
+        assert {(r.user, r.auth) for r in cluster.api.requests} == {("gateway", "certificate")}
+        following(cluster, gateway)
+
+
+class TestClientCertificate:
+    """client_certificate and client_certificate_key."""
+
+    def test_used_and_rotated(self, cluster, pki):
+        cluster.api.set_tls(pki.server_context(client_ca=pki.ca_file))
+        cluster.api.auth.client_ca = True
+        for user in ("first", "second"):
+            cluster.api.auth.set_rules(user, [Rule(READ)])
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(
+            CONF,
+            more="ca_file ca.pem; client_certificate c.pem; client_certificate_key k.pem;",
+            start=False,
+        )
+
+        def put(user):
+            cert, key = pki.client(user)
+            gateway.write("c.pem", open(cert, "rb").read())
+            gateway.write("k.pem", open(key, "rb").read())
+
+        gateway.write("ca.pem", open(pki.ca_file, "rb").read())
+        put("first")
+        started(gateway)
+        assert {r.user for r in cluster.api.requests} == {"first"}
+        put("second")
+        cluster.api.auth.set_rules("first", [])
+        cluster.api.auth.rules.pop("first")
+        # a certificate that is not accepted any more is 401 or 403
+        cluster.api.fault(
+            status=401, times=None, when=lambda r: r.user in ("", "first") and peer(r) != "second"
+        )
+        cluster.api.close_watches(how="rst")
+        wait_until(
+            lambda: any(r.user == "second" for r in cluster.api.requests), 20 * PATIENCE
+        )
+
+    def test_server_demands_one_we_lack(self, cluster, pki):
+        import ssl
+
+        context = pki.server_context(client_ca=pki.ca_file)
+        context.verify_mode = ssl.CERT_REQUIRED
+        cluster.api.set_tls(context)
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF, more="ca_file ca.pem;", start=False)
+        gateway.write("ca.pem", open(pki.ca_file, "rb").read())
+        gateway.start()
+        gateway.status.wait_state("backoff")
+        wait_until(lambda: gateway.status.resource(SLICES)["last_error"]["reason"])
+        assert cluster.api.requests == []
+
+
+def peer(_request):
+    """Faults come before authentication: nothing is known of the peer then."""
+    return ""

@@ -1,0 +1,177 @@
+# The demo: it shows what it says, and leaves nothing behind.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""make demo, for a few seconds."""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from client import request
+from nginx import BUILD_DIR, PATIENCE, ROOT, Timeout, alive, children, free_port, wait_until
+
+DEMO = os.path.join(ROOT, "t", "demo", "demo.py")
+
+pytestmark = pytest.mark.skipif(
+    not os.path.exists(os.path.join(BUILD_DIR, "kube-informer")),
+    reason="SKIPPED: the command kube-informer is not built",
+)
+
+
+class Demo:
+    """The demo as a process; what it started is known by pid."""
+
+    def __init__(self, *arguments, env=None):
+        self.port = free_port()
+        self.process = subprocess.Popen(
+            [sys.executable, DEMO, "--port", str(self.port), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "KUBECONFIG": "", **(env or {})},
+        )
+        self.family = set()
+        self.prefixes = set()
+
+    def look(self):
+        """Remembers its processes, and nginx's directory."""
+        todo = [self.process.pid]
+        while todo:
+            for pid, title in children(todo.pop()).items():
+                if pid not in self.family:
+                    self.family.add(pid)
+                    self.prefixes.update(re.findall(r" -p (\S+)", title))
+                    todo.append(pid)
+        return self.family
+
+    def get(self, path="/", **more):
+        """A request, or None while nothing listens."""
+        try:
+            return request(self.port, path, **more)
+        except OSError:
+            return None
+
+    def wait_status(self, code, path="/", **more):
+        """Until that is answered."""
+
+        def check():
+            assert self.process.poll() is None, self.process.stdout.read()
+            answer = self.get(path, **more)
+            return answer if answer is not None and answer.status == code else None
+
+        return wait_until(check, 20 * PATIENCE)
+
+    def finish(self, sig=None):
+        """Its exit code and text, once it and all of its are gone."""
+        self.look()
+        assert self.prefixes and len(self.family) >= 4
+        if sig is not None:
+            os.kill(self.process.pid, sig)
+        text = self.process.communicate(timeout=30 * PATIENCE)[0]
+        with contextlib.suppress(Timeout):
+            wait_until(lambda: not any(alive(p) for p in self.family), 5)
+        assert not [p for p in self.family if alive(p)], text
+        assert not [p for p in self.prefixes if os.path.exists(p)], text
+        with socket.socket() as sock:
+            assert sock.connect_ex(("127.0.0.1", self.port)) != 0
+        return self.process.returncode, text
+
+
+def test_stand_in():
+    demo = Demo("--seconds", str(7 * PATIENCE))
+    demo.wait_status(200)
+    for name, ns in (("web", "shop"), ("api", "shop"), ("echo", "infra")):
+        answer = demo.wait_status(200, host=f"{name}.localhost")
+        assert answer.headers["x-kube-service"] == f"{ns}/{name}:http"
+    assert demo.get("/ready").status == 200
+    assert demo.get("/kube/").status == 200
+    assert demo.get("/kube/metrics").status == 200
+    code, text = demo.finish()
+    assert code == 0, text
+    assert f"http://127.0.0.1:{demo.port}/kube/" in text and "curl" in text
+    assert re.search(r"synced +services: 3", text)
+    assert re.search(r"update +shop/web: 3 ready, 1 terminating", text)
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(sig):
+    demo = Demo()
+    demo.wait_status(200)
+    code, text = demo.finish(sig)
+    assert code == 0 and "nothing is left behind" in text
+
+
+def test_killed():
+    """Even then its processes end; only the directory stays."""
+    demo = Demo()
+    demo.wait_status(200)
+    demo.look()
+    demo.process.kill()
+    demo.process.communicate(timeout=10)
+    wait_until(lambda: not any(alive(p) for p in demo.family))
+    for prefix in demo.prefixes:
+        assert re.fullmatch(r"\S*/kube-t-\w+/", prefix)
+        subprocess.run(["rm", "-r", prefix], check=True)
+
+
+def test_kubeconfig(cluster):
+    """Another cluster: what it has is found and served."""
+    cluster.service("blue", "one")
+    cluster.service("green", "two")
+    from nginx import new_prefix
+
+    prefix = new_prefix()
+    kubeconfig = os.path.join(prefix, "config")
+    with open(kubeconfig, "w", encoding="utf-8") as f:
+        f.write(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+            f"clusters: [{{name: c, cluster: {{server: '{cluster.api.url}'}}}}]\n"
+            "users: [{name: u, user: {}}]\n"
+            "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+        )
+    os.chmod(kubeconfig, 0o600)
+    try:
+        demo = Demo(env={"KUBECONFIG": kubeconfig})
+        # loopback addresses are not used in a cluster that is not the demo's own
+        demo.wait_status(502)
+        host = "two.green.localhost"
+        wait_until(lambda: demo.get(host=host).headers["x-kube-error"] == "address_denied")
+        assert demo.get("/kube/api/v1/services/blue/one").status == 200
+        code, text = demo.finish(signal.SIGINT)
+        assert code == 0 and "found 2 Services in 2 namespaces" in text
+    finally:
+        subprocess.run(["rm", "-r", prefix], check=True)
+
+
+def test_cluster_that_is_away(tmp_path):
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text("rubbish")
+    done = subprocess.run(
+        [sys.executable, DEMO, "--port", str(free_port())],
+        env={**os.environ, "KUBECONFIG": str(kubeconfig)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1 and "cannot be read" in done.stderr
+
+
+def test_port_in_use():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", free_port()))
+        sock.listen()
+        port = sock.getsockname()[1]
+        done = subprocess.run(
+            [sys.executable, DEMO, "--port", str(port)],
+            env={**os.environ, "KUBECONFIG": ""},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1 and f"port {port}" in done.stderr

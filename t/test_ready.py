@@ -1,0 +1,141 @@
+# kube_ready: 200 when every upstream's Service can be resolved from synced
+# data, else 503 with a reason.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""kube_ready."""
+
+import pytest
+from apiserver import ApiServer
+from client import request
+from cluster import informer
+from nginx import free_port, wait_until
+
+CONF = """
+    upstream web { kube_service shop/web; }
+    server { listen 127.0.0.1:PORT; location / { proxy_pass http://web; } }
+"""
+
+
+def ready(gateway, **more):
+    """Status and body of /ready."""
+    answer = request(gateway.status_port, "/ready", **more)
+    return answer.status, answer.text
+
+
+def test_ready(cluster):
+    cluster.service("shop", "web")
+    gateway = cluster.nginx(CONF)
+    assert ready(gateway)[0] == 200
+    assert gateway.status.informer()["ready"] is True
+    assert ready(gateway, method="HEAD") == (200, "")
+    assert request(gateway.status_port, "/ready", method="POST", body=b"").status == 405
+
+
+def test_not_before_the_first_sync(cluster):
+    cluster.service("shop", "web")
+    cluster.api.refuse()
+    gateway = cluster.nginx(CONF, sync=False)
+    code, text = ready(gateway)
+    assert code == 503 and "sync" in text
+    assert gateway.status.informer()["ready"] is False
+    cluster.api.listen()
+    wait_until(lambda: ready(gateway)[0] == 200)
+
+
+def test_not_without_the_service(cluster):
+    gateway = cluster.nginx(CONF)
+    code, text = ready(gateway)
+    assert code == 503 and "shop/web" in text
+    cluster.service("shop", "web")
+    wait_until(lambda: ready(gateway)[0] == 200)
+    cluster.api.delete("services", "shop", "web")
+    wait_until(lambda: ready(gateway)[0] == 503)
+
+
+def test_stays_while_the_server_is_away(cluster):
+    cluster.service("shop", "web")
+    gateway = cluster.nginx(CONF)
+    cluster.api.refuse()
+    gateway.status.wait_state("backoff")
+    assert ready(gateway)[0] == 200
+
+
+def test_max_age(cluster):
+    cluster.service("shop", "web")
+    port = free_port()
+    gateway = cluster.nginx(
+        CONF
+        + "server { listen 127.0.0.1:%d; location / { kube_ready max_age=1s; } }" % port,
+        more="idle_timeout 1s;",
+    )
+    cluster.api.refuse()
+
+    def old():
+        answer = request(port)
+        return answer if answer.status == 503 else None
+
+    answer = wait_until(old)
+    assert "age" in answer.text or "old" in answer.text or "stale" in answer.text
+    assert ready(gateway)[0] == 200
+    cluster.api.listen()
+    wait_until(lambda: request(port).status == 200)
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_forbidden_namespace(cluster, used):
+    """Degraded, and unready only where an upstream names that namespace."""
+    cluster.service("shop", "web")
+    cluster.api.fault(status=403, ns="infra", times=None)
+    text = CONF + ("    upstream b { kube_service infra/echo; }\n" if used else "")
+    gateway = cluster.nginx(text, more="namespaces shop infra;", sync=False)
+    gateway.wait_status_code(200)
+    gateway.status.wait(lambda i: i["degraded"])
+    if used:
+        code, reason = ready(gateway)
+        assert code == 503 and "infra" in reason
+    else:
+        wait_until(lambda: ready(gateway)[0] == 200)
+
+
+def test_of_one_informer(cluster):
+    cluster.service("shop", "web")
+    with ApiServer() as away:
+        away.refuse()
+        port = free_port()
+        gateway = cluster.nginx(
+            CONF
+            + """
+    server {
+        listen 127.0.0.1:%d;
+        location = /mine { kube_ready informer=default; }
+        location = /east { kube_ready informer=east; }
+        location = /all { kube_ready; }
+    }
+"""
+            % port,
+            block=informer(cluster.api.url) + informer(away.url, name="east", zone="east 1m"),
+            sync=False,
+        )
+        wait_until(lambda: request(port, "/mine").status == 200)
+        assert request(port, "/east").status == 503
+        assert gateway.status.informer("east")["ready"] is False
+
+
+def test_allow_state(cluster):
+    """From a valid state file, where that is allowed."""
+    cluster.service("shop", "web")
+    extra = "location = /state { kube_ready allow_state; }"
+    text = CONF.replace("location / {", extra + " location / {")
+    gateway = cluster.nginx(text, block=None, start=False)
+    gateway.block = informer(cluster.api.url, state="state_path state;")
+    gateway.write_conf(gateway.made())
+    gateway.start()
+    gateway.status.wait_synced()
+    gateway.status.wait(lambda i: i["state_file"]["written"], timeout=90)
+    cluster.api.refuse()
+    gateway.restart()
+    gateway.status.wait(lambda i: i["state_file"]["in_use"])
+    assert ready(gateway)[0] == 503
+    assert gateway.get("/state").status == 200
+    assert gateway.get().status == 200

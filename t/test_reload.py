@@ -1,0 +1,383 @@
+# Reload and binary upgrade: no list for an unchanged scope, the old data serves
+# while a changed one is listed, and no request fails.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reloads and upgrades."""
+
+import os
+import shutil
+import signal
+
+import pytest
+from cluster import informer, root
+from nginx import NGINX, children, rss, wait_until
+
+CONF = """
+    upstream web { kube_service $http_x namespaces=shop,infra; keepalive 8; }
+    upstream static { kube_service shop/web:http; keepalive 8; }
+    server {
+        listen 127.0.0.1:PORT;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        location / { proxy_pass http://static; }
+        location /by { proxy_pass http://web; }
+    }
+"""
+
+SLICES = "endpointslices"
+
+
+def following(cluster, gateway, ns=None):
+    """A change after now reaches the gateway."""
+    new = cluster.pods(1, "after")
+    gateway.status.wait_rv(cluster.slice("shop", "web", new), ns=ns)
+    gateway.wait_backends({"after-1"})
+
+
+class TestSameScope:
+    """Nothing about what is watched has changed."""
+
+    def test_no_list_and_one_watch_more(self, cluster):
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF)
+        lists = cluster.api.count(verb="list")
+        informer_pid = gateway.informer()
+        for n in range(3):
+            gateway.reload(gone=True)
+            following(cluster, gateway)
+        assert gateway.informer() != informer_pid
+        assert cluster.api.count(verb="list") == lists == 2
+        for resource in ("services", SLICES):
+            assert cluster.api.max_concurrent_watches(resource) <= 2
+            assert gateway.status.resource(resource)["lists"] == 1
+        assert gateway.status.informer()["writer"]["takeovers"] == 3
+        assert gateway.status.metrics().value("nginx_kube_takeovers_total") == 3
+
+    def test_other_directives_changed(self, cluster):
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF)
+        gateway.change(
+            more="idle_timeout 50s; watch_timeout 2m; page_size 7; max_object 1m; "
+            "deny_address 127.9.9.9;"
+        )
+        following(cluster, gateway)
+        assert cluster.api.count(verb="list") == 2
+
+    def test_address_policy_applies_at_once(self, cluster):
+        (pod,) = cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF)
+        assert gateway.get().status == 200
+        gateway.change(more=f"deny_address {pod.host};", gone=True)
+        assert gateway.get().headers["x-kube-error"] == "address_denied"
+        gateway.change(more="", gone=True)
+        assert gateway.get().status == 200
+        assert cluster.api.count(verb="list") == 2
+
+    def test_changes_while_it_reloads_are_not_lost(self, cluster):
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF)
+        for n in range(5):
+            pods = cluster.pods(1, f"p{n}")
+            cluster.slice("shop", "web", pods)
+            gateway.reload()
+            gateway.wait_backends({f"p{n}-1"})
+        assert cluster.api.count(verb="list") == 2
+
+    def test_new_upstream_of_what_is_known(self, cluster):
+        cluster.service("shop", "web")
+        cluster.service("infra", "echo")
+        gateway = cluster.nginx(CONF)
+        gateway.change(http=CONF.replace("shop/web:http", "infra/echo"), gone=True)
+        assert gateway.get().backend == "infra.echo-1"
+        assert cluster.api.count(verb="list") == 2
+
+    def test_with_the_api_down(self, cluster):
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF)
+        cluster.api.refuse()
+        for _ in range(3):
+            gateway.reload(gone=True)
+            assert gateway.get().status == 200
+        assert gateway.status.informer()["synced"] is True
+        cluster.api.listen()
+        following(cluster, gateway)
+        assert cluster.api.count(verb="list") == 2
+
+    def test_while_the_first_list_is_in_progress(self, cluster):
+        cluster.service("shop", "web")
+        slow = cluster.api.fault(verb="list", resource=SLICES, drip=(200, 0.05))
+        gateway = cluster.nginx(CONF, sync=False)
+        cluster.api.wait(lambda: slow.fired == 1)
+        gateway.reload(gone=True)
+        gateway.wait_status_code(200)
+        following(cluster, gateway)
+        assert cluster.api.max_concurrent_watches(SLICES) <= 2
+
+    def test_quick_reloads_under_load(self, cluster, figure):
+        """Twenty completed cycles with changes: not one request fails."""
+        pods = cluster.service("shop", "web", 3)
+        gateway = cluster.nginx(CONF)
+        gateway.reload(gone=True)
+        before = rss(gateway.master)
+        with gateway.load(threads=2, pause=0.001) as load:
+            for n in range(20):
+                wait_until(lambda: load.total >= 15 * n)
+                gateway.reload()
+                pods = pods[1:] + cluster.pods(1, f"q{n}", port=pods[0].port)
+                cluster.slice("shop", "web", pods)
+        assert load.failures == [] and load.total >= 300
+        wait_until(lambda: not gateway.old_workers())
+        assert cluster.api.count(verb="list") == 2
+        assert cluster.api.max_concurrent_watches(SLICES) <= 2
+        following(cluster, gateway)
+        figure(f"{load.total} requests; master's RSS {rss(gateway.master) - before:+d} KiB")
+
+
+class TestChangedScope:
+    """What is watched has changed: listed as a diff, while the old data serves."""
+
+    @pytest.mark.parametrize("up", [True, False], ids=["api up", "api down"])
+    @pytest.mark.parametrize(
+        "first, second",
+        [
+            ("namespaces all;", "namespaces shop infra;"),
+            ("namespaces shop infra;", "namespaces all;"),
+            ("namespaces shop infra;", "namespaces shop infra other;"),
+            ("", "label_selector services tier=front;"),
+            ("label_selector tier=front;", ""),
+        ],
+    )
+    def test_namespaces_and_selectors(self, cluster, first, second, up):
+        labels = {"tier": "front"}
+        pods = cluster.pods(1, "web")
+        import objects
+
+        for ns, name in (("shop", "web"), ("infra", "echo")):
+            cluster.api.put(
+                objects.service(ns, name, ports=(("http", 80, "http"),), labels=labels)
+            )
+            cluster.slice(ns, name, pods, labels=labels)
+        gateway = cluster.nginx(CONF, more=first)
+        status = gateway.status
+        generation = status.generation("shop", "web")
+        lists = cluster.api.count(verb="list")
+        with gateway.load() as load:
+            wait_until(lambda: load.total > 20)
+            if not up:
+                cluster.api.refuse()
+            gateway.change(more=second, gone=True)
+            total = load.total
+            wait_until(lambda: load.total > total + 50)
+            if not up:
+                cluster.api.listen()
+            cluster.api.wait(lambda: cluster.api.count(verb="list") > lists)
+            status.wait(lambda i: all(r["state"] == "watching" for r in i["resources"]))
+            status.wait_synced()
+        assert load.failures == []
+        assert status.generation("shop", "web") == generation, "a diff touches nothing"
+        ns = "shop" if "shop" in second else ""
+        new = cluster.pods(1, "after")
+        status.wait_rv(cluster.slice("shop", "web", new, labels=labels), ns=ns)
+        gateway.wait_backends({"after-1"})
+
+    def test_namespace_left_is_denied_and_forgotten(self, cluster):
+        cluster.service("shop", "web")
+        cluster.service("infra", "echo")
+        text = CONF.replace(" namespaces=shop,infra", "")
+        gateway = cluster.nginx(text, more="namespaces shop infra;")
+        assert gateway.get("/by", headers={"X": "infra/echo"}).status == 200
+        gateway.change(more="namespaces shop;", gone=True)
+        answer = gateway.get("/by", headers={"X": "infra/echo"})
+        assert answer.headers["x-kube-error"] == "namespace_denied"
+        wait_until(lambda: gateway.status.service("infra", "echo") is None)
+        assert gateway.get().status == 200
+        assert {r["namespace"] for r in gateway.status.informer()["resources"]} == {"shop"}
+
+    def test_selector_drops_what_it_excludes(self, cluster):
+        cluster.service("shop", "web", labels={"tier": "front"})
+        cluster.service("shop", "api", labels={"tier": "back"})
+        gateway = cluster.nginx(CONF)
+        gateway.change(more="label_selector services tier=front;", gone=True)
+        wait_until(lambda: gateway.status.service("shop", "api") is None)
+        assert gateway.get().status == 200
+
+    @pytest.mark.parametrize("up", [True, False], ids=["api up", "api down"])
+    @pytest.mark.parametrize("size", ["8m", "2m"])
+    def test_size_of_the_zone(self, cluster, size, up):
+        """The records are copied from the old mapping; no list is needed."""
+        cluster.service("shop", "web", 2)
+        for n in range(50):
+            cluster.service("infra", f"s{n}", pods=[])
+        gateway = cluster.nginx(CONF, block=informer(cluster.api.url))
+        with gateway.load() as load:
+            wait_until(lambda: load.total > 20)
+            if not up:
+                cluster.api.refuse()
+            gateway.change(block=informer(cluster.api.url, zone=f"kube {size}"), gone=True)
+            total = load.total
+            wait_until(lambda: load.total > total + 50)
+        assert load.failures == []
+        assert gateway.status.informer()["zone"]["size"] == int(size[0]) << 20
+        if not up:
+            cluster.api.listen()
+        gateway.status.wait(lambda i: all(r["state"] == "watching" for r in i["resources"]))
+        following(cluster, gateway)
+        assert len(gateway.status.services()) == 51
+        assert cluster.api.count(verb="list") == 2
+
+    def test_zone_renamed(self, cluster):
+        """Another zone is another cache: it is filled anew."""
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF)
+        gateway.change(block=informer(cluster.api.url, zone="other 4m"), gone=True)
+        gateway.status.wait_synced()
+        gateway.wait_status_code(200)
+        assert cluster.api.count(verb="list") == 4
+
+    def test_other_server(self, cluster):
+        from apiserver import ApiServer
+
+        cluster.service("shop", "web")
+        with ApiServer() as second:
+            import objects
+
+            pods = cluster.pods(1, "there")
+            second.put(objects.service("shop", "web", ports=(("http", 80, "http"),)))
+            second.put(
+                objects.slice(
+                    "shop", "web-x", "web", [pods[0].host], ports=(("http", pods[0].port),)
+                )
+            )
+            gateway = cluster.nginx(CONF)
+            with gateway.load() as load:
+                wait_until(lambda: load.total > 20)
+                gateway.change(block=informer(second.url), gone=True)
+                gateway.wait_backends({"there-1"})
+            assert load.failures == []
+            assert gateway.status.informer()["server"] == second.url
+
+
+class TestWrong:
+    """A wrong configuration keeps the old one."""
+
+    def test_keeps_serving_and_following(self, cluster):
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF)
+        good = gateway.conf
+        gateway.reload_refused(good.replace("shop/web:http", "shop/web:0"), r"\[emerg\].*port")
+        gateway.reload_refused(good.replace("zone kube 4m", "zone kube 1k"), r"invalid zone size")
+        following(cluster, gateway)
+        gateway.reload(gone=True)
+        following(cluster, gateway)
+        assert cluster.api.count(verb="list") == 2
+
+    def test_address_in_use_after_the_zones_were_made(self, cluster):
+        """The new cycle fails late: the zone it had attached is unharmed."""
+        import socket
+
+        from nginx import free_port
+
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", free_port()))
+            taken.listen()
+            other = "    server { listen 127.0.0.1:%d; }\n" % taken.getsockname()[1]
+            good = gateway.conf
+            bad = good.replace("http {\n", "http {\n" + other).replace("kube 4m", "kube 8m")
+            gateway.reload_refused(bad, r"\[emerg\].*(bind\(\)|still could not bind)")
+        following(cluster, gateway)
+        assert cluster.api.count(verb="list") == 2
+
+
+class TestInformerLeaves:
+    """The block is removed, and comes back."""
+
+    def test_removed_and_added(self, cluster):
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF)
+        plain = "    server { listen 127.0.0.1:PORT; location / { return 200 plain; } }\n"
+        from nginx import full_conf
+
+        gateway.reload(full_conf(plain.replace("PORT", str(gateway.port))), gone=True)
+        assert gateway.get().text == "plain"
+        wait_until(lambda: gateway.informer() is None)
+        cluster.api.wait(lambda: cluster.api.watches(SLICES) == 0)
+        gateway.reload(gateway.made(), gone=True)
+        gateway.wait_status_code(200)
+        following(cluster, gateway)
+
+
+@pytest.mark.skipif(
+    NGINX.endswith(".sh"), reason="SKIPPED: a preloaded sanitizer does not survive USR2"
+)
+class TestUpgrade:
+    """USR2."""
+
+    def test_binary_upgrade(self, cluster):
+        cluster.service("shop", "web", 2)
+        gateway = cluster.nginx(CONF, daemon=True)
+        with gateway.load() as load:
+            wait_until(lambda: load.total > 50)
+            new = gateway.upgrade()
+            total = load.total
+            wait_until(lambda: load.total > total + 50)
+            wait_until(lambda: cluster.api.watches(SLICES) == 2)
+            gateway.upgraded(new)
+            total = load.total
+            wait_until(lambda: load.total > total + 50)
+        # a new tree starts on an empty zone: what fails then is not_synced, once
+        assert len(load.failures) == 0
+        wait_until(lambda: cluster.api.watches(SLICES) == 1)
+        following(cluster, gateway)
+        gateway.reload(gone=True)
+        following(cluster, gateway)
+
+    def test_roll_back(self, cluster):
+        cluster.service("shop", "web", 2)
+        gateway = cluster.nginx(CONF, daemon=True)
+        new = gateway.upgrade()
+        wait_until(lambda: cluster.api.watches(SLICES) == 2)
+        gateway.kill(signal.SIGQUIT, new)
+        wait_until(lambda: not children(new) and cluster.api.watches(SLICES) == 1)
+        gateway.signal(signal.SIGHUP)
+        following(cluster, gateway)
+
+    SECRETS = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+    def test_in_cluster(self, cluster, pki):
+        """The service account's files, and the environment kept over USR2."""
+        if not root() or os.path.exists("/var/run/secrets/kubernetes.io"):
+            pytest.skip("SKIPPED: needs root, and no service account on this machine")
+        cluster.api.set_tls(pki.server_context())
+        cluster.api.auth.add_token("sa-token")
+        made = os.path.dirname(os.path.dirname(self.SECRETS))
+        existed = os.path.exists(made)
+        os.makedirs(self.SECRETS)
+        try:
+            shutil.copy(pki.ca_file, self.SECRETS + "/ca.crt")
+            with open(self.SECRETS + "/token", "w", encoding="utf-8") as f:
+                f.write("sa-token\n")
+            for name in ("ca.crt", "token"):
+                os.chmod(f"{self.SECRETS}/{name}", 0o644)
+            env = {
+                "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+                "KUBERNETES_SERVICE_PORT": str(cluster.api.port),
+            }
+            cluster.service("shop", "web")
+            gateway = cluster.nginx(
+                CONF, block=informer("api in_cluster;"), env=env, daemon=True
+            )
+            assert gateway.get().status == 200
+            assert gateway.status.informer()["server"] == cluster.api.url
+            new = gateway.upgrade()
+            wait_until(lambda: cluster.api.watches(SLICES) == 2)
+            gateway.upgraded(new)
+            wait_until(lambda: cluster.api.watches(SLICES) == 1)
+            following(cluster, gateway)
+            assert {r.token for r in cluster.api.requests} == {"sa-token"}
+        finally:
+            shutil.rmtree("/var/run/secrets/kubernetes.io")
+            if not existed:
+                os.rmdir(made)

@@ -1,0 +1,299 @@
+# The state file: a cold start while the API server is away serves from it, and
+# nothing that is not ours, whole, young and of this server is believed.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""Cold starts with and without a state file."""
+
+import os
+import shutil
+import stat
+import time
+
+import client
+import pytest
+from cluster import Cluster, informer, root
+from nginx import wait_until
+
+CONF = """
+    upstream web { kube_service shop/web; }
+    upstream fail { kube_service shop/web unsynced=fail; }
+    server {
+        listen 127.0.0.1:PORT;
+        location / { proxy_pass http://web; }
+        location /fail { proxy_pass http://fail; }
+        location = /state { kube_ready allow_state; }
+    }
+"""
+
+NAME = "default.state"
+KEEP = "state_path state; state_max_age 1h;"
+
+
+@pytest.fixture(scope="module")
+def seed(request):
+    """A cluster, and the bytes of a state file of it, written once for all."""
+    with Cluster() as made:
+        made.pods_of_web = made.service("shop", "web", 2)
+        gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP))
+        gateway.status.wait(lambda i: i["state_file"]["written"], timeout=60)
+        made.mode = os.stat(gateway.path("state", NAME))
+        made.dir_mode = os.stat(gateway.path("state"))
+        with open(gateway.path("state", NAME), "rb") as f:
+            made.bytes = f.read()
+        made.running.remove(gateway)
+        gateway.stop()
+        yield made
+
+
+@pytest.fixture
+def away(seed, request):
+    """The same with the API server away; it is back afterwards."""
+    request.node.gateways = lambda: seed.running
+    seed.api.refuse()
+    yield seed
+    for gateway in list(seed.running):
+        seed.running.remove(gateway)
+        gateway.stop()
+    seed.api.refuse()
+    seed.api.listen()
+
+
+def own(path):
+    """Makes a file belong to the user nginx runs as."""
+    if root():
+        import pwd
+
+        user = pwd.getpwnam("nobody")
+        os.chown(path, user.pw_uid, user.pw_gid)
+
+
+def cold(seed, contents, keep=KEEP, more="", mode=0o600, http=CONF, write=None):
+    """Starts nginx on a directory with that file (None: with none)."""
+    gateway = seed.nginx(http, block=informer(seed.api.url, more, state=keep), start=False)
+    os.makedirs(gateway.path("state"), mode=0o700)
+    own(gateway.path("state"))
+    if contents is not None:
+        gateway.write("state/" + NAME, contents, mode)
+        own(gateway.path("state", NAME))
+    if write is not None:
+        write(gateway)
+    return gateway.start()
+
+
+def unused(gateway, says=None):
+    """Nothing is served, and the log says why."""
+    gateway.status.wait_state("backoff", ns="shop")
+    if says is not None:
+        gateway.wait_log(says)
+    answer = gateway.get()
+    assert (answer.status, answer.headers["x-kube-error"]) == (502, "not_synced")
+    assert gateway.status.informer()["state_file"]["in_use"] is False
+    assert gateway.get("/state").status == 503
+
+
+def served(gateway):
+    """Requests go where the file says."""
+    gateway.status.wait(lambda i: i["state_file"]["in_use"])
+    gateway.wait_status_code(200)
+
+
+class TestUsed:
+    """The good file."""
+
+    def test_serves_from_it(self, away):
+        gateway = cold(away, away.bytes)
+        served(gateway)
+        answer = gateway.get()
+        assert answer.headers["x-kube-endpoint-state"] == "state_file"
+        assert answer.headers["x-kube-synced"] in ("0", "false")
+        found = gateway.status.informer()
+        assert found["synced"] is False and found["ready"] is False
+        assert client.request(gateway.status_port, "/ready").status == 503
+        assert gateway.get("/state").status == 200
+        answer = gateway.get("/fail")
+        assert (answer.status, answer.headers["x-kube-error"]) == (502, "not_synced")
+
+    def test_until_the_server_answers(self, away):
+        gateway = cold(away, away.bytes)
+        served(gateway)
+        away.api.listen()
+        new = away.pods(1, "new")
+        away.slice("shop", "web", new)
+        with gateway.load() as load:
+            gateway.wait_backends({"new-1"})
+        assert not load.failures
+        gateway.status.wait(lambda i: not i["state_file"]["in_use"] and i["synced"])
+        assert gateway.get().headers["x-kube-endpoint-state"] == "ready"
+        away.slice("shop", "web", away.pods_of_web)
+        gateway.wait_backends({p.name for p in away.pods_of_web})
+
+    def test_reload_keeps_serving_from_it(self, away):
+        gateway = cold(away, away.bytes)
+        served(gateway)
+        gateway.reload(gone=True)
+        served(gateway)
+
+    def test_what_is_gone_by_then_goes(self, away):
+        """The file's objects are no more than a guess: the list corrects it."""
+        gateway = cold(away, away.bytes)
+        served(gateway)
+        old = away.api.get("services", "shop", "web")
+        away.api.delete("services", "shop", "web")
+        away.api.listen()
+        wait_until(lambda: gateway.get().headers["x-kube-error"] == "no_service")
+        away.api.put(old)
+        gateway.wait_status_code(200)
+
+    def test_previous_file_is_the_second_choice(self, away):
+        gateway = cold(
+            away,
+            away.bytes[:100],
+            write=lambda g: (
+                g.write("state/" + NAME + ".prev", away.bytes, 0o600),
+                own(g.path("state", NAME + ".prev")),
+            ),
+        )
+        served(gateway)
+
+    def test_addresses_are_judged_now(self, away):
+        """The file is no way around the address policy."""
+        gateway = cold(away, away.bytes, more="deny_address 127.0.0.0/8;")
+        gateway.status.wait(lambda i: i["state_file"]["in_use"])
+        assert gateway.get().headers["x-kube-error"] == "address_denied"
+
+
+class TestFile:
+    """The file itself."""
+
+    def test_modes(self, seed):
+        assert stat.S_IMODE(seed.mode.st_mode) == 0o600
+        assert stat.S_IMODE(seed.dir_mode.st_mode) == 0o700
+        if root():
+            assert seed.mode.st_uid != 0 and seed.dir_mode.st_uid == seed.mode.st_uid
+
+    def test_written_again_after_a_change_only(self, seed):
+        assert b"shop" in seed.bytes and b"Bearer" not in seed.bytes
+
+    @pytest.mark.skipif(not root(), reason="needs root")
+    def test_unwritable_directory_is_a_warning(self, seed):
+        gateway = seed.nginx(CONF, block=informer(seed.api.url, state=KEEP), start=False)
+        os.makedirs(gateway.path("state"), mode=0o755)
+        gateway.start()
+        gateway.status.wait_synced()
+        found = gateway.status.wait(lambda i: i["state_file"]["error"], timeout=60)
+        assert found["synced"] and gateway.get().status == 200
+        assert len(gateway.grep_log(r"state file.*not written")) == 1
+        seed.running.remove(gateway)
+        gateway.stop()
+
+    def test_parent_that_does_not_exist(self, seed):
+        block = informer(seed.api.url, state="state_path /nonexistent/a/b;")
+        gateway = seed.nginx(CONF, block=block)
+        assert gateway.get().status == 200
+        seed.running.remove(gateway)
+        gateway.stop()
+
+
+def flipped(data, at):
+    """The bytes with one bit changed."""
+    made = bytearray(data)
+    made[at] ^= 0x10
+    return bytes(made)
+
+
+class TestIgnored:
+    """What is not believed."""
+
+    def test_none(self, away):
+        unused(cold(away, None))
+
+    def test_off(self, away):
+        unused(cold(away, away.bytes, keep="state_path off;"))
+
+    @pytest.mark.parametrize("what", ["empty", "zeros", "noise", "text", "header only"])
+    def test_not_one_of_ours(self, away, what):
+        contents = {
+            "empty": b"",
+            "zeros": b"\0" * 4096,
+            "noise": bytes(range(256)) * 64,
+            "text": b"<html>hello</html>",
+            "header only": away.bytes[:64],
+        }[what]
+        unused(cold(away, contents), r"state file.*(damaged|empty)")
+
+    @pytest.mark.parametrize("part", [0.02, 0.3, 0.6, 0.999])
+    def test_truncated(self, away, part):
+        unused(cold(away, away.bytes[: int(len(away.bytes) * part)]), r"state file.*damaged")
+
+    @pytest.mark.parametrize("part", [0, 0.01, 0.2, 0.5, 0.8, 0.999])
+    def test_a_bit_flipped(self, away, part):
+        at = int((len(away.bytes) - 1) * part)
+        unused(cold(away, flipped(away.bytes, at)), r"state file.*(damaged|not used)")
+
+    def test_longer_than_it_says(self, away):
+        unused(cold(away, away.bytes + b"more"), r"state file.*damaged")
+
+    def test_too_old(self, away):
+        gateway = away.nginx(
+            CONF,
+            block=informer(away.api.url, state="state_path state; state_max_age 1s;"),
+            start=False,
+        )
+        os.makedirs(gateway.path("state"), mode=0o700)
+        own(gateway.path("state"))
+        gateway.write("state/" + NAME, away.bytes, 0o600)
+        own(gateway.path("state", NAME))
+        written = os.stat(gateway.path("state", NAME)).st_mtime
+        wait_until(lambda: time.time() > written + 1.2)
+        gateway.start()
+        unused(gateway, r"state file.*older than state_max_age")
+
+    def test_of_other_scopes(self, away):
+        gateway = cold(away, away.bytes, more="namespaces shop infra;")
+        gateway.wait_log(r"state file.*another server, or other namespaces")
+        assert gateway.get().headers["x-kube-error"] == "not_synced"
+
+    def test_of_another_server(self, seed):
+        with Cluster() as other:
+            other.service("shop", "web")
+            other.api.refuse()
+            gateway = cold(other, seed.bytes)
+            unused(gateway, r"state file.*another server")
+
+    def test_symbolic_link(self, away):
+        def link(gateway):
+            gateway.write("elsewhere", away.bytes, 0o600)
+            own(gateway.path("elsewhere"))
+            os.symlink(gateway.path("elsewhere"), gateway.path("state", NAME))
+
+        unused(cold(away, None, write=link), r"state file.*cannot be opened")
+
+    def test_pipe(self, away):
+        def pipe(gateway):
+            os.mkfifo(gateway.path("state", NAME))
+            own(gateway.path("state", NAME))
+
+        unused(cold(away, None, write=pipe), r"state file.*not a file")
+
+    def test_directory(self, away):
+        def directory(gateway):
+            os.mkdir(gateway.path("state", NAME))
+            own(gateway.path("state", NAME))
+
+        gateway = cold(away, None, write=directory)
+        unused(gateway, r"state file.*not a file")
+        shutil.rmtree(gateway.path("state", NAME))
+
+    def test_writable_by_everybody(self, away):
+        unused(cold(away, away.bytes, mode=0o666), r"state file.*everybody")
+
+    @pytest.mark.skipif(not root(), reason="needs root")
+    def test_of_another_user(self, away):
+        gateway = cold(
+            away,
+            away.bytes,
+            mode=0o644,
+            write=lambda g: os.chown(g.path("state", NAME), 1, 1),
+        )
+        unused(gateway, r"state file.*another user")
