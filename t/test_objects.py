@@ -383,15 +383,7 @@ def test_version_of_an_event(cluster, rv):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "digits",
-    [
-        18,
-        pytest.param(
-            23, marks=pytest.mark.xfail(strict=True, reason="it is asked for again and again")
-        ),
-    ],
-)
+@pytest.mark.parametrize("digits", [18, 23])
 def test_version_from_the_far_future(cluster, digits):
     """It is believed, as it must be; then the server is found to have gone back."""
     gateway = start(cluster)

@@ -131,7 +131,6 @@ class TestSmall:
         assert gateway.get().status == 200
         assert cluster.api.count(verb="list") <= lists + 8
 
-    @pytest.mark.xfail(strict=True, reason="a zone that was copied is not known to have room")
     def test_grows_by_reload(self, cluster, gateway):
         """A larger zone takes what was refused."""
         gateway.change(block=informer(cluster.api.url, zone="kube 8m"), gone=True)

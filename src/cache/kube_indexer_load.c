@@ -128,6 +128,28 @@ load_compare(kube_indexer_t *ix, uint32_t entry)
 }
 
 
+/*
+ * A zone with a quarter of it free was not full when it was left: it was
+ * copied from a smaller one, and what that refused is to be fetched.
+ */
+static void
+load_room(kube_indexer_t *ix)
+{
+    unsigned            i;
+    kube_zone_usage_t   usage;
+
+    kube_zone_usage(ix->conf.zone, &usage);
+
+    if (usage.live_bytes >= usage.records_bytes / 4 * 3) {
+        return;
+    }
+
+    for (i = 0; i < KUBE_SCOPES_MAX; i++) {
+        ix->scopes[i].full_live = UINT64_MAX;
+    }
+}
+
+
 kube_rc_t
 kube_indexer_load(kube_indexer_t *ix, uint64_t now_ms)
 {
@@ -163,6 +185,7 @@ kube_indexer_load(kube_indexer_t *ix, uint64_t now_ms)
     /* how full it was is not known: any room from now on counts */
     ix->found_full = true;
     kube_index_note_full(ix);
+    load_room(ix);
 
     return KUBE_OK;
 }

@@ -584,6 +584,8 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status,
             return reflector_on_protocol(r, floor_ms, now_ms);
         }
 
+        r->list.rv_unavailable = true;
+        r->list.full = false;
         break;
 
     default:

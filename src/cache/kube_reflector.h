@@ -19,6 +19,7 @@
  *              STATUS expired   -> page 1: RL0 at once, once; later page: a
  *                                  full list without a limit, then RL0
  *              STATUS too large -> RL0 at once, once
+ *              STATUS invalid   -> BACKOFF, then RL0: it may be the version
  *              other STATUS, FAILED, PROTOCOL, CLOSED, DEADLINE -> BACKOFF
  *   OPENING    OPENED           -> WATCHING (evidence of being current)
  *              STATUS expired   -> RL; too large -> RL0 (both at once, but

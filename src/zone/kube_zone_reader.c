@@ -385,7 +385,7 @@ typedef struct {
 static kube_rc_t
 reader_space_reserve(reader_space_t *space, size_t need)
 {
-    if (need <= space->room) {
+    if (space->buf != NULL && need <= space->room) {
         return KUBE_OK;
     }
 
@@ -415,6 +415,14 @@ reader_load_slices(const kube_zone_t *zone, const kube_record_t *service,
     refs = kube_record_refs(service);
     at = n * sizeof(kube_record_t *);
 
+    bundle->service = service;
+    bundle->slices = NULL;
+    bundle->slices_n = n;
+
+    if (n == 0) {
+        return KUBE_OK;
+    }
+
     for (i = 0; i < n; i++) {
         at += reader_size(zone, refs[i].offset);
     }
@@ -438,9 +446,7 @@ reader_load_slices(const kube_zone_t *zone, const kube_record_t *service,
         at += size;
     }
 
-    bundle->service = service;
     bundle->slices = slices;
-    bundle->slices_n = n;
 
     return KUBE_OK;
 }
