@@ -116,8 +116,11 @@ test_answers(void **state)
                          kube_list_watch_deadline(b.lw));
 
         assert_in_range(bed_sleep(&b), a->sleep_low_ms, a->sleep_high_ms);
+        /* 400 and 422 may be about the version: a list asks for none then */
         assert_non_null(strstr(bed_x(&b)->path,
-                               watch ? "watch=true" : "resourceVersion=0"));
+                               watch ? "watch=true"
+                               : strcmp(a->reason, "invalid") == 0
+                                 ? "services?limit" : "resourceVersion=0"));
 
         if (a->code == 403) {
             assert_true(io_head(bed_x(&b), 200, "application/json", 0));
