@@ -257,7 +257,6 @@ class TestObjects:
         assert gateway.get().status == 200
         check(cluster, gateway, verdict, resource, "list")
 
-    @pytest.mark.xfail(strict=True, reason="what is larger than max_object is not named yet")
     @pytest.mark.parametrize("where", ["list", "watch"])
     def test_too_large_is_named(self, cluster, where):
         gateway = self.too_large(cluster, where)

@@ -33,8 +33,9 @@ typedef enum {
  * One watch event.  For ADDED, MODIFIED, DELETED object is filled (object_rc
  * says how that went: KUBE_OK, or KUBE_INVALID with error: the event's
  * object is to be skipped and counted; rv and, where readable, the key are
- * still given).  For BOOKMARK only rv and initial_events_end.  For ERROR
- * status_text is the JSON of the Status (printed again by cJSON).
+ * still given; KUBE_TOO_LARGE comes from kube_decode_prefix alone).  For
+ * BOOKMARK only rv and initial_events_end.  For ERROR status_text is the JSON
+ * of the Status (printed again by cJSON).
  */
 typedef struct {
     kube_watch_type_t  type;

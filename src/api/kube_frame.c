@@ -37,6 +37,9 @@
 /* A carry buffer that one huge item left is given back above this. */
 #define KUBE_FRAME_CARRY_KEEP  (256u << 10)
 
+_Static_assert(KUBE_FRAME_PREFIX <= KUBE_OBJECT_BYTES_MIN,
+               "a prefix has to fit what any item may carry");
+
 
 typedef enum {
     FRAME_GAP = 0,
@@ -208,6 +211,31 @@ frame_carry(kube_frame_t *frame, const char *data, size_t len, size_t max)
 }
 
 
+/* Of an item above the limit no more than the prefix. */
+static kube_rc_t
+frame_keep(kube_frame_t *frame, kube_str_t piece, size_t max)
+{
+    size_t           room;
+    frame_cursor_t  *c;
+
+    c = &frame->c;
+
+    if (!c->oversize) {
+        return frame_carry(frame, piece.data, piece.len, max);
+    }
+
+    if (c->carry_len >= KUBE_FRAME_PREFIX) {
+        c->carry_len = KUBE_FRAME_PREFIX;
+        return KUBE_OK;
+    }
+
+    room = KUBE_FRAME_PREFIX - c->carry_len;
+
+    return frame_carry(frame, piece.data,
+                       (piece.len < room) ? piece.len : room, max);
+}
+
+
 static kube_rc_t
 frame_emit(kube_frame_t *frame, kube_frame_item_t *item, kube_str_t bytes)
 {
@@ -244,15 +272,15 @@ frame_value_end(kube_frame_t *frame, kube_str_t piece, size_t max,
 
     c = &frame->c;
 
-    if (c->oversize) {
-        return frame_emit(frame, item, KUBE_STR_NULL);
-    }
-
     if (c->carry_len == 0) {
+        if (c->oversize && piece.len > KUBE_FRAME_PREFIX) {
+            piece.len = KUBE_FRAME_PREFIX;
+        }
+
         return frame_emit(frame, item, piece);
     }
 
-    if (frame_carry(frame, piece.data, piece.len, max) != KUBE_OK) {
+    if (frame_keep(frame, piece, max) != KUBE_OK) {
         return KUBE_NOMEM;
     }
 
@@ -306,11 +334,7 @@ frame_on_value(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
         return frame_value_end(frame, piece, max, item);
     }
 
-    if (c->oversize) {
-        return KUBE_AGAIN;
-    }
-
-    rc = frame_carry(frame, piece.data, piece.len, max);
+    rc = frame_keep(frame, piece, max);
 
     return (rc == KUBE_OK) ? KUBE_AGAIN : rc;
 }

@@ -25,6 +25,13 @@
 #include "kube_limits.h"
 
 
+/*
+ * What is kept of an item above the limit; a key stands well before it.  No
+ * limit is smaller, so that it never takes more memory than an item may.
+ */
+#define KUBE_FRAME_PREFIX  4096
+
+
 typedef enum {
     KUBE_FRAME_LIST = 0,
     KUBE_FRAME_WATCH
@@ -34,8 +41,8 @@ typedef enum {
     KUBE_FRAME_ITEM = 0,    /* list: an element of items; watch: an event */
     KUBE_FRAME_KIND,        /* list: the value of "kind", quotes included */
     KUBE_FRAME_METADATA,    /* list: the value of "metadata" */
-    KUBE_FRAME_SKIPPED,     /* an item above the limit; bytes.len is 0 and
-                               size_bytes its full size */
+    KUBE_FRAME_SKIPPED,     /* an item above the limit: bytes are its first
+                               KUBE_FRAME_PREFIX, size_bytes its full size */
     KUBE_FRAME_END          /* list: the closing bracket was seen */
 } kube_frame_kind_t;
 

@@ -1,7 +1,8 @@
 /*
  * kube_scan - finds the end of a JSON value in a byte stream.
  *
- * Private to kube_frame: it checks no grammar and copies nothing.
+ * Private to kube_frame and kube_decode_prefix: it checks no grammar and
+ * copies nothing.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

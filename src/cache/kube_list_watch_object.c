@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+#include "kube_decode_prefix.h"
 #include "kube_list_watch_internal.h"
 
 
@@ -203,6 +204,31 @@ lw_on_metadata(kube_list_watch_t *lw, kube_str_t text)
 }
 
 
+/* False: the list is given up. */
+static bool
+lw_begin_item(kube_list_watch_t *lw)
+{
+    /* before its version is known a list may be older than what we have */
+
+    if (!lw->list.begun
+        && (lw->reflector.rv.len != 0 || lw->reflector.list.rv.len != 0))
+    {
+        kube_lw_protocol(lw, "a list with items before its metadata");
+        return false;
+    }
+
+    lw_begin_list(lw);
+
+    if (lw->action.kind != KUBE_ACTION_NONE) {
+        return false;
+    }
+
+    lw->list.items++;
+
+    return true;
+}
+
+
 static void
 lw_on_list_item(kube_list_watch_t *lw, kube_str_t text)
 {
@@ -211,22 +237,9 @@ lw_on_list_item(kube_list_watch_t *lw, kube_str_t text)
     kube_error_t   error;
     kube_object_t  object;
 
-    /* before its version is known a list may be older than what we have */
-
-    if (!lw->list.begun
-        && (lw->reflector.rv.len != 0 || lw->reflector.list.rv.len != 0))
-    {
-        kube_lw_protocol(lw, "a list with items before its metadata");
+    if (!lw_begin_item(lw)) {
         return;
     }
-
-    lw_begin_list(lw);
-
-    if (lw->action.kind != KUBE_ACTION_NONE) {
-        return;
-    }
-
-    lw->list.items++;
 
     memset(&object, 0, sizeof(kube_object_t));
     object.resource = lw->conf.resource;
@@ -298,6 +311,11 @@ lw_queue_event(kube_list_watch_t *lw, const kube_watch_event_t *event,
                                    lw->conf.slot, lw->conf.resource, meta->ns,
                                    meta->name, meta->rv, KUBE_STR_NULL,
                                    lw->now_ms);
+    }
+
+    if (event->object_rc == KUBE_TOO_LARGE) {
+        return lw_skip(lw, KUBE_COUNTER_SKIPPED_TOO_LARGE, meta, "too_large",
+                       what);
     }
 
     if (event->object_rc != KUBE_OK || event->type == KUBE_WATCH_DELETED) {
@@ -389,6 +407,47 @@ lw_on_event(kube_list_watch_t *lw, kube_str_t text)
 }
 
 
+/* An item or event above max_object, of which only the prefix was kept. */
+static void
+lw_on_oversize(kube_list_watch_t *lw, kube_str_t prefix)
+{
+    kube_rc_t            rc;
+    const char          *what;
+    kube_object_t        object;
+    const kube_meta_t   *meta;
+    kube_watch_event_t   event;
+
+    what = "it is larger than max_object";
+    meta = NULL;
+
+    if (lw->x.watch) {
+        if (kube_decode_prefix_event(lw->conf.resource, prefix, &event)
+            == KUBE_OK)
+        {
+            lw_on_object_event(lw, &event, 0, what);
+            return;
+        }
+
+    } else {
+        if (!lw_begin_item(lw)) {
+            return;
+        }
+
+        if (kube_decode_prefix_object(lw->conf.resource, prefix, &object)
+            == KUBE_OK)
+        {
+            meta = kube_object_meta(&object);
+        }
+    }
+
+    rc = lw_skip(lw, KUBE_COUNTER_SKIPPED_TOO_LARGE, meta, "too_large", what);
+
+    if (rc != KUBE_OK) {
+        kube_lw_failed(lw, rc, "");
+    }
+}
+
+
 void
 kube_lw_item(kube_list_watch_t *lw, const kube_frame_item_t *item)
 {
@@ -414,8 +473,7 @@ kube_lw_item(kube_list_watch_t *lw, const kube_frame_item_t *item)
         return;
 
     case KUBE_FRAME_SKIPPED:
-        (void) lw_skip(lw, KUBE_COUNTER_SKIPPED_TOO_LARGE, NULL, "",
-                       "it is larger than max_object");
+        lw_on_oversize(lw, item->bytes);
         return;
 
     case KUBE_FRAME_END:

@@ -172,6 +172,9 @@ frame_feed(kube_frame_t *frame, const char *data, size_t len,
 
         if (item.kind != KUBE_FRAME_SKIPPED) {
             assert_int_equal(item.bytes.len, item.size_bytes);
+
+        } else {
+            assert_int_equal(item.bytes.len, KUBE_FRAME_PREFIX);
         }
 
         frame_log_add(log, letters[item.kind], item.bytes);
@@ -369,12 +372,27 @@ frame_in_place(void **state)
 }
 
 
+/* The first bytes of the item at text, in place where it came whole. */
+static void
+frame_check_prefix(const kube_frame_item_t *item, const char *text, size_t n,
+    bool whole)
+{
+    assert_int_equal(item->bytes.len, KUBE_FRAME_PREFIX);
+    assert_memory_equal(item->bytes.data, text, KUBE_FRAME_PREFIX);
+    assert_int_equal(item->size_bytes, n);
+
+    if (whole) {
+        assert_ptr_equal(item->bytes.data, text);
+    }
+}
+
+
 /* A list of items of n, 10 and n bytes, cut into pieces of step bytes. */
 static void
 frame_oversize_run(size_t n, size_t step, size_t limit, const char *out)
 {
     char               *text, what;
-    size_t              at, len, end;
+    size_t              i, at, len, end;
     kube_rc_t           rc;
     kube_str_t          in;
     frame_log_t         log;
@@ -393,6 +411,13 @@ frame_oversize_run(size_t n, size_t step, size_t limit, const char *out)
                             "{\"b\":\"%*s\"}]}",
                             (int) n - 8, "", (int) n - 8, "");
 
+    /* bytes that tell their place */
+    for (i = 0; i < len; i++) {
+        if (text[i] == ' ') {
+            text[i] = (char) ('a' + i % 23);
+        }
+    }
+
     frame = kube_frame_create(&test.alloc, KUBE_FRAME_LIST, limit);
     assert_non_null(frame);
 
@@ -406,8 +431,8 @@ frame_oversize_run(size_t n, size_t step, size_t limit, const char *out)
                    : (item.kind == KUBE_FRAME_END) ? 'E' : 'I';
 
             if (what == 'S') {
-                assert_int_equal(item.bytes.len, 0);
-                assert_int_equal(item.size_bytes, n);
+                i = (log.len == 0) ? 10 : 10 + n + 1 + 10 + 1;
+                frame_check_prefix(&item, text + i, n, step >= len);
             }
 
             frame_log_add(&log, what, KUBE_STR_NULL);
@@ -444,6 +469,7 @@ frame_oversize(void **state)
         frame_oversize_run(4097, steps[i], 4096, "S\nI\nS\nE\n");
         frame_oversize_run(200000, steps[i], 4096, "S\nI\nS\nE\n");
         frame_oversize_run(200000, steps[i], 200000, "I\nI\nI\nE\n");
+        frame_oversize_run(200001, steps[i], 200000, "S\nI\nS\nE\n");
     }
 
     /* the limit is taken to the nearest allowed one */
@@ -619,6 +645,60 @@ frame_oom_body(alloc_test_t *at, void *ctx)
 }
 
 
+/* The same of an item above the limit. */
+static void
+frame_oom_oversize_body(alloc_test_t *at, void *ctx)
+{
+    size_t              i, n, len, step;
+    kube_rc_t           rc;
+    kube_str_t          in, before;
+    kube_frame_t       *frame;
+    static char         text[32768];
+    kube_frame_item_t   item;
+
+    step = *(size_t *) ctx;
+    len = (size_t) snprintf(text, sizeof(text), "{\"a\":\"%*s\"}", 19992, "");
+    n = 0;
+
+    frame = kube_frame_create(&at->alloc, KUBE_FRAME_WATCH, 9000);
+    if (frame == NULL) {
+        assert_true(at->failed);
+        return;
+    }
+
+    for (i = 0; i < len; i += step) {
+        in.data = text + i;
+        in.len = (i + step < len) ? step : len - i;
+
+        do {
+            before = in;
+            rc = kube_frame_next(frame, &in, &item);
+
+            if (rc == KUBE_OK) {
+                n++;
+                assert_int_equal(item.kind, KUBE_FRAME_SKIPPED);
+                frame_check_prefix(&item, text, len, step >= len);
+            }
+
+            if (rc == KUBE_NOMEM) {
+                assert_true(at->failed);
+                assert_ptr_equal(in.data, before.data);
+                assert_int_equal(in.len, before.len);
+                alloc_test_heal(at);
+                at->failed = true;
+            }
+
+        } while (rc == KUBE_OK || rc == KUBE_NOMEM);
+
+        assert_int_equal(rc, KUBE_AGAIN);
+    }
+
+    assert_int_equal(n, 1);
+
+    kube_frame_destroy(frame);
+}
+
+
 static void
 frame_out_of_memory(void **state)
 {
@@ -628,6 +708,7 @@ frame_out_of_memory(void **state)
 
     for (step = 500; step < 15000; step += 500) {
         ALLOC_TEST_RUN(frame_oom_body, &step);
+        ALLOC_TEST_RUN(frame_oom_oversize_body, &step);
     }
 }
 

@@ -251,8 +251,9 @@ test_skipped(void **state)
     io_answer(&b.io, x, 200, text);
 
     assert_string_equal(drained(&b),
-                        "[ X:shop/bad(malformed) X:shop/norv(malformed) "
-                        "X:shop/zero(malformed) R:shop/web@3 ]");
+                        "[ X:shop/big(too_large) X:shop/bad(malformed) "
+                        "X:shop/norv(malformed) X:shop/zero(malformed) "
+                        "R:shop/web@3 ]");
     assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 1);
     assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_MALFORMED), 5);
     assert_int_equal(b.logged[KUBE_EV_SKIPPED], 1);
@@ -278,6 +279,99 @@ test_skipped(void **state)
     assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 2);
     assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_MALFORMED), 7);
     assert_rv(&b, "11");
+    bed_done(&b);
+}
+
+
+/* Above max_object: named wherever the key can be read. */
+static void
+test_oversize_events(void **state)
+{
+    size_t               i;
+    bed_t                b;
+    io_exchange_t       *x;
+    static char          huge[8192], text[16384];
+    static const size_t  chunks[] = { 0, 1, 7, 1000, 4096, 5000 };
+
+    (void) state;
+
+    memset(huge, 'x', sizeof(huge) - 1);
+
+    for (i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
+        bed_make(&b, NULL, "shop", 1024);
+        assert_non_null(b.lw);
+        b.io.chunk = chunks[i];
+        bed_start(&b, "5");
+        bed_process(&b);
+        x = bed_x(&b);
+        assert_true(io_head(x, 200, "application/json", 0));
+
+        snprintf(text, sizeof(text),
+                 EVENT("ADDED", "{" META("big", "8") ",\"x\":\"%s\"}"), huge);
+        assert_true(io_body(&b.io, x, text));
+        assert_string_equal(drained(&b), "X:shop/big(too_large)");
+        assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_ADDED), 1);
+        assert_rv(&b, "8");
+
+        /* gone for good, and not refused any more */
+        snprintf(text, sizeof(text),
+                 EVENT("DELETED", "{" META("big", "9") ",\"x\":\"%s\"}"),
+                 huge);
+        assert_true(io_body(&b.io, x, text));
+        assert_string_equal(drained(&b), "D:shop/big@9");
+        assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 1);
+        assert_rv(&b, "9");
+
+        /* of another namespace: not ours to name, the version moves */
+        snprintf(text, sizeof(text),
+                 EVENT("MODIFIED", "{\"metadata\":{\"name\":\"a\","
+                       "\"namespace\":\"other\",\"resourceVersion\":\"10\"},"
+                       "\"x\":\"%s\"}"), huge);
+        assert_true(io_body(&b.io, x, text));
+        assert_string_equal(drained(&b), "");
+        assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 2);
+        assert_rv(&b, "10");
+
+        /* the key stands too late: counted only */
+        snprintf(text, sizeof(text),
+                 EVENT("MODIFIED", "{\"x\":\"%s\"," META("big", "11") "}"),
+                 huge);
+        assert_true(io_body(&b.io, x, text));
+        assert_string_equal(drained(&b), "");
+        assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 3);
+        assert_rv(&b, "10");
+        bed_done(&b);
+    }
+}
+
+
+/* One before the version of its list may be of an older state. */
+static void
+test_oversize_before_metadata(void **state)
+{
+    bed_t        b;
+    static char  huge[8192], text[16384];
+
+    (void) state;
+
+    memset(huge, 'x', sizeof(huge) - 1);
+    snprintf(text, sizeof(text),
+             "{\"kind\":\"ServiceList\",\"items\":[{" META("big", "2")
+             ",\"x\":\"%s\"}],\"metadata\":{\"resourceVersion\":\"3\"}}",
+             huge);
+
+    bed_init(&b);
+    bed_start(&b, "");
+    io_answer(&b.io, bed_x(&b), 200, LIST("7", "", ""));
+    assert_string_equal(drained(&b), "[ ]");
+    kube_list_watch_relist(b.lw, KUBE_RELIST_EXPIRED, b.io.now_ms);
+    bed_process(&b);
+    io_answer(&b.io, bed_x(&b), 200, text);
+    assert_string_equal(drained(&b), "");
+    bed_process(&b);
+    assert_string_equal(b.reason, "protocol");
+    assert_rv(&b, "7");
     bed_done(&b);
 }
 
@@ -627,6 +721,8 @@ main(void)
         cmocka_unit_test(test_list_cut_off),
         cmocka_unit_test(test_items_first),
         cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_oversize_events),
+        cmocka_unit_test(test_oversize_before_metadata),
         cmocka_unit_test(test_dense_object),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_idle_and_slow),
