@@ -507,9 +507,7 @@ ngx_http_kube_instance_endpoints(ngx_http_kube_srv_conf_t *kscf,
     for (i = 0; i < inst->view->n; i++) {
 
         addr[i].sockaddr = &inst->addrs[i].sockaddr;
-        addr[i].socklen = (addr[i].sockaddr->sa_family == AF_INET)
-                          ? (socklen_t) sizeof(struct sockaddr_in)
-                          : (socklen_t) sizeof(struct sockaddr_in6);
+        addr[i].socklen = ngx_kube_socklen(addr[i].sockaddr);
 
         addr[i].name.len = ngx_sock_ntop(addr[i].sockaddr, addr[i].socklen,
                                          text, NGX_SOCKADDR_STRLEN, 1);

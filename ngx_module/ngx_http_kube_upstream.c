@@ -541,9 +541,7 @@ ngx_http_kube_more_tries(ngx_peer_connection_t *pc,
         addr = &inst->addrs[i];
 
         if (!ngx_http_kube_tried(kr, &addr->sockaddr,
-                                 addr->sockaddr.sa_family == AF_INET
-                                 ? (socklen_t) sizeof(struct sockaddr_in)
-                                 : (socklen_t) sizeof(struct sockaddr_in6)))
+                                 ngx_kube_socklen(&addr->sockaddr)))
         {
             n++;
         }

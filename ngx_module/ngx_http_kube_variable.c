@@ -141,7 +141,6 @@ ngx_http_kube_service_value(ngx_http_request_t *r,
     ngx_http_kube_request_t *kr, ngx_http_variable_value_t *v)
 {
     size_t                     len;
-    kube_str_t                 s;
     kube_key_t                 key;
     ngx_http_kube_instance_t  *inst;
     char                       text[KUBE_KEY_TEXT_MAX];
@@ -153,13 +152,12 @@ ngx_http_kube_service_value(ngx_http_request_t *r,
                                         inst->view->key.len);
     }
 
-    s.data = (char *) kr->key.data;
-    s.len = kr->key.len;
-
     len = 0;
 
     if (kr->kscf != NULL
-        && kube_key_parse(s, kr->kscf->use->dns, &key, NULL) == KUBE_OK)
+        && kube_key_parse(ngx_kube_str(&kr->key), kr->kscf->use->dns, &key,
+                          NULL)
+           == KUBE_OK)
     {
         len = kube_key_text(&key, text);
     }

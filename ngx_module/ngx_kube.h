@@ -123,6 +123,29 @@ extern ngx_module_t  ngx_kube_module;
     ((ngx_kube_conf_t *) ngx_get_conf((cycle)->conf_ctx, ngx_kube_module))
 
 
+/* The same bytes as src/ sees them. */
+static ngx_inline kube_str_t
+ngx_kube_str(const ngx_str_t *s)
+{
+    kube_str_t  str;
+
+    str.data = (char *) s->data;
+    str.len = s->len;
+
+    return str;
+}
+
+
+/* Of an address made from an endpoint: IPv4 or IPv6. */
+static ngx_inline socklen_t
+ngx_kube_socklen(const struct sockaddr *sockaddr)
+{
+    return sockaddr->sa_family == AF_INET
+           ? (socklen_t) sizeof(struct sockaddr_in)
+           : (socklen_t) sizeof(struct sockaddr_in6);
+}
+
+
 /* ngx_kube_use.c, ngx_kube_conf.c, ngx_kube_directive.c */
 
 /* Registers somebody who resolves; use lives in cf->pool. */
@@ -146,6 +169,13 @@ ngx_kube_informer_t *ngx_kube_informer_find(ngx_kube_conf_t *kcf,
     ngx_str_t *name);
 
 char *ngx_kube_informer_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/*
+ * Reads and checks the block's kubeconfig, in the context it names, into an
+ * initialised config.  Results and error as kube_config_kubeconfig().
+ */
+kube_rc_t ngx_kube_kubeconfig(const ngx_kube_informer_t *block,
+    kube_config_t *config, kube_error_t *error);
 
 /* A directive inside the block; conf is the ngx_kube_informer_t. */
 char *ngx_kube_directive_handler(ngx_conf_t *cf, ngx_command_t *dummy,

@@ -115,10 +115,7 @@ ngx_kube_informer_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (cf->args->nelts == 2) {
         block->name = value[1];
 
-        if (!kube_name_is_label((kube_str_t)
-                                { (char *) block->name.data,
-                                  block->name.len }))
-        {
+        if (!kube_name_is_label(ngx_kube_str(&block->name))) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid kube_informer name \"%V\": lower "
                                "case letters, digits and \"-\" are allowed",
@@ -287,10 +284,9 @@ ngx_kube_block_api(ngx_conf_t *cf, ngx_kube_informer_t *block)
 static char *
 ngx_kube_block_kubeconfig(ngx_conf_t *cf, ngx_kube_informer_t *block)
 {
-    char           *context;
-    kube_rc_t       rc;
-    kube_error_t    error;
-    kube_config_t   probe;
+    kube_rc_t      rc;
+    kube_error_t   error;
+    kube_config_t  probe;
 
     if (block->config.token.path.len || block->config.ca.path.len
         || block->config.certificate.path.len || block->config.key.path.len
@@ -304,28 +300,35 @@ ngx_kube_block_kubeconfig(ngx_conf_t *cf, ngx_kube_informer_t *block)
         return NGX_CONF_ERROR;
     }
 
-    context = block->context.len ? (char *) block->context.data : NULL;
-
     kube_config_init(&probe, &ngx_kube_alloc);
 
-    rc = kube_config_kubeconfig(&probe, (char *) block->kubeconfig.data,
-                                context, &error);
-
-    if (rc == KUBE_OK) {
-        rc = kube_config_check(&probe, &error);
-    }
+    rc = ngx_kube_kubeconfig(block, &probe, &error);
 
     kube_config_done(&probe);
 
     if (rc != KUBE_OK) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "kubeconfig \"%V\"%s%V%s: %s", &block->kubeconfig,
-                           context ? ", context \"" : "", &block->context,
-                           context ? "\"" : "", error.what);
+                           block->context.len ? ", context \"" : "",
+                           &block->context,
+                           block->context.len ? "\"" : "", error.what);
         return NGX_CONF_ERROR;
     }
 
     return NGX_CONF_OK;
+}
+
+
+kube_rc_t
+ngx_kube_kubeconfig(const ngx_kube_informer_t *block, kube_config_t *config,
+    kube_error_t *error)
+{
+    char  *context;
+
+    context = block->context.len ? (char *) block->context.data : NULL;
+
+    return kube_config_kubeconfig(config, (char *) block->kubeconfig.data,
+                                  context, error);
 }
 
 

@@ -23,7 +23,6 @@ typedef struct {
 } ngx_kube_directive_t;
 
 
-static kube_str_t ngx_kube_str(ngx_str_t *s);
 static char *ngx_kube_set_zone(ngx_conf_t *cf, ngx_kube_informer_t *block,
     void *field, ngx_str_t *args, ngx_uint_t n);
 static char *ngx_kube_set_api(ngx_conf_t *cf, ngx_kube_informer_t *block,
@@ -210,18 +209,6 @@ ngx_kube_set_zone(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
     block->zone_size = (size_t) size;
 
     return NGX_CONF_OK;
-}
-
-
-static kube_str_t
-ngx_kube_str(ngx_str_t *s)
-{
-    kube_str_t  str;
-
-    str.data = (char *) s->data;
-    str.len = s->len;
-
-    return str;
 }
 
 

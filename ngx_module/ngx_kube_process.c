@@ -326,7 +326,6 @@ ngx_kube_host_teardown(ngx_kube_host_t *host)
 static ngx_int_t
 ngx_kube_host_config(ngx_kube_host_t *host)
 {
-    kube_rc_t             rc;
     kube_error_t          error;
     ngx_kube_informer_t  *block;
 
@@ -342,17 +341,7 @@ ngx_kube_host_config(ngx_kube_host_t *host)
     kube_config_done(&host->kubeconfig);
     kube_config_init(&host->kubeconfig, &ngx_kube_alloc);
 
-    rc = kube_config_kubeconfig(&host->kubeconfig,
-                                (char *) block->kubeconfig.data,
-                                block->context.len
-                                    ? (char *) block->context.data : NULL,
-                                &error);
-
-    if (rc == KUBE_OK) {
-        rc = kube_config_check(&host->kubeconfig, &error);
-    }
-
-    if (rc != KUBE_OK) {
+    if (ngx_kube_kubeconfig(block, &host->kubeconfig, &error) != KUBE_OK) {
         ngx_log_error(NGX_LOG_ERR, host->log, 0,
                       "kube informer \"%V\": %s in kubeconfig \"%V\"",
                       &block->name, error.what, &block->kubeconfig);

@@ -31,16 +31,11 @@ static ngx_int_t ngx_kube_str_copy(ngx_pool_t *pool, ngx_str_t *to,
 kube_resolve_error_t
 ngx_kube_key_judge(ngx_kube_use_t *use, ngx_str_t *text, kube_key_t *key)
 {
-    kube_str_t  s;
-
     if (text->len == 0) {
         return KUBE_RESOLVE_NO_KEY;
     }
 
-    s.data = (char *) text->data;
-    s.len = text->len;
-
-    if (kube_key_parse(s, use->dns, key, NULL) != KUBE_OK) {
+    if (kube_key_parse(ngx_kube_str(text), use->dns, key, NULL) != KUBE_OK) {
         return KUBE_RESOLVE_BAD_KEY;
     }
 
@@ -306,8 +301,8 @@ ngx_kube_log_unresolved(ngx_kube_informer_t *informer, ngx_log_t *log,
     n = suppressed[error];
     suppressed[error] = 0;
 
-    s.data = (char *) key->data;
-    s.len = ngx_min(key->len, KUBE_KEY_INPUT_MAX);
+    s = ngx_kube_str(key);
+    s.len = ngx_min(s.len, KUBE_KEY_INPUT_MAX);
 
     (void) kube_str_escape(escaped, sizeof(escaped), s);
 

@@ -335,14 +335,10 @@ ngx_kube_use_namespaces(ngx_conf_t *cf, ngx_kube_use_t *use, ngx_str_t *list)
 ngx_int_t
 ngx_kube_use_static(ngx_conf_t *cf, ngx_kube_use_t *use, ngx_str_t *key)
 {
-    kube_str_t    text;
     kube_error_t  error;
     char          canonical[KUBE_KEY_TEXT_MAX];
 
-    text.data = (char *) key->data;
-    text.len = key->len;
-
-    if (kube_key_parse(text, true, &use->key, &error) != KUBE_OK) {
+    if (kube_key_parse(ngx_kube_str(key), true, &use->key, &error) != KUBE_OK) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid key \"%V\": %s; expected "
                            "\"namespace/service[:port]\" or "

@@ -162,42 +162,18 @@ credentials_replace(kube_credentials_t *c, kube_str_t *old, kube_str_t value)
 }
 
 
+/* A credential of one file: into slot, with its bit where it differs. */
 static kube_rc_t
-credentials_refresh_token(kube_credentials_t *c, uint64_t now_ms,
-    unsigned *changed)
+credentials_refresh_one(kube_credentials_t *c, const credentials_want_t *want,
+    kube_str_t *slot, unsigned bit, uint64_t now_ms, unsigned *changed)
 {
-    kube_rc_t           rc;
-    kube_str_t          token;
-    credentials_want_t  want = {
-        "token", &c->config->token, true, KUBE_TOKEN_BYTES_MAX,
-        kube_secret_is_token
-    };
+    kube_rc_t   rc;
+    kube_str_t  value;
 
-    rc = credentials_load(c, &want, now_ms, &token);
+    rc = credentials_load(c, want, now_ms, &value);
 
-    if (rc == KUBE_OK && credentials_replace(c, &c->now.token, token)) {
-        *changed |= KUBE_CREDENTIALS_TOKEN;
-    }
-
-    return rc;
-}
-
-
-static kube_rc_t
-credentials_refresh_ca(kube_credentials_t *c, uint64_t now_ms,
-    unsigned *changed)
-{
-    kube_rc_t           rc;
-    kube_str_t          ca;
-    credentials_want_t  want = {
-        "CA", &c->config->ca, false, KUBE_CREDENTIAL_BYTES_MAX,
-        kube_secret_is_pem
-    };
-
-    rc = credentials_load(c, &want, now_ms, &ca);
-
-    if (rc == KUBE_OK && credentials_replace(c, &c->now.ca, ca)) {
-        *changed |= KUBE_CREDENTIALS_CA;
+    if (rc == KUBE_OK && credentials_replace(c, slot, value)) {
+        *changed |= bit;
     }
 
     return rc;
@@ -245,7 +221,15 @@ kube_rc_t
 kube_credentials_refresh(kube_credentials_t *credentials, uint64_t now_ms,
     bool force, unsigned *changed)
 {
-    kube_rc_t  rc, token, ca, pair;
+    kube_rc_t           rc, token, ca, pair;
+    credentials_want_t  want_token = {
+        "token", &credentials->config->token, true, KUBE_TOKEN_BYTES_MAX,
+        kube_secret_is_token
+    };
+    credentials_want_t  want_ca = {
+        "CA", &credentials->config->ca, false, KUBE_CREDENTIAL_BYTES_MAX,
+        kube_secret_is_pem
+    };
 
     *changed = 0;
 
@@ -253,8 +237,11 @@ kube_credentials_refresh(kube_credentials_t *credentials, uint64_t now_ms,
         return KUBE_OK;
     }
 
-    token = credentials_refresh_token(credentials, now_ms, changed);
-    ca = credentials_refresh_ca(credentials, now_ms, changed);
+    token = credentials_refresh_one(credentials, &want_token,
+                                    &credentials->now.token,
+                                    KUBE_CREDENTIALS_TOKEN, now_ms, changed);
+    ca = credentials_refresh_one(credentials, &want_ca, &credentials->now.ca,
+                                 KUBE_CREDENTIALS_CA, now_ms, changed);
     pair = credentials_refresh_pair(credentials, now_ms, changed);
 
     rc = token != KUBE_OK ? token : ca != KUBE_OK ? ca : pair;
