@@ -42,22 +42,16 @@ WARN = -Wall -Wextra -Wconversion -Wshadow -Wvla -Wcast-qual \
 WARN_TEST = $(filter-out -Wconversion -Wcast-qual,$(WARN))
 LIBS = -lcurl -lcjson -lyaml -lpthread
 
-# What a layer may include; t/util/layers.py checks the same.
+# What a layer may include: t/util/layers.py has the one table.
 
-INC_base = -Isrc/base
-INC_api = $(INC_base) -Isrc/api
-INC_client = $(INC_api) -Isrc/client
-INC_zone = $(INC_base) -Isrc/zone
-INC_cache = $(INC_client) -Isrc/cache -Isrc/zone
-INC_route = $(INC_zone) -Isrc/route
-INC_all = $(INC_cache) -Isrc/route
-INC_cli = $(INC_all) -Isrc/cli
+LAYERS = base model api client zone publish cache route status
+$(foreach word,$(shell $(PYTHON) t/util/layers.py --make),$(eval $(word)))
 
 # Sources, as config names them.
 
 srcs_of = $(shell sed -n '/^KUBE_$(1)_SRCS="$$/,/^"$$/s/^ *\(.*\.c\)$$/\1/p' \
     config)
-LIB_SRCS := $(foreach l,BASE API CLIENT CACHE ZONE ROUTE,$(call srcs_of,$(l)))
+LIB_SRCS := $(foreach l,$(LAYERS),$(call srcs_of,$(shell echo $(l) | tr a-z A-Z)))
 CLI_SRCS := $(wildcard src/cli/*.c)
 LIB_OBJS = $(LIB_SRCS:src/%.c=$(OUT)/obj/%.o)
 CLI_OBJS = $(CLI_SRCS:src/%.c=$(OUT)/obj/%.o)

@@ -111,8 +111,7 @@ request_put_number(request_writer_t *w, const char *name, uint32_t value)
 static void
 request_put_path(request_writer_t *w, const kube_request_t *request)
 {
-    request_put_text(w, request->resource == KUBE_RESOURCE_SERVICES
-                        ? "/api/v1" : "/apis/discovery.k8s.io/v1");
+    request_put_text(w, kube_resource_info(request->resource)->path);
 
     if (request->ns.len != 0) {
         request_put_text(w, "/namespaces/");

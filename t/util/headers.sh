@@ -29,33 +29,19 @@ alone()
     fi
 }
 
-# includes_of LAYER: the folders it may see
-includes_of()
-{
-    case $1 in
-        base)   includes=(-Isrc/base) ;;
-        api)    includes=(-Isrc/base -Isrc/api) ;;
-        client) includes=(-Isrc/base -Isrc/api -Isrc/client) ;;
-        zone)   includes=(-Isrc/base -Isrc/zone) ;;
-        cache)  includes=(-Isrc/base -Isrc/api -Isrc/client -Isrc/zone
-                          -Isrc/cache) ;;
-        route)  includes=(-Isrc/base -Isrc/zone -Isrc/route) ;;
-        *)      includes=(-Isrc/base -Isrc/api -Isrc/client -Isrc/zone
-                          -Isrc/cache -Isrc/route -Isrc/cli) ;;
-    esac
-}
-
 strict=(-std=c11 -D_DEFAULT_SOURCE -Wall -Wextra -Wconversion -Wshadow -Wvla
         -Wcast-qual -Werror)
 
-for layer in base api client zone cache route cli; do
-    includes_of $layer
+for folder in src/*/; do
+    layer=$(basename "$folder")
+    read -ra includes < <(t/util/layers.py --includes "$layer")
     for header in src/"$layer"/*.h; do
         [ -f "$header" ] && alone "$header" "${strict[@]}" "${includes[@]}"
     done
 done
 
 if [ -n "${OBJS-}" ]; then
+    read -ra includes < <(t/util/layers.py --includes src)
     read -ra nginx < <(t/util/nginx-incs.sh "$OBJS")
     for header in ngx_module/*.h; do
         [ -f "$header" ] && alone "$header" -std=gnu11 -Wall -Wextra -Werror \

@@ -4,11 +4,15 @@
 Copyright (C) the nginx-kube-informer authors
 SPDX-License-Identifier: BSD-2-Clause
 
-    base <- api <- client <- cache -> zone      base <- zone <- route
+    layers.py                   checks every include
+    layers.py --includes LAYER  prints the -I flags of a layer (src: of all)
+    layers.py --make            prints them for make, a word each
 
-A file includes headers of its own folder and of those its layer may see.
-Headers named *_private.h are for their own folder.  The system headers of
-src/ are an explicit list: that is how it stays free of nginx, time and files.
+The table SEES below is the only place that says which folder sees which; the
+Makefile and the other scripts ask for its flags.  A file includes headers of
+its own folder and of those its layer may see.  Headers named *_private.h are
+for their own folder.  The system headers of src/ are an explicit list: that is
+how it stays free of nginx, time and files.
 """
 
 import re
@@ -19,14 +23,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 SEES = {
     "base": {"base"},
-    "api": {"base", "api"},
-    "client": {"base", "api", "client"},
-    "zone": {"base", "zone"},
-    "cache": {"base", "api", "client", "zone", "cache"},
-    "route": {"base", "zone", "route"},
-    "cli": {"base", "api", "client", "zone", "cache", "route", "cli"},
-    "ngx_module": {"base", "api", "client", "zone", "cache", "route", "ngx_module"},
+    "model": {"base", "model"},
+    "api": {"base", "model", "api"},
+    "client": {"base", "model", "api", "client"},
+    "zone": {"base", "model", "zone"},
+    "publish": {"base", "model", "zone", "publish"},
+    "cache": {"base", "model", "api", "client", "zone", "publish", "cache"},
+    "route": {"base", "model", "zone", "route"},
+    "status": {"base", "model", "zone", "route", "status"},
 }
+LIBRARY = set(SEES)
+SEES["cli"] = LIBRARY | {"cli"}
+SEES["ngx_module"] = LIBRARY | {"ngx_module"}
 
 PURE = {
     "<assert.h>",
@@ -96,8 +104,22 @@ def problem(path, name, homes):
     return None
 
 
-def main():
+def includes(layer):
+    """The -I flags that a layer is compiled with, lowest layer first."""
+    sees = LIBRARY if layer == "src" else SEES[layer]
+    return [f"-Isrc/{name}" for name in SEES if name in sees and name != "ngx_module"]
+
+
+def main(argv):
     """Entry point."""
+    if argv[:1] == ["--includes"]:
+        print(" ".join(includes(argv[1])))
+        return 0
+    if argv == ["--make"]:
+        for layer in SEES:
+            print(*(f"INC_{layer}+={flag}" for flag in includes(layer)))
+        return 0
+
     homes = {}
     bad = 0
 
@@ -122,4 +144,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -25,7 +25,7 @@ glue=(-std=gnu11 -Wall -Wextra -Wshadow -Wvla -Wdeclaration-after-statement
 src=(src/*/*.c)
 module=(ngx_module/*.c)
 read -ra nginx < <(t/util/nginx-incs.sh "$build/objs")
-includes=(-Isrc/base -Isrc/api -Isrc/client -Isrc/cache -Isrc/zone -Isrc/route)
+read -ra includes < <("$python" t/util/layers.py --includes src)
 
 
 # files NAME ...: those that git has or would take; without git (a tarball),

@@ -19,11 +19,14 @@ CONFIG = ROOT / "config"
 # list name -> what belongs to it; src/cli is the command's, not nginx's
 PATTERNS = {
     "BASE": "src/base/*.c",
+    "MODEL": "src/model/*.c",
     "API": "src/api/*.c",
     "CLIENT": "src/client/*.c",
-    "CACHE": "src/cache/*.c",
     "ZONE": "src/zone/*.c",
+    "PUBLISH": "src/publish/*.c",
+    "CACHE": "src/cache/*.c",
     "ROUTE": "src/route/*.c",
+    "STATUS": "src/status/*.c",
     "CORE": "ngx_module/ngx_kube_*.c",
     "HTTP": "ngx_module/ngx_http_kube_*.c",
     "STREAM": "ngx_module/ngx_stream_kube_*.c",

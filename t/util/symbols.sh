@@ -19,10 +19,7 @@ bad=0
 flags=(-std=c11 -D_DEFAULT_SOURCE -O2 -DNDEBUG -w -fno-pic -fno-pie
        -fno-stack-protector -U_FORTIFY_SOURCE)
 
-includes=()
-for layer in base api client cache zone route; do
-    includes+=("-Isrc/$layer")
-done
+read -ra includes < <(t/util/layers.py --includes src)
 
 mkdir -p "$dir"
 for source in src/*/*.c; do

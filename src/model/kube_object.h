@@ -14,18 +14,8 @@
 #define KUBE_OBJECT_H
 
 
-#include "kube_base.h"
 #include "kube_limits.h"
-
-
-typedef enum {
-    KUBE_RESOURCE_SERVICES = 0,
-    KUBE_RESOURCE_ENDPOINTSLICES,
-    KUBE_RESOURCES
-} kube_resource_t;
-
-/* "services", "endpointslices" */
-const char *kube_resource_text(kube_resource_t r);
+#include "kube_resource.h"
 
 
 typedef struct {
@@ -121,7 +111,7 @@ typedef struct {
 } kube_slice_t;
 
 
-/* A decoded object of either resource. */
+/* A decoded object of any resource; its shape says which member is valid. */
 typedef struct {
     kube_resource_t  resource;
     union {
@@ -130,12 +120,7 @@ typedef struct {
     } u;
 } kube_object_t;
 
-/* The metadata of either. */
+/* The metadata of either shape. */
 const kube_meta_t *kube_object_meta(const kube_object_t *o);
-
-/* DNS-1123 checks used wherever a name comes from outside. */
-bool kube_name_is_label(kube_str_t s);       /* 1..63, [a-z0-9-] */
-bool kube_name_is_subdomain(kube_str_t s);   /* 1..253, parts with dots */
-
 
 #endif /* KUBE_OBJECT_H */

@@ -18,22 +18,6 @@
 
 
 const char *
-kube_resource_text(kube_resource_t r)
-{
-    switch (r) {
-    case KUBE_RESOURCE_SERVICES:
-        return "services";
-
-    case KUBE_RESOURCE_ENDPOINTSLICES:
-        return "endpointslices";
-
-    default:
-        return "unknown";
-    }
-}
-
-
-const char *
 kube_protocol_text(kube_protocol_t p)
 {
     switch (p) {
@@ -77,11 +61,9 @@ kube_service_type_text(kube_service_type_t t)
 const kube_meta_t *
 kube_object_meta(const kube_object_t *o)
 {
-    if (o->resource == KUBE_RESOURCE_SERVICES) {
-        return &o->u.service.meta;
-    }
+    /* meta begins both members: their common initial sequence */
 
-    return &o->u.slice.meta;
+    return &o->u.service.meta;
 }
 
 
@@ -395,67 +377,4 @@ kube_addr_eq(const kube_addr_t *a, const kube_addr_t *b)
 
     return memcmp(a->bytes, b->bytes,
                   a->family == KUBE_FAMILY_IPV4 ? 4 : 16) == 0;
-}
-
-
-static bool
-name_byte_is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-
-/* Parts of [a-z0-9]([-a-z0-9]*[a-z0-9])?, joined by dots where allowed. */
-static bool
-name_is_valid(kube_str_t s, size_t max, bool dots)
-{
-    char    c;
-    bool    edge;
-    size_t  i;
-
-    if (s.len == 0 || s.len > max) {
-        return false;
-    }
-
-    /* true where only a letter or digit may stand or may have stood */
-    edge = true;
-
-    for (i = 0; i < s.len; i++) {
-        c = s.data[i];
-
-        if (name_byte_is_alnum(c)) {
-            edge = false;
-
-        } else if (c == '-') {
-            if (edge) {
-                return false;
-            }
-
-            if (i + 1 == s.len || s.data[i + 1] == '.') {
-                return false;
-            }
-
-        } else if (c == '.' && dots && !edge) {
-            edge = true;
-
-        } else {
-            return false;
-        }
-    }
-
-    return !edge;
-}
-
-
-bool
-kube_name_is_label(kube_str_t s)
-{
-    return name_is_valid(s, KUBE_NAMESPACE_LEN_MAX, false);
-}
-
-
-bool
-kube_name_is_subdomain(kube_str_t s)
-{
-    return name_is_valid(s, KUBE_NAME_LEN_MAX, true);
 }
