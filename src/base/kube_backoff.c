@@ -16,15 +16,15 @@ kube_backoff_init(kube_backoff_t *b, const kube_backoff_conf_t *conf)
 {
     b->conf = *conf;
     b->step_ms = conf->first_ms;
-    b->healthy_ms = 0;
+    b->healthy_ms = KUBE_NEVER;
 }
 
 
 void
 kube_backoff_healthy(kube_backoff_t *b, uint64_t now_ms)
 {
-    if (b->healthy_ms == 0) {
-        b->healthy_ms = (now_ms != 0) ? now_ms : 1;
+    if (b->healthy_ms == KUBE_NEVER) {
+        b->healthy_ms = now_ms;
     }
 }
 
@@ -46,14 +46,14 @@ kube_backoff_next(kube_backoff_t *b, kube_random_t *r, uint64_t now_ms,
 {
     uint64_t  ceiling_ms, step_ms, sleep_ms;
 
-    if (b->healthy_ms != 0
+    if (b->healthy_ms != KUBE_NEVER
         && now_ms >= b->healthy_ms
         && now_ms - b->healthy_ms >= KUBE_BACKOFF_RESET_MS)
     {
         b->step_ms = b->conf.first_ms;
     }
 
-    b->healthy_ms = 0;
+    b->healthy_ms = KUBE_NEVER;
 
     ceiling_ms = backoff_ceiling(b, unreachable);
     step_ms = (b->step_ms < ceiling_ms) ? b->step_ms : ceiling_ms;

@@ -33,7 +33,7 @@ typedef struct {
 typedef struct {
     kube_backoff_conf_t  conf;
     uint64_t             step_ms;      /* of the next sleep */
-    uint64_t             healthy_ms;   /* since when; 0: not healthy */
+    uint64_t             healthy_ms;   /* since when, or KUBE_NEVER */
 } kube_backoff_t;
 
 void kube_backoff_init(kube_backoff_t *b, const kube_backoff_conf_t *conf);

@@ -27,6 +27,14 @@
 
 
 /*
+ * KUBE_NEVER is a time or a deadline in milliseconds that does not exist: a
+ * timer that is not armed, an event that has not happened.  Time 0 is a time
+ * like any other.
+ */
+#define KUBE_NEVER  UINT64_MAX
+
+
+/*
  * Result codes.  0 is success; AGAIN is not an error; all others are.
  * The third column says whether the same call may succeed later without the
  * caller changing anything.
