@@ -1,27 +1,32 @@
 /*
- * alloc_test - a kube_alloc_t that counts and fails on order, and a helper
- * that runs a body once for every allocation it makes, failing that one.
+ * alloc_test - a kube_alloc_t that counts and fails on order, and two helpers
+ * that run a body once for every allocation it makes, failing that one.
  *
- * It is not part of the product and holds no assertion about the module
- * under test: the body does.  For t/unit only; include it after cmocka.h or
- * alone.
+ * It is not part of the product and knows nothing of the module under test.
+ * For t/unit only; include it after cmocka.h or alone.
  *
- *     static void
- *     frame_run(alloc_test_t *at, void *ctx)
+ * ALLOC_TEST_EACH takes a body that gives up at the first failure and returns
+ * it; the helper asserts that KUBE_NOMEM is returned if, and only if, an
+ * allocation failed, and that nothing is left allocated:
+ *
+ *     static kube_rc_t
+ *     queue_create(kube_alloc_t *alloc, void *ctx)
  *     {
- *         kube_frame_t  *frame;
+ *         kube_work_queue_t  *q;
  *
- *         frame = kube_frame_create(&at->alloc, KUBE_FRAME_LIST, 4096);
- *         if (frame == NULL) {
- *             assert_true(at->failed);
- *             return;
- *         }
- *
- *         alloc_test_assert_rc(at, use(frame));
- *         kube_frame_destroy(frame);
+ *         q = kube_work_queue_create(alloc, ITEMS);
+ *         kube_work_queue_destroy(q);
+ *         return (q != NULL) ? KUBE_OK : KUBE_NOMEM;
  *     }
  *
- *     ALLOC_TEST_RUN(frame_run, NULL);
+ *     ALLOC_TEST_EACH(queue_create, NULL);
+ *
+ * ALLOC_TEST_RUN is for modules that survive a failure: its body sees
+ * at->failed, goes on, and asserts itself.  ALLOC_TEST_AGAIN helps it where
+ * a call that was refused for memory is to be made once more:
+ *
+ *     ALLOC_TEST_RUN(fifo_oom, NULL);
+ *     rc = ALLOC_TEST_AGAIN(at, kube_delta_fifo_put(fifo, &delta));
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -60,6 +65,15 @@ typedef struct {
 } alloc_test_t;
 
 typedef void (*alloc_test_body_pt)(alloc_test_t *at, void *ctx);
+typedef kube_rc_t (*alloc_test_each_pt)(kube_alloc_t *alloc, void *ctx);
+
+/* A body of ALLOC_TEST_EACH as the ctx of a body of ALLOC_TEST_RUN. */
+typedef struct {
+    alloc_test_each_pt  body;
+    void               *ctx;
+    const char         *file;
+    int                 line;
+} alloc_test_each_t;
 
 /* Before each block: its size, padded to keep malloc's alignment. */
 typedef union {
@@ -172,6 +186,41 @@ alloc_test_check_rc(const alloc_test_t *at, kube_rc_t rc, const char *file,
     alloc_test_check_rc(at, rc, __FILE__, __LINE__)
 
 
+/*
+ * The result of call, which may be KUBE_NOMEM only for a failure given out;
+ * such a call is made once more, and succeeds if only the k-th allocation
+ * fails.  call is evaluated twice then.
+ */
+#define ALLOC_TEST_AGAIN(at, call)                                            \
+    (alloc_test_refused(at, call, __FILE__, __LINE__)                         \
+     ? alloc_test_second(at, call, __FILE__, __LINE__)                        \
+     : KUBE_OK)
+
+
+static inline bool
+alloc_test_refused(const alloc_test_t *at, kube_rc_t rc, const char *file,
+    int line)
+{
+    alloc_test_check_rc(at, rc, file, line);
+    return rc != KUBE_OK;
+}
+
+
+static inline kube_rc_t
+alloc_test_second(const alloc_test_t *at, kube_rc_t rc, const char *file,
+    int line)
+{
+    alloc_test_check_rc(at, rc, file, line);
+
+    if (rc != KUBE_OK && !at->fail_from) {
+        print_error("refused again, though memory was there\n");
+        _fail(file, line);
+    }
+
+    return rc;
+}
+
+
 static inline void
 alloc_test_check_leak(const alloc_test_t *at, const char *file, int line)
 {
@@ -230,6 +279,28 @@ alloc_test_run(alloc_test_body_pt body, void *ctx, const char *file, int line)
 
 #define ALLOC_TEST_RUN(body, ctx)                                             \
     alloc_test_run(body, ctx, __FILE__, __LINE__)
+
+
+/* Runs a body of ALLOC_TEST_EACH: KUBE_NOMEM exactly where one failed. */
+static inline void
+alloc_test_each(alloc_test_t *at, void *ctx)
+{
+    kube_rc_t           rc;
+    alloc_test_each_t  *each = ctx;
+
+    rc = each->body(&at->alloc, each->ctx);
+
+    if (rc != (at->failed ? KUBE_NOMEM : KUBE_OK)) {
+        print_error("result %d (%s), allocation %zu failed: %d\n", (int) rc,
+                    kube_rc_text(rc), at->fail_at, (int) at->failed);
+        _fail(each->file, each->line);
+    }
+}
+
+#define ALLOC_TEST_EACH(body, ctx)                                            \
+    alloc_test_run(alloc_test_each,                                           \
+                   &(alloc_test_each_t) { body, ctx, __FILE__, __LINE__ },    \
+                   __FILE__, __LINE__)
 
 
 #endif /* KUBE_ALLOC_TEST_H */

@@ -528,14 +528,8 @@ fifo_oom(alloc_test_t *at, void *ctx)
     }
 
     for (i = 0; i < sizeof(puts) / sizeof(puts[0]); i++) {
-        rc = put(fifo, puts[i].kind, 0, puts[i].name, puts[i].rv, 1);
-        alloc_test_assert_rc(at, rc);
-
-        /* refused: as before, and taken the next time */
-        if (rc == KUBE_NOMEM && !at->fail_from) {
-            rc = put(fifo, puts[i].kind, 0, puts[i].name, puts[i].rv, 1);
-            assert_int_equal(rc, KUBE_OK);
-        }
+        rc = ALLOC_TEST_AGAIN(at, put(fifo, puts[i].kind, 0, puts[i].name,
+                                      puts[i].rv, 1));
 
         if (rc == KUBE_OK && (i == 1 || i == 2)) {
             assert_int_equal(kube_delta_fifo_depth(fifo), 1);

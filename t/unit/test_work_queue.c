@@ -130,20 +130,17 @@ test_queue_random(void **state)
 }
 
 
-static void
-queue_oom(alloc_test_t *at, void *ctx)
+static kube_rc_t
+queue_create(kube_alloc_t *alloc, void *ctx)
 {
     kube_work_queue_t  *q;
 
     (void) ctx;
 
-    q = kube_work_queue_create(&at->alloc, ITEMS);
-
-    if (q == NULL) {
-        assert_true(at->failed);
-    }
-
+    q = kube_work_queue_create(alloc, ITEMS);
     kube_work_queue_destroy(q);
+
+    return (q != NULL) ? KUBE_OK : KUBE_NOMEM;
 }
 
 
@@ -152,7 +149,7 @@ test_queue_oom(void **state)
 {
     (void) state;
 
-    ALLOC_TEST_RUN(queue_oom, NULL);
+    ALLOC_TEST_EACH(queue_create, NULL);
 }
 
 
