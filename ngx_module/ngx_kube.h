@@ -24,7 +24,6 @@
 #include "kube_version.h"
 
 
-#define NGX_KUBE_UNSET_SIZE       ((size_t) NGX_CONF_UNSET_SIZE)
 #define NGX_KUBE_ZONE_SIZE        (32 * 1024 * 1024)
 #define NGX_KUBE_AUTO_NAMESPACES  8
 
@@ -58,6 +57,7 @@ typedef struct {
     kube_config_t           config;            /* structure, no secrets read */
     ngx_str_t               kubeconfig;        /* read by the informer */
     ngx_str_t               context;
+    ngx_flag_t              tls_verify;
     unsigned                api_set:1;
 
     ngx_kube_namespaces_e   namespaces_mode;
@@ -119,6 +119,12 @@ typedef struct {
 
 extern ngx_module_t  ngx_kube_module;
 
+/* Its commands are the directives inside a block; "KUBE" and a type bit. */
+extern ngx_module_t  ngx_kube_block_module;
+
+#define NGX_KUBE_BLOCK_MODULE  0x4542554b
+#define NGX_KUBE_BLOCK_CONF    0x02000000
+
 #define ngx_kube_get_conf(cycle)                                              \
     ((ngx_kube_conf_t *) ngx_get_conf((cycle)->conf_ctx, ngx_kube_module))
 
@@ -176,10 +182,6 @@ char *ngx_kube_informer_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
  */
 kube_rc_t ngx_kube_kubeconfig(const ngx_kube_informer_t *block,
     kube_config_t *config, kube_error_t *error);
-
-/* A directive inside the block; conf is the ngx_kube_informer_t. */
-char *ngx_kube_directive_handler(ngx_conf_t *cf, ngx_command_t *dummy,
-    void *conf);
 
 /* Ties uses to informers once the file is read; NGX_ERROR: logged. */
 ngx_int_t ngx_kube_conf_finish(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf);

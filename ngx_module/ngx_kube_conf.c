@@ -96,6 +96,7 @@ char *
 ngx_kube_informer_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                  *rv;
+    void                 **ctx;
     ngx_conf_t             save;
     ngx_str_t             *value;
     ngx_kube_conf_t       *kcf;
@@ -142,9 +143,20 @@ ngx_kube_informer_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    /* nginx takes the conf of a direct directive from here, by its module */
+
+    ctx = ngx_pcalloc(cf->temp_pool,
+                      (ngx_kube_block_module.index + 1) * sizeof(void *));
+    if (ctx == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    ctx[ngx_kube_block_module.index] = block;
+
     save = *cf;
-    cf->handler = ngx_kube_directive_handler;
-    cf->handler_conf = (void *) block;
+    cf->ctx = ctx;
+    cf->module_type = NGX_KUBE_BLOCK_MODULE;
+    cf->cmd_type = NGX_KUBE_BLOCK_CONF;
 
     rv = ngx_conf_parse(cf, NULL);
 
@@ -178,7 +190,8 @@ ngx_kube_block_create(ngx_conf_t *cf)
     block->idle_timeout = NGX_CONF_UNSET_MSEC;
     block->backoff_first = NGX_CONF_UNSET_MSEC;
     block->state_max_age = NGX_CONF_UNSET_MSEC;
-    block->max_object = NGX_KUBE_UNSET_SIZE;
+    block->max_object = NGX_CONF_UNSET_SIZE;
+    block->tls_verify = NGX_CONF_UNSET;
 
     alloc.alloc = ngx_kube_pool_alloc;
     alloc.free = ngx_kube_pool_free;
@@ -220,9 +233,10 @@ ngx_kube_block_finish(ngx_conf_t *cf, ngx_kube_informer_t *block)
         block->backoff_unreachable = KUBE_BACKOFF_UNREACHABLE_MS;
     }
 
-    if (block->max_object == NGX_KUBE_UNSET_SIZE) {
-        block->max_object = KUBE_OBJECT_BYTES_DEFAULT;
-    }
+    ngx_conf_init_size_value(block->max_object, KUBE_OBJECT_BYTES_DEFAULT);
+    ngx_conf_init_value(block->tls_verify, 1);
+
+    block->config.tls_verify_off = !block->tls_verify;
 
     if (!block->state_named) {
         ngx_str_set(&block->state_path, NGX_KUBE_STATE_PATH);

@@ -1,9 +1,10 @@
 /*
- * ngx_kube_directive - the directives inside a kube_informer block: one table,
- * one setter a kind.
+ * ngx_kube_directive - the directives inside a kube_informer block, as a table
+ * of nginx's own kind: nginx finds the directive and counts its arguments.
  *
- * Each setter judges its own value; what must hold between directives is
- * ngx_kube_conf.c's.  Configuration time only.
+ * A setter judges its own value alone; what must hold between directives is
+ * judged at the end of the block (ngx_kube_conf.c).  conf of every setter is
+ * the block's ngx_kube_informer_t.  Configuration time only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -13,188 +14,274 @@
 #include "ngx_kube.h"
 
 
+/* The values that a number, a size or a time may have. */
 typedef struct {
-    ngx_str_t    name;
-    ngx_uint_t   min;          /* arguments */
-    ngx_uint_t   max;
-    char      *(*set)(ngx_conf_t *cf, ngx_kube_informer_t *block,
-                  void *field, ngx_str_t *args, ngx_uint_t n);
-    size_t       offset;
-} ngx_kube_directive_t;
+    ssize_t    (*parse)(ngx_str_t *value);
+    ssize_t      min;
+    ssize_t      max;
+    const char  *what;
+    const char  *range;           /* min and max as the user would write them */
+} ngx_kube_bounds_t;
 
 
-static char *ngx_kube_set_zone(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_api(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_path(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_name(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_verify(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_namespaces(ngx_conf_t *cf,
-    ngx_kube_informer_t *block, void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_selector(ngx_conf_t *cf,
-    ngx_kube_informer_t *block, void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_page(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_msec(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_backoff(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_object(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_cidr(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_state(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
-static char *ngx_kube_set_unbuilt(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n);
+static ssize_t ngx_kube_parse_number(ngx_str_t *value);
+static ssize_t ngx_kube_parse_msec(ngx_str_t *value);
+static char *ngx_kube_set_bounded(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_kube_set_zone(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_kube_set_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+static char *ngx_kube_set_file(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_kube_set_host(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_kube_warn_verify(ngx_conf_t *cf, void *post, void *data);
+static char *ngx_kube_set_namespaces(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_kube_set_selector(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_kube_set_backoff(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_kube_set_cidr(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_kube_set_state_path(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_kube_refuse_planned(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 
-#define NGX_KUBE_ARGS_MAX  64
+#define NGX_KUBE_SECOND  1000
+#define NGX_KUBE_MINUTE  (60 * NGX_KUBE_SECOND)
+#define NGX_KUBE_HOUR    (60 * NGX_KUBE_MINUTE)
+#define NGX_KUBE_DAY     (24 * NGX_KUBE_HOUR)
+
+static const ngx_kube_bounds_t  ngx_kube_page_bounds = {
+    ngx_kube_parse_number, 0, 100000,
+    "page_size", "from 0 (one piece) to 100000"
+};
+
+static const ngx_kube_bounds_t  ngx_kube_object_bounds = {
+    ngx_parse_size, KUBE_OBJECT_BYTES_MIN, KUBE_OBJECT_BYTES_MAX,
+    "max_object", "from 4k to 64m"
+};
+
+static const ngx_kube_bounds_t  ngx_kube_connect_bounds = {
+    ngx_kube_parse_msec, 100, NGX_KUBE_MINUTE, "time", "from 100ms to 60s"
+};
+
+static const ngx_kube_bounds_t  ngx_kube_timeout_bounds = {
+    ngx_kube_parse_msec, NGX_KUBE_SECOND, NGX_KUBE_DAY,
+    "time", "from 1s to 24h"
+};
+
+static const ngx_kube_bounds_t  ngx_kube_age_bounds = {
+    ngx_kube_parse_msec, NGX_KUBE_SECOND, (ssize_t) 30 * NGX_KUBE_DAY,
+    "time", "from 1s to 30d"
+};
+
+static ngx_conf_post_t  ngx_kube_verify_post = { ngx_kube_warn_verify };
+
 
 #define ngx_kube_field(name)  offsetof(ngx_kube_informer_t, name)
 
-static ngx_kube_directive_t  ngx_kube_directives[] = {
+/* conf stands in the array that the block is parsed with, by module index. */
+#define NGX_KUBE_DIRECTIVE    (NGX_KUBE_BLOCK_CONF|NGX_DIRECT_CONF)
 
-    { ngx_string("zone"), 1, 2, ngx_kube_set_zone, 0 },
-    { ngx_string("api"), 1, KUBE_SERVERS_MAX, ngx_kube_set_api, 0 },
-    { ngx_string("token_file"), 1, 1, ngx_kube_set_path,
-      ngx_kube_field(config.token.path) },
-    { ngx_string("ca_file"), 1, 1, ngx_kube_set_path,
-      ngx_kube_field(config.ca.path) },
-    { ngx_string("client_certificate"), 1, 1, ngx_kube_set_path,
-      ngx_kube_field(config.certificate.path) },
-    { ngx_string("client_certificate_key"), 1, 1, ngx_kube_set_path,
-      ngx_kube_field(config.key.path) },
-    { ngx_string("tls_server_name"), 1, 1, ngx_kube_set_name,
-      ngx_kube_field(config.tls_server_name) },
-    { ngx_string("tls_verify"), 1, 1, ngx_kube_set_verify, 0 },
-    { ngx_string("namespaces"), 1, KUBE_NAMESPACES_MAX,
-      ngx_kube_set_namespaces, 0 },
-    { ngx_string("label_selector"), 1, 2, ngx_kube_set_selector, 0 },
-    { ngx_string("page_size"), 1, 1, ngx_kube_set_page, 0 },
-    { ngx_string("watch_timeout"), 1, 1, ngx_kube_set_msec,
-      ngx_kube_field(watch_timeout) },
-    { ngx_string("connect_timeout"), 1, 1, ngx_kube_set_msec,
-      ngx_kube_field(connect_timeout) },
-    { ngx_string("idle_timeout"), 1, 1, ngx_kube_set_msec,
-      ngx_kube_field(idle_timeout) },
-    { ngx_string("backoff"), 2, 3, ngx_kube_set_backoff, 0 },
-    { ngx_string("max_object"), 1, 1, ngx_kube_set_object, 0 },
-    { ngx_string("allow_address"), 1, NGX_KUBE_ARGS_MAX, ngx_kube_set_cidr,
-      ngx_kube_field(allow) },
-    { ngx_string("deny_address"), 1, NGX_KUBE_ARGS_MAX, ngx_kube_set_cidr,
-      ngx_kube_field(deny) },
-    { ngx_string("state_path"), 1, 1, ngx_kube_set_state, 0 },
-    { ngx_string("state_max_age"), 1, 1, ngx_kube_set_msec,
-      ngx_kube_field(state_max_age) },
+static ngx_command_t  ngx_kube_block_commands[] = {
 
-    { ngx_string("field_selector"), 0, 64, ngx_kube_set_unbuilt, 0 },
-    { ngx_string("endpoints"), 0, 64, ngx_kube_set_unbuilt, 0 },
-    { ngx_string("watch_list"), 0, 64, ngx_kube_set_unbuilt, 0 },
-    { ngx_string("resync"), 0, 64, ngx_kube_set_unbuilt, 0 },
-    { ngx_string("max_stale"), 0, 64, ngx_kube_set_unbuilt, 0 },
-    { ngx_string("topology_node"), 0, 64, ngx_kube_set_unbuilt, 0 },
-    { ngx_string("topology_zone"), 0, 64, ngx_kube_set_unbuilt, 0 },
+    { ngx_string("zone"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE12,
+      ngx_kube_set_zone, 0, 0, NULL },
 
-    { ngx_null_string, 0, 0, NULL, 0 }
+    { ngx_string("api"), NGX_KUBE_DIRECTIVE|NGX_CONF_1MORE,
+      ngx_kube_set_api, 0, 0, NULL },
+
+    { ngx_string("token_file"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_file, 0, ngx_kube_field(config.token.path), NULL },
+
+    { ngx_string("ca_file"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_file, 0, ngx_kube_field(config.ca.path), NULL },
+
+    { ngx_string("client_certificate"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_file, 0, ngx_kube_field(config.certificate.path), NULL },
+
+    { ngx_string("client_certificate_key"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_file, 0, ngx_kube_field(config.key.path), NULL },
+
+    { ngx_string("tls_server_name"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_host, 0, ngx_kube_field(config.tls_server_name), NULL },
+
+    { ngx_string("tls_verify"), NGX_KUBE_DIRECTIVE|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot, 0, ngx_kube_field(tls_verify),
+      &ngx_kube_verify_post },
+
+    { ngx_string("namespaces"), NGX_KUBE_DIRECTIVE|NGX_CONF_1MORE,
+      ngx_kube_set_namespaces, 0, 0, NULL },
+
+    { ngx_string("label_selector"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE12,
+      ngx_kube_set_selector, 0, ngx_kube_field(label_selector), NULL },
+
+    { ngx_string("page_size"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_bounded, 0, ngx_kube_field(page_size),
+      (void *) &ngx_kube_page_bounds },
+
+    { ngx_string("max_object"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_bounded, 0, ngx_kube_field(max_object),
+      (void *) &ngx_kube_object_bounds },
+
+    { ngx_string("connect_timeout"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_bounded, 0, ngx_kube_field(connect_timeout),
+      (void *) &ngx_kube_connect_bounds },
+
+    { ngx_string("watch_timeout"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_bounded, 0, ngx_kube_field(watch_timeout),
+      (void *) &ngx_kube_timeout_bounds },
+
+    { ngx_string("idle_timeout"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_bounded, 0, ngx_kube_field(idle_timeout),
+      (void *) &ngx_kube_timeout_bounds },
+
+    { ngx_string("state_max_age"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_bounded, 0, ngx_kube_field(state_max_age),
+      (void *) &ngx_kube_age_bounds },
+
+    { ngx_string("state_path"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_state_path, 0, 0, NULL },
+
+    { ngx_string("backoff"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE23,
+      ngx_kube_set_backoff, 0, 0, NULL },
+
+    { ngx_string("allow_address"), NGX_KUBE_DIRECTIVE|NGX_CONF_1MORE,
+      ngx_kube_set_cidr, 0, ngx_kube_field(allow), NULL },
+
+    { ngx_string("deny_address"), NGX_KUBE_DIRECTIVE|NGX_CONF_1MORE,
+      ngx_kube_set_cidr, 0, ngx_kube_field(deny), NULL },
+
+#define ngx_kube_planned(name)                                                \
+    { ngx_string(name), NGX_KUBE_DIRECTIVE|NGX_CONF_ANY,                      \
+      ngx_kube_refuse_planned, 0, 0, NULL }
+
+    ngx_kube_planned("field_selector"),
+    ngx_kube_planned("endpoints"),
+    ngx_kube_planned("watch_list"),
+    ngx_kube_planned("resync"),
+    ngx_kube_planned("max_stale"),
+    ngx_kube_planned("topology_node"),
+    ngx_kube_planned("topology_zone"),
+
+      ngx_null_command
 };
 
 
-char *
-ngx_kube_directive_handler(ngx_conf_t *cf, ngx_command_t *dummy, void *conf)
-{
-    ngx_kube_informer_t *block = conf;
+/* A module for the sake of its commands: it has no life of its own. */
 
-    char                  *rv;
-    ngx_str_t             *value;
-    ngx_uint_t             n;
-    ngx_kube_directive_t  *d;
+static ngx_core_module_t  ngx_kube_block_module_ctx = {
+    ngx_string("kube_informer"),
+    NULL,
+    NULL
+};
 
-    value = cf->args->elts;
-    n = cf->args->nelts - 1;
 
-    if (value[0].len == 7 && ngx_strncmp(value[0].data, "include", 7) == 0) {
-        return ngx_conf_include(cf, dummy, conf);
-    }
-
-    for (d = ngx_kube_directives; d->name.len; d++) {
-
-        if (d->name.len != value[0].len
-            || ngx_strncmp(d->name.data, value[0].data, value[0].len) != 0)
-        {
-            continue;
-        }
-
-        if (n < d->min || n > d->max) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid number of arguments in \"%V\" "
-                               "directive", &value[0]);
-            return NGX_CONF_ERROR;
-        }
-
-        rv = d->set(cf, block, (u_char *) block + d->offset, &value[1], n);
-
-        if (rv == NGX_CONF_OK || rv == NGX_CONF_ERROR) {
-            return rv;
-        }
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" directive %s",
-                           &value[0], rv);
-        return NGX_CONF_ERROR;
-    }
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "unknown directive \"%V\" in kube_informer",
-                       &value[0]);
-
-    return NGX_CONF_ERROR;
-}
+ngx_module_t  ngx_kube_block_module = {
+    NGX_MODULE_V1,
+    &ngx_kube_block_module_ctx,            /* module context */
+    ngx_kube_block_commands,               /* module directives */
+    NGX_KUBE_BLOCK_MODULE,                 /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
 
 
 static char *
-ngx_kube_set_unbuilt(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
+ngx_kube_refuse_planned(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_str_t  *value;
-
-    value = cf->args->elts;
-
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                        "unknown directive \"%V\": it is planned, but version "
                        KUBE_VERSION " does not have it; remove it",
-                       &value[0]);
+                       &cmd->name);
 
     return NGX_CONF_ERROR;
 }
 
 
-static char *
-ngx_kube_set_zone(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
+static ssize_t
+ngx_kube_parse_number(ngx_str_t *value)
 {
-    ssize_t  size;
+    return ngx_atoi(value->data, value->len);
+}
+
+
+static ssize_t
+ngx_kube_parse_msec(ngx_str_t *value)
+{
+    return ngx_parse_time(value, 0);
+}
+
+
+/*
+ * One slot for ngx_int_t, size_t and ngx_msec_t, which are all as wide as
+ * ssize_t; nginx's own slots do not say which values would be right.
+ */
+
+static char *
+ngx_kube_set_bounded(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ssize_t                  *field;
+    ngx_str_t                *value;
+    const ngx_kube_bounds_t  *bounds;
+
+    field = (ssize_t *) ((char *) conf + cmd->offset);
+    bounds = cmd->post;
+    value = cf->args->elts;
+
+    if (*field != NGX_CONF_UNSET) {
+        return "is duplicate";
+    }
+
+    *field = bounds->parse(&value[1]);
+
+    if (*field == NGX_ERROR || *field < bounds->min || *field > bounds->max) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid %s \"%V\": %s",
+                           bounds->what, &value[1], bounds->range);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_kube_set_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_kube_informer_t *block = conf;
+
+    ssize_t     size;
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
 
     if (block->zone_name.len) {
         return "is duplicate";
     }
 
-    if (args[0].len == 0) {
+    if (value[1].len == 0) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "zone needs a name: \"zone name size;\"");
         return NGX_CONF_ERROR;
     }
 
-    block->zone_name = args[0];
+    block->zone_name = value[1];
 
-    if (n == 1) {
+    if (cf->args->nelts == 2) {
         return NGX_CONF_OK;
     }
 
-    size = ngx_parse_size(&args[1]);
+    size = ngx_parse_size(&value[2]);
 
     if (size == NGX_ERROR
         || size < (ssize_t) (2 * KUBE_ZONE_SIZE_MIN)
@@ -202,7 +289,7 @@ ngx_kube_set_zone(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid zone size \"%V\": from 128k to 4096m",
-                           &args[1]);
+                           &value[2]);
         return NGX_CONF_ERROR;
     }
 
@@ -213,11 +300,16 @@ ngx_kube_set_zone(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
 
 
 static char *
-ngx_kube_set_api(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
+ngx_kube_set_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_uint_t    i;
-    kube_error_t  error;
+    ngx_kube_informer_t *block = conf;
+
+    ngx_str_t     *args;
+    ngx_uint_t     i, n;
+    kube_error_t   error;
+
+    args = (ngx_str_t *) cf->args->elts + 1;
+    n = cf->args->nelts - 1;
 
     if (block->api_set) {
         return "is duplicate: name all addresses in one";
@@ -280,23 +372,24 @@ ngx_kube_set_api(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
 
 
 static char *
-ngx_kube_set_path(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
+ngx_kube_set_file(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    kube_str_t *str = field;
+    ngx_kube_informer_t *block = conf;
 
-    ngx_str_t        path;
-    ngx_file_info_t  fi;
+    ngx_str_t         path;
+    kube_str_t       *field;
+    ngx_file_info_t   fi;
 
-    if (str->len) {
+    field = (kube_str_t *) ((char *) conf + cmd->offset);
+    path = ((ngx_str_t *) cf->args->elts)[1];
+
+    if (field->len) {
         return "is duplicate";
     }
 
-    if (args[0].len == 0) {
+    if (path.len == 0) {
         return "needs a path";
     }
-
-    path = args[0];
 
     if (ngx_conf_full_name(cf->cycle, &path, 1) != NGX_OK) {
         return NGX_CONF_ERROR;
@@ -313,7 +406,7 @@ ngx_kube_set_path(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
         return NGX_CONF_ERROR;
     }
 
-    if (kube_config_set(&block->config, str, ngx_kube_str(&path)) != KUBE_OK)
+    if (kube_config_set(&block->config, field, ngx_kube_str(&path)) != KUBE_OK)
     {
         return "is too long";
     }
@@ -323,22 +416,27 @@ ngx_kube_set_path(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
 
 
 static char *
-ngx_kube_set_name(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
+ngx_kube_set_host(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    kube_str_t *str = field;
+    ngx_kube_informer_t *block = conf;
 
-    if (str->len) {
+    ngx_str_t   *value;
+    kube_str_t  *field;
+
+    field = (kube_str_t *) ((char *) conf + cmd->offset);
+    value = cf->args->elts;
+
+    if (field->len) {
         return "is duplicate";
     }
 
-    if (!kube_name_is_subdomain(ngx_kube_str(&args[0]))) {
+    if (!kube_name_is_subdomain(ngx_kube_str(&value[1]))) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid host name \"%V\"", &args[0]);
+                           "invalid host name \"%V\"", &value[1]);
         return NGX_CONF_ERROR;
     }
 
-    if (kube_config_set(&block->config, str, ngx_kube_str(&args[0]))
+    if (kube_config_set(&block->config, field, ngx_kube_str(&value[1]))
         != KUBE_OK)
     {
         return NGX_CONF_ERROR;
@@ -349,33 +447,31 @@ ngx_kube_set_name(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
 
 
 static char *
-ngx_kube_set_verify(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
+ngx_kube_warn_verify(ngx_conf_t *cf, void *post, void *data)
 {
-    if (args[0].len == 3 && ngx_strncmp(args[0].data, "off", 3) == 0) {
-        block->config.tls_verify_off = true;
+    ngx_flag_t  *verify = data;
 
+    if (!*verify) {
         ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                            "tls_verify is off: whoever can reach the network "
                            "can read the token and choose the endpoints");
-        return NGX_CONF_OK;
     }
 
-    if (args[0].len == 2 && ngx_strncmp(args[0].data, "on", 2) == 0) {
-        block->config.tls_verify_off = false;
-        return NGX_CONF_OK;
-    }
-
-    return "must be \"on\" or \"off\"";
+    return NGX_CONF_OK;
 }
 
 
 static char *
-ngx_kube_set_namespaces(ngx_conf_t *cf, ngx_kube_informer_t *block,
-    void *field, ngx_str_t *args, ngx_uint_t n)
+ngx_kube_set_namespaces(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_uint_t   i, j;
+    ngx_kube_informer_t *block = conf;
+
+    ngx_str_t   *args;
+    ngx_uint_t   i, j, n;
     kube_str_t  *ns;
+
+    args = (ngx_str_t *) cf->args->elts + 1;
+    n = cf->args->nelts - 1;
 
     if (block->namespaces_mode != NGX_KUBE_NAMESPACES_AUTO) {
         return "is duplicate: name all namespaces in one";
@@ -392,6 +488,13 @@ ngx_kube_set_namespaces(ngx_conf_t *cf, ngx_kube_informer_t *block,
     {
         block->namespaces_mode = NGX_KUBE_NAMESPACES_ALL;
         return NGX_CONF_OK;
+    }
+
+    if (n > KUBE_NAMESPACES_MAX) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "more than %d namespaces: name fewer, or \"all\"",
+                           KUBE_NAMESPACES_MAX);
+        return NGX_CONF_ERROR;
     }
 
     block->namespaces_mode = NGX_KUBE_NAMESPACES_NAMED;
@@ -439,11 +542,15 @@ ngx_kube_set_namespaces(ngx_conf_t *cf, ngx_kube_informer_t *block,
 
 
 static char *
-ngx_kube_set_selector(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
+ngx_kube_set_selector(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    kube_str_t  expr;
-    ngx_uint_t  r, from, to;
+    kube_str_t   expr, *selectors;
+    ngx_str_t   *args;
+    ngx_uint_t   i, r, n, from, to;
+
+    selectors = (kube_str_t *) ((char *) conf + cmd->offset);
+    args = (ngx_str_t *) cf->args->elts + 1;
+    n = cf->args->nelts - 1;
 
     from = 0;
     to = KUBE_RESOURCES;
@@ -475,18 +582,18 @@ ngx_kube_set_selector(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
         return "is empty or longer than 1024 bytes";
     }
 
-    for (r = 0; r < expr.len; r++) {
-        if ((u_char) expr.data[r] < 0x20 || (u_char) expr.data[r] > 0x7e) {
+    for (i = 0; i < expr.len; i++) {
+        if ((u_char) expr.data[i] < 0x20 || (u_char) expr.data[i] > 0x7e) {
             return "has a byte that no selector has";
         }
     }
 
     for (r = from; r < to; r++) {
-        if (block->label_selector[r].len) {
+        if (selectors[r].len) {
             return "is duplicate";
         }
 
-        block->label_selector[r] = expr;
+        selectors[r] = expr;
     }
 
     return NGX_CONF_OK;
@@ -494,73 +601,14 @@ ngx_kube_set_selector(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
 
 
 static char *
-ngx_kube_set_page(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
+ngx_kube_set_backoff(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    if (block->page_size != NGX_CONF_UNSET) {
-        return "is duplicate";
-    }
+    ngx_kube_informer_t *block = conf;
 
-    block->page_size = ngx_atoi(args[0].data, args[0].len);
+    ngx_str_t   s, *args;
+    ngx_int_t   first, max, unreachable;
 
-    if (block->page_size == NGX_ERROR || block->page_size > 100000) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid page_size \"%V\": from 0 (one piece) to "
-                           "100000", &args[0]);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_kube_set_msec(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
-{
-    ngx_msec_t *msp = field;
-
-    ngx_int_t   value;
-    ngx_uint_t  min, max;
-
-    if (*msp != NGX_CONF_UNSET_MSEC) {
-        return "is duplicate";
-    }
-
-    min = 1000;
-    max = 24 * 3600 * 1000;
-
-    if (msp == &block->connect_timeout) {
-        min = 100;
-        max = 60 * 1000;
-
-    } else if (msp == &block->state_max_age) {
-        max = (ngx_uint_t) 30 * 24 * 3600 * 1000;
-    }
-
-    value = ngx_parse_time(&args[0], 0);
-
-    if (value == NGX_ERROR || (ngx_uint_t) value < min
-        || (ngx_uint_t) value > max)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid time \"%V\": from %uims to %uis",
-                           &args[0], min, max / 1000);
-        return NGX_CONF_ERROR;
-    }
-
-    *msp = (ngx_msec_t) value;
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_kube_set_backoff(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
-{
-    ngx_str_t  s;
-    ngx_int_t  first, max, unreachable;
+    args = (ngx_str_t *) cf->args->elts + 1;
 
     if (block->backoff_first != NGX_CONF_UNSET_MSEC) {
         return "is duplicate";
@@ -570,7 +618,7 @@ ngx_kube_set_backoff(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
     max = ngx_parse_time(&args[1], 0);
     unreachable = KUBE_BACKOFF_UNREACHABLE_MS;
 
-    if (n == 3) {
+    if (cf->args->nelts == 4) {
         if (args[2].len <= 12
             || ngx_strncmp(args[2].data, "unreachable=", 12) != 0)
         {
@@ -605,62 +653,37 @@ ngx_kube_set_backoff(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
 
 
 static char *
-ngx_kube_set_object(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
+ngx_kube_set_cidr(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ssize_t  size;
+    ngx_str_t     *value;
+    ngx_uint_t     i;
+    ngx_array_t   *cidrs;
+    kube_cidr_t   *cidr;
+    kube_error_t   error;
 
-    if (block->max_object != NGX_KUBE_UNSET_SIZE) {
-        return "is duplicate";
-    }
+    cidrs = (ngx_array_t *) ((char *) conf + cmd->offset);
+    value = cf->args->elts;
 
-    size = ngx_parse_size(&args[0]);
-
-    if (size == NGX_ERROR || size < (ssize_t) KUBE_OBJECT_BYTES_MIN
-        || size > (ssize_t) KUBE_OBJECT_BYTES_MAX)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid max_object \"%V\": from 4k to 64m",
-                           &args[0]);
-        return NGX_CONF_ERROR;
-    }
-
-    block->max_object = (size_t) size;
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_kube_set_cidr(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
-{
-    ngx_array_t *cidrs = field;
-
-    ngx_uint_t    i;
-    kube_cidr_t  *cidr;
-    kube_error_t  error;
-
-    for (i = 0; i < n; i++) {
+    for (i = 1; i < cf->args->nelts; i++) {
 
         cidr = ngx_array_push(cidrs);
         if (cidr == NULL) {
             return NGX_CONF_ERROR;
         }
 
-        if (kube_cidr_parse(ngx_kube_str(&args[i]), cidr, &error) != KUBE_OK)
+        if (kube_cidr_parse(ngx_kube_str(&value[i]), cidr, &error) != KUBE_OK)
         {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid address range \"%V\": %s; expected "
                                "something like 10.0.0.0/8 or fd00::/8",
-                               &args[i], error.what);
+                               &value[i], error.what);
             return NGX_CONF_ERROR;
         }
 
         if (cidr->low_bits) {
             ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                                "low address bits of \"%V\" are meaningless",
-                               &args[i]);
+                               &value[i]);
         }
     }
 
@@ -669,24 +692,29 @@ ngx_kube_set_cidr(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
 
 
 static char *
-ngx_kube_set_state(ngx_conf_t *cf, ngx_kube_informer_t *block, void *field,
-    ngx_str_t *args, ngx_uint_t n)
+ngx_kube_set_state_path(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
+    ngx_kube_informer_t *block = conf;
+
+    ngx_str_t  *value;
+
+    value = cf->args->elts;
+
     if (block->state_named) {
         return "is duplicate";
     }
 
     block->state_named = 1;
 
-    if (args[0].len == 0) {
+    if (value[1].len == 0) {
         return "needs a directory or \"off\"";
     }
 
-    if (args[0].len == 3 && ngx_strncmp(args[0].data, "off", 3) == 0) {
+    if (value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
         return NGX_CONF_OK;
     }
 
-    block->state_path = args[0];
+    block->state_path = value[1];
 
     if (ngx_conf_full_name(cf->cycle, &block->state_path, 0) != NGX_OK) {
         return NGX_CONF_ERROR;

@@ -87,7 +87,7 @@ def accepted(conf, files=(), env=None):
 
 BLOCK_ERRORS = [
     ("nonsense on;", r'unknown directive "nonsense"'),
-    ("server 127.0.0.1;", r'unknown directive "server"'),
+    ("server 127.0.0.1;", r'"server" directive is not allowed here'),
     ("field_selector a=b;", r'unknown directive "field_selector".*remove'),
     ("endpoints slices;", r'unknown directive "endpoints"'),
     ("watch_list on;", r'unknown directive "watch_list"'),
@@ -127,6 +127,7 @@ BLOCK_ERRORS = [
     ("namespaces all shop;", r"all"),
     ("namespaces auto shop;", r"auto"),
     ("namespaces a; namespaces b;", r"duplicate"),
+    ("namespaces " + " ".join(f"n{i}" for i in range(65)) + ";", r"more than 64"),
     ("namespaces " + "n" * 64 + ";", r"invalid namespace"),
     ('label_selector "";', r"empty"),
     ("label_selector pods a=b;", r'unknown resource "pods".*services'),
@@ -135,6 +136,7 @@ BLOCK_ERRORS = [
     ("state_max_age 0;", r"invalid time"),
     ("state_path a; state_path b;", r"duplicate"),
     ("tls_verify maybe;", r'must be "on" or "off"'),
+    ("tls_verify off; tls_verify on;", r"duplicate"),
     ("token_file /etc;", r"is a directory"),
     ("tls_server_name bad_name!;", r"invalid host name"),
     ("client_certificate c.pem;", r"client_certificate_key|key"),
