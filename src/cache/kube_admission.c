@@ -189,12 +189,11 @@ kube_rc_t
 kube_index_stage(kube_indexer_t *ix, const kube_record_t *record,
     const kube_index_group_t *group, bool held, uint32_t *entry)
 {
-    bool       same;
     kube_rc_t  rc;
 
     if (held) {
-        rc = kube_zone_stage(ix->conf.writer, record, true, ix->now_ms, entry,
-                             &same);
+        rc = kube_zone_stage(ix->conf.writer, record, KUBE_STAGE_USE_RESERVE,
+                             entry);
         if (rc != KUBE_FULL) {
             return rc;
         }
@@ -209,8 +208,8 @@ kube_index_stage(kube_indexer_t *ix, const kube_record_t *record,
         return rc;
     }
 
-    return kube_zone_stage(ix->conf.writer, record, held, ix->now_ms, entry,
-                           &same);
+    return kube_zone_stage(ix->conf.writer, record,
+                           held ? KUBE_STAGE_USE_RESERVE : 0, entry);
 }
 
 

@@ -271,6 +271,7 @@ kube_indexer_apply(kube_indexer_t *ix, const kube_delta_t *delta,
     kube_rc_t  rc;
 
     ix->now_ms = now_ms;
+    kube_zone_writer_now(ix->conf.writer, now_ms);
     rc = KUBE_OK;
 
     if (delta->scope >= KUBE_SCOPES_MAX || !ix->scopes[delta->scope].used) {
@@ -359,6 +360,7 @@ kube_indexer_publish(kube_indexer_t *ix, unsigned max, uint64_t now_ms,
     kube_index_group_t  *group;
 
     ix->now_ms = now_ms;
+    kube_zone_writer_now(ix->conf.writer, now_ms);
     ix->now_unix_ms = now_unix_ms;
     n = 0;
 

@@ -159,6 +159,7 @@ kube_indexer_load(kube_indexer_t *ix, uint64_t now_ms)
     kube_index_clear(ix);
 
     ix->now_ms = now_ms;
+    kube_zone_writer_now(ix->conf.writer, now_ms);
 
     for (i = kube_zone_writer_next(ix->conf.writer, 0);
          i != 0 && i <= ix->entries_n;
@@ -197,6 +198,7 @@ kube_indexer_sweep(kube_indexer_t *ix, uint64_t now_ms)
     uint32_t  i;
 
     ix->now_ms = now_ms;
+    kube_zone_writer_now(ix->conf.writer, now_ms);
 
     for (i = 1; i <= ix->entries_n; i++) {
 
@@ -280,6 +282,7 @@ kube_indexer_put_state(kube_indexer_t *ix, const kube_record_t *record,
     kube_record_t  *copy;
 
     ix->now_ms = now_ms;
+    kube_zone_writer_now(ix->conf.writer, now_ms);
 
     if (record->kind != KUBE_RECORD_SERVICE
         && record->kind != KUBE_RECORD_SLICE)

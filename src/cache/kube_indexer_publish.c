@@ -253,8 +253,7 @@ kube_index_group_try(kube_indexer_t *ix, kube_index_group_t *group,
         publish_diff(ix, ix->slices[i], &diff[KUBE_RESOURCE_ENDPOINTSLICES]);
     }
 
-    rc = kube_zone_publish(ix->conf.writer, service, ix->slices, n,
-                           ix->now_ms, &changed);
+    rc = kube_zone_publish(ix->conf.writer, service, ix->slices, n, &changed);
     if (rc != KUBE_OK) {
         return rc;
     }
@@ -399,7 +398,7 @@ refused_name(kube_indexer_t *ix, kube_resource_t resource, kube_str_t ns,
                           kube_rv_str(&refusal->rv),
                           (kube_str_t) { refusal->reason,
                                          refusal->reason_len },
-                          ix->now_ms, &entry);
+                          &entry);
 
     refused_log(ix, resource, ns, name, refusal, rc == KUBE_OK);
 
@@ -437,7 +436,7 @@ publish_end(kube_indexer_t *ix, uint32_t entry, kube_resource_t resource,
         return;
     }
 
-    kube_zone_remove(ix->conf.writer, entry, ix->now_ms);
+    kube_zone_remove(ix->conf.writer, entry);
 }
 
 
@@ -541,7 +540,7 @@ void
 kube_index_refused_drop(kube_indexer_t *ix, uint32_t entry)
 {
     refused_unset(ix, entry);
-    kube_zone_remove(ix->conf.writer, entry, ix->now_ms);
+    kube_zone_remove(ix->conf.writer, entry);
 }
 
 

@@ -67,11 +67,9 @@ copy_scopes_read(copy_t *copy)
 static uint32_t
 copy_stage(copy_t *copy, const kube_record_t *record)
 {
-    bool      same;
     uint32_t  entry;
 
-    if (kube_zone_stage(copy->writer, record, false, 0, &entry, &same)
-        != KUBE_OK)
+    if (kube_zone_stage(copy->writer, record, 0, &entry) != KUBE_OK)
     {
         copy->left_out = true;
         return 0;
@@ -99,16 +97,16 @@ copy_bundle(copy_t *copy, const kube_zone_bundle_t *bundle)
         n += (slices[n] != 0);
     }
 
-    if (kube_zone_publish(copy->writer, service, slices, n, 0, &changed)
+    if (kube_zone_publish(copy->writer, service, slices, n, &changed)
         != KUBE_OK)
     {
         copy->left_out = true;
 
         for (i = 0; i < n; i++) {
-            kube_zone_remove(copy->writer, slices[i], 0);
+            kube_zone_remove(copy->writer, slices[i]);
         }
 
-        kube_zone_remove(copy->writer, service, 0);
+        kube_zone_remove(copy->writer, service);
     }
 }
 
@@ -171,8 +169,7 @@ copy_one(copy_t *copy, const kube_record_t *record)
         }
 
     } else if (kube_zone_refuse(copy->writer, id.resource, id.meta.ns,
-                                id.meta.name, id.meta.rv, id.reason, 0,
-                                &entry)
+                                id.meta.name, id.meta.rv, id.reason, &entry)
                != KUBE_OK)
     {
         copy->left_out = true;

@@ -43,6 +43,7 @@ struct kube_zone_writer_s {
     const kube_alloc_t   *alloc;
     kube_zone_t          *zone;
     bool                  held;
+    uint64_t              now_ms;           /* kube_zone_writer_now() */
 
     kube_zone_side_t     *side;             /* by entry; [0] is not used */
     uint64_t             *bits;             /* a live record begins here */
@@ -127,15 +128,13 @@ const kube_ref_t *kube_zone_ref_to(const kube_zone_writer_t *w,
     uint32_t service, uint32_t offset);
 
 /* True where an entry could be had. */
-bool kube_zone_entry_available(const kube_zone_writer_t *w, uint64_t now_ms);
+bool kube_zone_entry_available(const kube_zone_writer_t *w);
 
 /* Takes an available entry and links it in. */
-uint32_t kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash,
-    uint64_t now_ms);
+uint32_t kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash);
 
 /* Puts an entry that holds nothing in quarantine. */
-void kube_zone_entry_free(kube_zone_writer_t *w, uint32_t entry,
-    uint64_t now_ms);
+void kube_zone_entry_free(kube_zone_writer_t *w, uint32_t entry);
 
 /* Stores the head (offset 0: none) and keeps count of the refused. */
 void kube_zone_entry_publish(kube_zone_writer_t *w, uint32_t entry,
@@ -166,8 +165,7 @@ void kube_zone_clear_raw(kube_zone_writer_t *w, uint32_t number);
 
 /* The walk: kube_zone_recover.c */
 
-void kube_zone_recover(kube_zone_writer_t *w, uint64_t now_ms,
-    kube_takeover_t *takeover);
+void kube_zone_recover(kube_zone_writer_t *w, kube_takeover_t *takeover);
 
 
 #endif /* KUBE_ZONE_PRIVATE_H */

@@ -470,8 +470,7 @@ recover_services(kube_zone_writer_t *w, kube_takeover_t *takeover)
 
 
 static void
-recover_free_list(kube_zone_writer_t *w, uint64_t now_ms,
-    kube_takeover_t *takeover)
+recover_free_list(kube_zone_writer_t *w, kube_takeover_t *takeover)
 {
     uint32_t           e;
     kube_zone_side_t  *side;
@@ -486,7 +485,7 @@ recover_free_list(kube_zone_writer_t *w, uint64_t now_ms,
 
         } else if (side->freed_ms & RECOVER_LINKED) {
             w->entries_used++;
-            kube_zone_entry_free(w, e, now_ms);
+            kube_zone_entry_free(w, e);
 
         } else {
             side->freed_ms = 0;
@@ -498,8 +497,7 @@ recover_free_list(kube_zone_writer_t *w, uint64_t now_ms,
 
 
 void
-kube_zone_recover(kube_zone_writer_t *w, uint64_t now_ms,
-    kube_takeover_t *takeover)
+kube_zone_recover(kube_zone_writer_t *w, kube_takeover_t *takeover)
 {
     recover_reset(w);
 
@@ -517,7 +515,7 @@ kube_zone_recover(kube_zone_writer_t *w, uint64_t now_ms,
 
     recover_each(w, KUBE_RECORD_SLICE, recover_attach);
     recover_services(w, takeover);
-    recover_free_list(w, now_ms, takeover);
+    recover_free_list(w, takeover);
 
     kube_zone_table_show(w);
 }

@@ -154,15 +154,15 @@ kube_zone_ref_to(const kube_zone_writer_t *w, uint32_t service,
 
 
 bool
-kube_zone_entry_available(const kube_zone_writer_t *w, uint64_t now_ms)
+kube_zone_entry_available(const kube_zone_writer_t *w)
 {
     uint32_t  first;
 
     first = w->quarantine_first;
 
     return w->unused != 0
-           || (first != 0 && now_ms >= w->side[first].freed_ms
-                             + KUBE_ZONE_QUARANTINE_MS);
+           || (first != 0 && w->now_ms >= w->side[first].freed_ms
+                                          + KUBE_ZONE_QUARANTINE_MS);
 }
 
 
@@ -204,7 +204,7 @@ table_link(kube_zone_writer_t *w, uint32_t entry, uint32_t hash)
 
 
 uint32_t
-kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash, uint64_t now_ms)
+kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash)
 {
     uint32_t            entry;
     kube_zone_image_t  *image;
@@ -216,7 +216,7 @@ kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash, uint64_t now_ms)
         w->unused = w->side[entry].next;
         table_link(w, entry, hash);
 
-    } else if (kube_zone_entry_available(w, now_ms)) {
+    } else if (kube_zone_entry_available(w)) {
         entry = w->quarantine_first;
         w->quarantine_first = w->side[entry].next;
 
@@ -239,11 +239,11 @@ kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash, uint64_t now_ms)
 
 
 void
-kube_zone_entry_free(kube_zone_writer_t *w, uint32_t entry, uint64_t now_ms)
+kube_zone_entry_free(kube_zone_writer_t *w, uint32_t entry)
 {
     w->side[entry].staged = 0;
     w->side[entry].next = 0;
-    w->side[entry].freed_ms = now_ms;
+    w->side[entry].freed_ms = w->now_ms;
     w->entries_used--;
 
     if (w->quarantine_first == 0) {

@@ -137,7 +137,8 @@ kube_zone_writer_acquire(kube_zone_writer_t *w, uint64_t now_ms,
     kube_word_add(&image->epoch, 1);
     takeover->epoch = kube_word_get(&image->epoch);
 
-    kube_zone_recover(w, now_ms, takeover);
+    w->now_ms = now_ms;
+    kube_zone_recover(w, takeover);
     KUBE_FAILPOINT("acquire_walked");
 
     return KUBE_OK;
@@ -161,6 +162,13 @@ bool
 kube_zone_writer_held(const kube_zone_writer_t *w)
 {
     return w->held;
+}
+
+
+void
+kube_zone_writer_now(kube_zone_writer_t *w, uint64_t now_ms)
+{
+    w->now_ms = now_ms;
 }
 
 
@@ -212,16 +220,16 @@ writer_rv_same(const kube_record_t *a, const kube_record_t *b)
 /* Room for a staged record, as an ordinary put or with the reserve. */
 static kube_rc_t
 writer_stage_room(kube_zone_writer_t *w, uint32_t entry, size_t size,
-    bool force, uint64_t now_ms)
+    unsigned flags)
 {
     uint64_t              credit;
     const kube_record_t  *old;
 
-    if (entry == 0 && !kube_zone_entry_available(w, now_ms)) {
+    if (entry == 0 && !kube_zone_entry_available(w)) {
         return KUBE_FULL;
     }
 
-    if (force) {
+    if (flags & KUBE_STAGE_USE_RESERVE) {
         return kube_zone_log_reserve(w, size, KUBE_ZONE_MOVES_FORCED);
     }
 
@@ -243,8 +251,8 @@ writer_stage_room(kube_zone_writer_t *w, uint32_t entry, size_t size,
 }
 
 
-static bool
-writer_content_same(const kube_zone_writer_t *w, uint32_t entry,
+bool
+kube_zone_is_same(const kube_zone_writer_t *w, uint32_t entry,
     const kube_record_t *record)
 {
     const kube_record_t  *published;
@@ -257,8 +265,9 @@ writer_content_same(const kube_zone_writer_t *w, uint32_t entry,
 
 kube_rc_t
 kube_zone_stage(kube_zone_writer_t *w, const kube_record_t *record,
-    bool force, uint64_t now_ms, uint32_t *entry, bool *same_content)
+    unsigned flags, uint32_t *entry)
 {
+    bool                  same;
     uint32_t              e, offset;
     uint64_t              revision;
     kube_record_id_t      id;
@@ -274,10 +283,10 @@ kube_zone_stage(kube_zone_writer_t *w, const kube_record_t *record,
 
     e = kube_zone_writer_find(w, id.resource, id.meta.ns, id.meta.name);
     *entry = e;
-    *same_content = writer_content_same(w, e, record);
     published = kube_zone_published(w, e);
+    same = kube_zone_is_same(w, e, record);
 
-    if (*same_content
+    if (same
         && published->flags == record->flags
         && writer_rv_same(published, record))
     {
@@ -286,24 +295,21 @@ kube_zone_stage(kube_zone_writer_t *w, const kube_record_t *record,
         return KUBE_OK;
     }
 
-    if (writer_stage_room(w, e, kube_record_base(record), force, now_ms)
-        != KUBE_OK)
-    {
+    if (writer_stage_room(w, e, kube_record_base(record), flags) != KUBE_OK) {
         kube_word_add(&w->zone->image->failures, 1);
         return KUBE_FULL;
     }
 
     if (e == 0) {
         e = kube_zone_entry_take(w, kube_zone_hash(w->zone, id.resource,
-                                                   id.meta.ns, id.meta.name),
-                                 now_ms);
+                                                   id.meta.ns,
+                                                   id.meta.name));
         *entry = e;
     }
 
     /* making room may have moved it */
     published = kube_zone_published(w, e);
-    revision = *same_content ? published->revision
-                             : kube_zone_revision_next(w);
+    revision = same ? published->revision : kube_zone_revision_next(w);
 
     offset = kube_zone_log_append(w, record, e, revision);
     KUBE_FAILPOINT("stage_written");
@@ -533,11 +539,9 @@ kube_zone_service_publish(kube_zone_writer_t *w, uint32_t service,
 
 kube_rc_t
 kube_zone_publish(kube_zone_writer_t *w, uint32_t service,
-    const uint32_t *slices, size_t n, uint64_t now_ms, bool *changed)
+    const uint32_t *slices, size_t n, bool *changed)
 {
     const kube_record_t  *newest;
-
-    (void) now_ms;
 
     *changed = false;
     newest = kube_zone_newest(w, service);
@@ -555,7 +559,7 @@ kube_zone_publish(kube_zone_writer_t *w, uint32_t service,
 
 
 void
-kube_zone_remove(kube_zone_writer_t *w, uint32_t entry, uint64_t now_ms)
+kube_zone_remove(kube_zone_writer_t *w, uint32_t entry)
 {
     uint32_t  old;
 
@@ -572,7 +576,7 @@ kube_zone_remove(kube_zone_writer_t *w, uint32_t entry, uint64_t now_ms)
 
     writer_drop_staged(w, entry);
     kube_zone_log_drop_service(w, old, true);
-    kube_zone_entry_free(w, entry, now_ms);
+    kube_zone_entry_free(w, entry);
     kube_zone_table_show(w);
 }
 
@@ -580,7 +584,7 @@ kube_zone_remove(kube_zone_writer_t *w, uint32_t entry, uint64_t now_ms)
 kube_rc_t
 kube_zone_refuse(kube_zone_writer_t *w, kube_resource_t resource,
     kube_str_t ns, kube_str_t name, kube_str_t rv, kube_str_t reason,
-    uint64_t now_ms, uint32_t *entry)
+    uint32_t *entry)
 {
     uint32_t         e, old, offset;
     writer_small_t   small;
@@ -594,14 +598,14 @@ kube_zone_refuse(kube_zone_writer_t *w, kube_resource_t resource,
     e = kube_zone_writer_find(w, resource, ns, name);
     *entry = e;
 
-    if (writer_content_same(w, e, &small.record)
+    if (kube_zone_is_same(w, e, &small.record)
         && w->side[e].staged == 0
         && writer_rv_same(kube_zone_published(w, e), &small.record))
     {
         return KUBE_OK;
     }
 
-    if ((e == 0 && !kube_zone_entry_available(w, now_ms))
+    if ((e == 0 && !kube_zone_entry_available(w))
         || kube_zone_log_reserve(w, small.record.size,
                                  KUBE_ZONE_MOVES_FORCED) != KUBE_OK)
     {
@@ -611,7 +615,7 @@ kube_zone_refuse(kube_zone_writer_t *w, kube_resource_t resource,
 
     if (e == 0) {
         e = kube_zone_entry_take(w, kube_zone_hash(w->zone, resource, ns,
-                                                   name), now_ms);
+                                                   name));
         *entry = e;
     }
 

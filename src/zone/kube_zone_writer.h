@@ -63,20 +63,35 @@ void kube_zone_writer_release(kube_zone_writer_t *writer);
 bool kube_zone_writer_held(const kube_zone_writer_t *writer);
 
 /*
+ * Sets the writer's clock (monotonic ms, must not go back), by which freed
+ * entries are kept from reuse.  The caller sets it once per turn; acquire
+ * sets it, too.
+ */
+void kube_zone_writer_now(kube_zone_writer_t *writer, uint64_t now_ms);
+
+/* The record may take room that ordinary ones must leave free. */
+#define KUBE_STAGE_USE_RESERVE  0x1
+
+/*
  * Stages record (SERVICE or SLICE, as encoded with refs_n 0) under its key;
  * finds or makes the entry.  What readers see is unchanged.  Staging again
- * replaces what was staged.  The same content and resourceVersion as what is
- * published, or the same content with another resourceVersion, is told by
- * *same_content.  record must not lie in the zone.
+ * replaces what was staged.  record must not lie in the zone.  flags is 0 or
+ * KUBE_STAGE_USE_RESERVE.
  *
- * KUBE_OK; KUBE_FULL (nothing changed, failures + 1; force uses the
- * reserve); KUBE_TOO_LARGE (than a segment); KUBE_INVALID (not a record of an
- * object).  An update is ordinary where it is not larger than the room left
- * and what it replaces.
+ * KUBE_OK; KUBE_FULL (nothing changed, failures + 1); KUBE_TOO_LARGE (than a
+ * segment); KUBE_INVALID (not a record of an object).  An update is ordinary
+ * where it is not larger than the room left and what it replaces.
  */
 kube_rc_t kube_zone_stage(kube_zone_writer_t *writer,
-    const kube_record_t *record, bool force, uint64_t now_ms,
-    uint32_t *entry, bool *same_content)  KUBE_MUST_CHECK;
+    const kube_record_t *record, unsigned flags, uint32_t *entry)
+    KUBE_MUST_CHECK;
+
+/*
+ * True if the entry's published record has the content of record; their
+ * resourceVersions may differ.
+ */
+bool kube_zone_is_same(const kube_zone_writer_t *writer, uint32_t entry,
+    const kube_record_t *record);
 
 /*
  * The newest record of an entry (staged, else published); NULL if none.  Good
@@ -97,8 +112,7 @@ const kube_record_t *kube_zone_published(const kube_zone_writer_t *writer,
  * does not name it; more than KUBE_SERVICE_SLICES_MAX).
  */
 kube_rc_t kube_zone_publish(kube_zone_writer_t *writer, uint32_t service,
-    const uint32_t *slices, size_t n, uint64_t now_ms, bool *changed)
-    KUBE_MUST_CHECK;
+    const uint32_t *slices, size_t n, bool *changed)  KUBE_MUST_CHECK;
 
 /*
  * Publishes a staged slice that belongs to no known Service: a take-over
@@ -110,8 +124,7 @@ void kube_zone_publish_orphan(kube_zone_writer_t *writer, uint32_t slice);
  * Frees an entry and its records.  A slice must not be named by a published
  * Service any more (publish that first).
  */
-void kube_zone_remove(kube_zone_writer_t *writer, uint32_t entry,
-    uint64_t now_ms);
+void kube_zone_remove(kube_zone_writer_t *writer, uint32_t entry);
 
 /* Writer-side look-up (published or staged; REFUSED included); 0: none. */
 uint32_t kube_zone_writer_find(const kube_zone_writer_t *writer,
@@ -128,7 +141,7 @@ uint32_t kube_zone_writer_next(const kube_zone_writer_t *writer,
  */
 kube_rc_t kube_zone_refuse(kube_zone_writer_t *writer,
     kube_resource_t resource, kube_str_t ns, kube_str_t name, kube_str_t rv,
-    kube_str_t reason, uint64_t now_ms, uint32_t *entry)  KUBE_MUST_CHECK;
+    kube_str_t reason, uint32_t *entry)  KUBE_MUST_CHECK;
 
 /* True where a record of size bytes would be taken now (not the reserve). */
 bool kube_zone_has_room(const kube_zone_writer_t *writer, size_t size);

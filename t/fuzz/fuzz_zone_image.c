@@ -58,7 +58,6 @@ fuzz_require(bool what)
 static uint32_t
 fuzz_stage(kube_zone_writer_t *w, const kube_object_t *object)
 {
-    bool      same;
     size_t    size;
     uint32_t  entry;
     uint64_t  buf[128];
@@ -67,8 +66,9 @@ fuzz_stage(kube_zone_writer_t *w, const kube_object_t *object)
     fuzz_require(size != 0 && size <= sizeof(buf));
     kube_record_encode(object, 0, buf);
 
-    if (kube_zone_stage(w, (kube_record_t *) (void *) buf, false, 20000,
-                        &entry, &same)
+    kube_zone_writer_now(w, 20000);
+
+    if (kube_zone_stage(w, (kube_record_t *) (void *) buf, 0, &entry)
         != KUBE_OK)
     {
         return 0;
@@ -107,7 +107,7 @@ fuzz_put(kube_zone_writer_t *w, unsigned i)
     slices[0] = fuzz_stage(w, &object);
 
     if (service != 0) {
-        (void) !kube_zone_publish(w, service, slices, slices[0] != 0, 20000,
+        (void) !kube_zone_publish(w, service, slices, slices[0] != 0,
                                   &changed);
     }
 }

@@ -39,7 +39,6 @@ state_fill(zone_test_t *t)
 static kube_rc_t
 state_put(void *ctx, const kube_record_t *record)
 {
-    bool          same;
     uint32_t      e;
     state_put_t  *p;
 
@@ -59,8 +58,7 @@ state_put(void *ctx, const kube_record_t *record)
         p->slices++;
     }
 
-    return (p->t != NULL) ? kube_zone_stage(p->t->writer, record, false, 1000,
-                                            &e, &same)
+    return (p->t != NULL) ? kube_zone_stage(p->t->writer, record, 0, &e)
                           : KUBE_OK;
 }
 
@@ -97,7 +95,7 @@ state_publish_all(zone_test_t *t)
         }
 
         assert_int_equal(kube_zone_publish(t->writer, service, slices, 2,
-                                           1000, &changed), KUBE_OK);
+                                           &changed), KUBE_OK);
     }
 }
 

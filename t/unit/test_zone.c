@@ -205,7 +205,7 @@ zone_try_mutated(zone_test_t *t, const void *pristine, kube_random_t *r)
          e = kube_zone_writer_next(t->writer, e))
     {
         if (kube_random_next(r) % 4 == 0) {
-            kube_zone_remove(t->writer, e, 3000);
+            kube_zone_remove(t->writer, e);
         }
     }
 
@@ -474,7 +474,7 @@ zone_copy_setup(zone_test_t *t)
     assert_int_equal(kube_zone_refuse(t->writer, KUBE_RESOURCE_SERVICES,
                                       KUBE_STR("shop"), KUBE_STR("big"),
                                       KUBE_STR("9"), KUBE_STR("too_large"),
-                                      1000, &e), KUBE_OK);
+                                      &e), KUBE_OK);
 
     memset(&info, 0, sizeof(info));
     info.resource = KUBE_RESOURCE_ENDPOINTSLICES;

@@ -146,7 +146,8 @@ crash_remove_one(zone_test_t *t, kube_resource_t resource, const char *name,
                               zone_test_str(name));
 
     if (e != 0) {
-        kube_zone_remove(t->writer, e, now_ms);
+        kube_zone_writer_now(t->writer, now_ms);
+        kube_zone_remove(t->writer, e);
     }
 }
 
@@ -723,12 +724,13 @@ test_crash_reuse_is_announced(void **state)
     for (i = 0; i < 2 * t.zone.image->geometry.entries_n; i++) {
         odd = crash_odd;
         snprintf(name, sizeof(name), "gone-%u", i);
+        kube_zone_writer_now(t.writer, i * 1000ull);
         assert_int_equal(kube_zone_refuse(t.writer, KUBE_RESOURCE_SERVICES,
                                           KUBE_STR("shop"),
                                           zone_test_str(name), KUBE_STR("1"),
-                                          KUBE_STR("x"), i * 1000ull, &e),
+                                          KUBE_STR("x"), &e),
                          KUBE_OK);
-        kube_zone_remove(t.writer, e, i * 1000ull);
+        kube_zone_remove(t.writer, e);
 
         /* the first time round they come from no chain */
         assert_int_equal(crash_odd - odd,

@@ -91,7 +91,7 @@ test_reader_head(void **state)
                      KUBE_OK);
     assert_true(kube_zone_head(&t.zone, e) >> 32 > head >> 32);
 
-    kube_zone_remove(t.writer, e, 1000);
+    kube_zone_remove(t.writer, e);
     assert_true(kube_zone_head(&t.zone, e) == 0);
     zone_test_close(&t);
 }
@@ -154,7 +154,7 @@ test_reader_state_file_flag(void **state)
     record = zone_test_service("shop", "web", 1, 1);
     record->flags = KUBE_RECORD_F_STATE_FILE;
     assert_int_equal(zone_test_stage(&t, record, 1000, &e, &same), KUBE_OK);
-    assert_int_equal(kube_zone_publish(t.writer, e, NULL, 0, 1000, &changed),
+    assert_int_equal(kube_zone_publish(t.writer, e, NULL, 0, &changed),
                      KUBE_OK);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
     assert_true(s.from_state_file);
@@ -164,7 +164,7 @@ test_reader_state_file_flag(void **state)
                                                            1),
                                      1000, &e, &same), KUBE_OK);
     assert_true(same);
-    assert_int_equal(kube_zone_publish(t.writer, e, NULL, 0, 1000, &changed),
+    assert_int_equal(kube_zone_publish(t.writer, e, NULL, 0, &changed),
                      KUBE_OK);
     assert_false(changed);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);

@@ -190,13 +190,14 @@ threads_write(zone_test_t *t, unsigned step, uint64_t now)
     if (i % 2 == 1 && step % 5 == 0) {
         e = kube_zone_writer_find(t->writer, KUBE_RESOURCE_SERVICES,
                                   KUBE_STR("shop"), zone_test_str(name));
-        kube_zone_remove(t->writer, e, now);
+        kube_zone_writer_now(t->writer, now);
+        kube_zone_remove(t->writer, e);
 
         for (k = 0; k < THREADS_SLICES; k++) {
             snprintf(name, sizeof(name), "svc-%u-%zu", i, k);
             e = kube_zone_writer_find(t->writer, KUBE_RESOURCE_ENDPOINTSLICES,
                                       KUBE_STR("shop"), zone_test_str(name));
-            kube_zone_remove(t->writer, e, now);
+            kube_zone_remove(t->writer, e);
         }
 
         return;

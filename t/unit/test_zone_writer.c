@@ -141,7 +141,7 @@ test_writer_stage_is_hidden(void **state)
                                            KUBE_STR("shop"),
                                            KUBE_STR("web")), e);
 
-    assert_int_equal(kube_zone_publish(t.writer, e, NULL, 0, 1000, &changed),
+    assert_int_equal(kube_zone_publish(t.writer, e, NULL, 0, &changed),
                      KUBE_OK);
     assert_true(changed);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
@@ -153,7 +153,7 @@ test_writer_stage_is_hidden(void **state)
                                      1000, &slice, &same), KUBE_OK);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
     assert_int_equal(s.slices_n, 0);
-    assert_int_equal(kube_zone_publish(t.writer, e, &slice, 1, 1000,
+    assert_int_equal(kube_zone_publish(t.writer, e, &slice, 1,
                                        &changed), KUBE_OK);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
     assert_int_equal(s.slices_n, 1);
@@ -198,13 +198,13 @@ test_writer_revision_is_content(void **state)
                                "web-1");
 
     /* nothing at all: not even the head moves, in any order of slices */
-    assert_int_equal(kube_zone_publish(t.writer, e, slices, 2, 1000,
+    assert_int_equal(kube_zone_publish(t.writer, e, slices, 2,
                                        &changed), KUBE_OK);
     assert_false(changed);
     slices[0] ^= slices[1];
     slices[1] ^= slices[0];
     slices[0] ^= slices[1];
-    assert_int_equal(kube_zone_publish(t.writer, e, slices, 2, 1000,
+    assert_int_equal(kube_zone_publish(t.writer, e, slices, 2,
                                        &changed), KUBE_OK);
     assert_false(changed);
     assert_true(kube_zone_head(&t.zone, e) == head);
@@ -216,7 +216,7 @@ test_writer_revision_is_content(void **state)
     assert_true(same);
     slices[1] = zone_test_find(&t, KUBE_RESOURCE_ENDPOINTSLICES, "shop",
                                "web-1");
-    assert_int_equal(kube_zone_publish(t.writer, e, slices, 2, 1000,
+    assert_int_equal(kube_zone_publish(t.writer, e, slices, 2,
                                        &changed), KUBE_OK);
     assert_false(changed);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
@@ -225,7 +225,7 @@ test_writer_revision_is_content(void **state)
     assert_true(kube_str_eq(s.slices[0].meta.rv, KUBE_STR("9")));
 
     /* one slice less */
-    assert_int_equal(kube_zone_publish(t.writer, e, slices, 1, 1000,
+    assert_int_equal(kube_zone_publish(t.writer, e, slices, 1,
                                        &changed), KUBE_OK);
     assert_true(changed);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
@@ -234,7 +234,7 @@ test_writer_revision_is_content(void **state)
 
     /* made again under the same name: it does not begin anew */
     revision = s.revision;
-    kube_zone_remove(t.writer, e, 1000);
+    kube_zone_remove(t.writer, e);
     assert_int_equal(zone_test_put(&t, "shop", "web", 1, 80, 2, 3, 2000),
                      KUBE_OK);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
@@ -268,9 +268,9 @@ test_writer_slice_moves(void **state)
     assert_int_equal(zone_test_stage(&t, zone_test_slice("shop", "a-0", "b",
                                                          2, 2, 3),
                                      1000, &slice, &same), KUBE_OK);
-    assert_int_equal(kube_zone_publish(t.writer, a, &slice, 1, 1000,
+    assert_int_equal(kube_zone_publish(t.writer, a, &slice, 1,
                                        &changed), KUBE_INVALID);
-    assert_int_equal(kube_zone_publish(t.writer, b, &slice, 1, 1000,
+    assert_int_equal(kube_zone_publish(t.writer, b, &slice, 1,
                                        &changed), KUBE_OK);
 
     /* a is as it was until it is published, too, whatever else is put */
@@ -294,9 +294,9 @@ test_writer_slice_moves(void **state)
     assert_int_equal(zone_test_read(&t, "shop", "a", &s), KUBE_OK);
     assert_int_equal(s.slices_n, 0);
 
-    kube_zone_remove(t.writer, a, 1000);
-    kube_zone_remove(t.writer, b, 1000);
-    kube_zone_remove(t.writer, slice, 1000);
+    kube_zone_remove(t.writer, a);
+    kube_zone_remove(t.writer, b);
+    kube_zone_remove(t.writer, slice);
     kube_zone_usage(&t.zone, &u);
     assert_int_equal(u.live_bytes, 0);
     assert_int_equal(u.entries_used, 0);
@@ -321,7 +321,7 @@ test_writer_refuse(void **state)
     assert_int_equal(kube_zone_refuse(t.writer, KUBE_RESOURCE_SERVICES,
                                       KUBE_STR("shop"), KUBE_STR("web"),
                                       KUBE_STR("2"), KUBE_STR("zone_full"),
-                                      1000, &e), KUBE_OK);
+                                      &e), KUBE_OK);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_NOT_FOUND);
     assert_int_equal(kube_zone_writer_find(t.writer, KUBE_RESOURCE_SERVICES,
                                            KUBE_STR("shop"),
@@ -342,7 +342,7 @@ test_writer_refuse(void **state)
                                      1000, &again, &same), KUBE_OK);
     assert_int_equal(again, e);
     assert_false(same);
-    assert_int_equal(kube_zone_publish(t.writer, e, NULL, 0, 1000, &changed),
+    assert_int_equal(kube_zone_publish(t.writer, e, NULL, 0, &changed),
                      KUBE_OK);
     assert_true(changed);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
@@ -351,8 +351,8 @@ test_writer_refuse(void **state)
 
     assert_int_equal(kube_zone_refuse(t.writer, KUBE_RESOURCE_SERVICES,
                                       KUBE_STR(""), KUBE_STR("web"),
-                                      KUBE_STR("2"), KUBE_STR("x"), 1000,
-                                      &e), KUBE_INVALID);
+                                      KUBE_STR("2"), KUBE_STR("x"), &e),
+                     KUBE_INVALID);
     zone_test_close(&t);
 }
 
@@ -372,6 +372,7 @@ test_writer_quarantine(void **state)
     kube_zone_usage(&t.zone, &u);
     max = (unsigned) u.entries;
     now = 1000;
+    kube_zone_writer_now(t.writer, now);
 
     /* every entry once: held and freed */
     for (i = 0; i < max; i++) {
@@ -379,8 +380,8 @@ test_writer_quarantine(void **state)
         assert_int_equal(kube_zone_refuse(t.writer, KUBE_RESOURCE_SERVICES,
                                           KUBE_STR("shop"),
                                           zone_test_str(name), KUBE_STR("1"),
-                                          KUBE_STR("x"), now, &e), KUBE_OK);
-        kube_zone_remove(t.writer, e, now);
+                                          KUBE_STR("x"), &e), KUBE_OK);
+        kube_zone_remove(t.writer, e);
         assert_true(kube_zone_head(&t.zone, e) == 0);
     }
 
@@ -439,14 +440,14 @@ test_writer_baseline(void **state)
              i = kube_zone_writer_next(t.writer, i))
         {
             if (kube_zone_newest(t.writer, i)->kind == KUBE_RECORD_SERVICE) {
-                kube_zone_remove(t.writer, i, now);
+                kube_zone_remove(t.writer, i);
             }
         }
 
         for (i = kube_zone_writer_next(t.writer, 0); i != 0;
              i = kube_zone_writer_next(t.writer, i))
         {
-            kube_zone_remove(t.writer, i, now);
+            kube_zone_remove(t.writer, i);
         }
 
         kube_zone_usage(&t.zone, &u);
@@ -479,7 +480,6 @@ writer_fill(zone_test_t *t)
 static void
 writer_fill_reserve(zone_test_t *t)
 {
-    bool               same;
     char               name[32];
     uint32_t           entries[200];
     unsigned           n;
@@ -490,8 +490,8 @@ writer_fill_reserve(zone_test_t *t)
     for (n = 0; n < 200; n++) {
         snprintf(name, sizeof(name), "more-%u", n);
         record = zone_test_slice("shop", name, "more", 1, n, 10);
-        rc = kube_zone_stage(t->writer, record, true, 1000, &entries[n],
-                             &same);
+        rc = kube_zone_stage(t->writer, record, KUBE_STAGE_USE_RESERVE,
+                             &entries[n]);
         free(record);
         assert_true(t->writer->free_n >= 1);
 
@@ -505,7 +505,7 @@ writer_fill_reserve(zone_test_t *t)
     assert_true(u.live_bytes > u.records_bytes / 10 * 8);
 
     while (n-- != 0) {
-        kube_zone_remove(t->writer, entries[n], 1000);
+        kube_zone_remove(t->writer, entries[n]);
     }
 }
 
@@ -524,7 +524,7 @@ writer_refuse_many(zone_test_t *t, unsigned n)
                                           KUBE_RESOURCE_ENDPOINTSLICES,
                                           KUBE_STR("shop"),
                                           zone_test_str(name), KUBE_STR("1"),
-                                          KUBE_STR("zone_full"), 1000, &e),
+                                          KUBE_STR("zone_full"), &e),
                          KUBE_OK);
     }
 }
@@ -534,7 +534,6 @@ writer_refuse_many(zone_test_t *t, unsigned n)
 static void
 test_writer_full(void **state)
 {
-    bool               same;
     char               name[32];
     uint32_t           e;
     unsigned           i, n, round;
@@ -552,11 +551,10 @@ test_writer_full(void **state)
     assert_false(kube_zone_has_room(t.writer, 400));
 
     record = zone_test_slice("shop", "one-0", "one", 1, 1, 10);
-    assert_int_equal(kube_zone_stage(t.writer, record, false, 1000, &e,
-                                     &same), KUBE_FULL);
-    assert_int_equal(kube_zone_stage(t.writer, record, true, 1000, &e,
-                                     &same), KUBE_OK);
-    kube_zone_remove(t.writer, e, 1000);
+    assert_int_equal(kube_zone_stage(t.writer, record, 0, &e), KUBE_FULL);
+    assert_int_equal(kube_zone_stage(t.writer, record,
+                                     KUBE_STAGE_USE_RESERVE, &e), KUBE_OK);
+    kube_zone_remove(t.writer, e);
     free(record);
     writer_fill_reserve(&t);
 
@@ -599,7 +597,6 @@ test_writer_full(void **state)
 static void
 test_writer_too_large(void **state)
 {
-    bool            same;
     uint32_t        e;
     zone_test_t     t;
     kube_record_t  *record;
@@ -610,10 +607,10 @@ test_writer_too_large(void **state)
     assert_non_null(record);
     memset(record, 0, 8192);
     record->size = 8192;
-    assert_int_equal(kube_zone_stage(t.writer, record, true, 1, &e, &same),
+    assert_int_equal(kube_zone_stage(t.writer, record, 0, &e),
                      KUBE_TOO_LARGE);
     record->size = 128;
-    assert_int_equal(kube_zone_stage(t.writer, record, true, 1, &e, &same),
+    assert_int_equal(kube_zone_stage(t.writer, record, 0, &e),
                      KUBE_INVALID);
     free(record);
     zone_test_close(&t);
@@ -670,7 +667,7 @@ writer_put_big(zone_test_t *t)
                          KUBE_OK);
     }
 
-    assert_int_equal(kube_zone_publish(t->writer, service, slices, 100, 1000,
+    assert_int_equal(kube_zone_publish(t->writer, service, slices, 100,
                                        &changed), KUBE_OK);
 
     return service;
@@ -731,7 +728,7 @@ test_writer_evacuation(void **state)
     kube_zone_usage(&t.zone, &u);
     assert_true(u.live_bytes > u.records_bytes / 10 * 8);
 
-    assert_int_equal(kube_zone_publish(t.writer, late, NULL, 0, 1000,
+    assert_int_equal(kube_zone_publish(t.writer, late, NULL, 0,
                                        &changed), KUBE_OK);
     assert_int_equal(zone_test_read(&t, "shop", "late", &s), KUBE_OK);
     assert_int_equal(zone_test_variant(&s), 55);

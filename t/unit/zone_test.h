@@ -207,7 +207,9 @@ zone_test_stage(zone_test_t *t, kube_record_t *record, uint64_t now_ms,
 {
     kube_rc_t  rc;
 
-    rc = kube_zone_stage(t->writer, record, false, now_ms, entry, same);
+    kube_zone_writer_now(t->writer, now_ms);
+    rc = kube_zone_stage(t->writer, record, 0, entry);
+    *same = (rc == KUBE_OK && kube_zone_is_same(t->writer, *entry, record));
     free(record);
 
     return rc;
@@ -236,8 +238,7 @@ zone_test_put(zone_test_t *t, const char *ns, const char *name, unsigned rv,
     }
 
     if (rc == KUBE_OK) {
-        rc = kube_zone_publish(t->writer, service, slices, n, now_ms,
-                               &changed);
+        rc = kube_zone_publish(t->writer, service, slices, n, &changed);
     }
 
     return rc;
@@ -316,7 +317,8 @@ zone_test_remove(zone_test_t *t, kube_resource_t resource, const char *ns,
     entry = kube_zone_writer_find(t->writer, resource, zone_test_str(ns),
                                   zone_test_str(name));
     assert_int_not_equal(entry, 0);
-    kube_zone_remove(t->writer, entry, now_ms);
+    kube_zone_writer_now(t->writer, now_ms);
+    kube_zone_remove(t->writer, entry);
 }
 
 
