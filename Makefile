@@ -79,7 +79,7 @@ DEPS = @sh t/util/deps.sh
 
 
 .PHONY: help matrix build modules lib cli demo demo-cluster test unit tsan unit-run \
-    ring2 e2e testbed lint sources sizes nginx-src install clean
+    instructions ring2 e2e testbed lint sources sizes nginx-src install clean
 
 help: ## print this text
 	@echo "usage: make [target] [VARIABLE=value]"
@@ -100,6 +100,8 @@ help: ## print this text
 #:   CHECK="style tidy"         lint: these checks only
 #:   PYTEST_ARGS=...            test, e2e: more arguments for pytest
 #:   PYTEST_XDIST=1             test: two pytest processes
+#:   BUILDS="dir ..."           instructions: these builds, not OUT
+#:   BENCH_ARGS=...             instructions: more arguments
 #:   KUBECONFIG=file            demo: use this cluster
 #:   ALLOW_SKIP=1               e2e: having no Go is not a failure
 
@@ -215,6 +217,12 @@ testbed:
 	    exit !(v[1] > 1 || v[2] >= 21) }' \
 	    || { echo "t/cluster needs Go 1.21 or newer"; exit 1; }
 	@cd t/cluster && $(GO) build -buildvcs=false -o bin/kube-testbed .
+
+instructions: ## count instructions per event and request; BUILDS="dir dir" compares
+	$(DEPS) test
+	@$(if $(BUILDS),:,$(SUBMAKE) build SKIP_DEPS=1)
+	@$(TEST_ENV) $(PYTHON) bench/instructions.py \
+	    $(foreach dir,$(or $(BUILDS),$(OUT)),--build $(dir)) $(BENCH_ARGS)
 
 lint: ## style, layers, symbols, static analysis, examples; prints sizes
 	$(DEPS) lint
