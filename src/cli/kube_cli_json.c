@@ -1,226 +1,112 @@
 /*
- * kube_cli_json - records of the zone as JSON text on a stdio stream.
+ * kube_cli_json - what the informer tells, a line of JSON each, on a stdio
+ * stream.
  *
- * For the command line tool only.  Whether the stream took it is found out by
- * the caller, with ferror().
+ * For the command line tool only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
 #include "kube_cli_json.h"
+#include "kube_object_json.h"
 
 
-/* The length of a valid UTF-8 sequence at s, RFC 3629; 0: there is none. */
-static size_t
-json_sequence(kube_str_t s)
+static bool
+json_write(void *ctx, const char *data, size_t len)
 {
-    size_t         i, n;
-    unsigned char  c, low, high;
-
-    c = (unsigned char) s.data[0];
-    low = 0x80;
-    high = 0xbf;
-
-    if (c >= 0xc2 && c <= 0xdf) {
-        n = 2;
-
-    } else if (c >= 0xe0 && c <= 0xef) {
-        n = 3;
-        low = (c == 0xe0) ? 0xa0 : low;
-        high = (c == 0xed) ? 0x9f : high;
-
-    } else if (c >= 0xf0 && c <= 0xf4) {
-        n = 4;
-        low = (c == 0xf0) ? 0x90 : low;
-        high = (c == 0xf4) ? 0x8f : high;
-
-    } else {
-        return 0;
-    }
-
-    if (s.len < n) {
-        return 0;
-    }
-
-    for (i = 1; i < n; i++) {
-        c = (unsigned char) s.data[i];
-
-        if (c < low || c > high) {
-            return 0;
-        }
-
-        low = 0x80;
-        high = 0xbf;
-    }
-
-    return n;
+    return fwrite(data, 1, len, ctx) == len;
 }
 
 
-void
-kube_cli_json_string(FILE *out, kube_str_t s)
+/* Opens a line; text and json are the caller's to fill and to close. */
+static void
+json_line(FILE *out, kube_text_t *text, kube_json_writer_t *json,
+    const char *type, kube_resource_t resource, kube_str_t ns)
 {
-    size_t         n;
-    unsigned char  c;
+    kube_text_init(text, json_write, out, SIZE_MAX);
+    kube_json_writer_init(json, text);
 
-    fputc('"', out);
-
-    while (s.len != 0) {
-
-        c = (unsigned char) s.data[0];
-        n = 1;
-
-        if (c == '"' || c == '\\') {
-            fprintf(out, "\\%c", c);
-
-        } else if (c < 0x20 || c == 0x7f) {
-            fprintf(out, "\\u%04x", c);
-
-        } else if (c < 0x80) {
-            fputc(c, out);
-
-        } else {
-            n = json_sequence(s);
-
-            if (n == 0) {
-                fputs("\\ufffd", out);
-                n = 1;
-
-            } else {
-                fwrite(s.data, 1, n, out);
-            }
-        }
-
-        s.data += n;
-        s.len -= n;
-    }
-
-    fputc('"', out);
+    kube_json_open(json, NULL, '{');
+    kube_json_put_str(json, "type", kube_str(type));
+    kube_json_put_str(json, "resource",
+                      kube_str(kube_resource_text(resource)));
+    kube_json_put_str(json, "namespace", ns);
 }
 
 
 static void
-json_member(FILE *out, const char *name, kube_str_t value)
-{
-    fprintf(out, "\"%s\":", name);
-    kube_cli_json_string(out, value);
-}
-
-
-static const char *
-json_bool(bool value)
-{
-    return value ? "true" : "false";
-}
-
-
-static void
-json_address(FILE *out, const kube_addr_t *addr)
-{
-    char  text[KUBE_ADDR_TEXT_MAX];
-
-    (void) kube_addr_text(addr, text);
-    fprintf(out, "\"%s\"", text);
-}
-
-
-static void
-json_ports(FILE *out, const kube_port_t *ports, size_t n)
-{
-    size_t  i;
-
-    fputs("\"ports\":[", out);
-
-    for (i = 0; i < n; i++) {
-        fputs(i ? ",{" : "{", out);
-        json_member(out, "name", ports[i].name);
-
-        if (ports[i].port != 0) {
-            fprintf(out, ",\"port\":%u", (unsigned) ports[i].port);
-
-        } else {
-            fputs(",\"port\":null", out);
-        }
-
-        fprintf(out, ",\"protocol\":\"%s\",\"app_protocol\":",
-                kube_protocol_text(ports[i].protocol));
-
-        if (ports[i].app_protocol.len != 0) {
-            kube_cli_json_string(out, ports[i].app_protocol);
-
-        } else {
-            fputs("null", out);
-        }
-
-        fputc('}', out);
-    }
-
-    fputc(']', out);
-}
-
-
-static void
-json_service(FILE *out, const kube_service_t *service)
-{
-    size_t  i;
-
-    fprintf(out, "{\"type\":\"%s\",\"headless\":%s,\"cluster_ips\":[",
-            kube_service_type_text(service->type),
-            json_bool(service->headless));
-
-    for (i = 0; i < service->cluster_ips_n; i++) {
-        fputs(i ? "," : "", out);
-        json_address(out, &service->cluster_ips[i]);
-    }
-
-    fputs("],", out);
-    json_ports(out, service->ports, service->ports_n);
-    fputc('}', out);
-}
-
-
-static void
-json_slice(FILE *out, const kube_slice_t *slice)
+json_slice(kube_json_writer_t *json, const kube_slice_t *slice)
 {
     size_t                  i;
     const kube_endpoint_t  *e;
 
-    fputc('{', out);
-    json_member(out, "service", slice->service);
-    fprintf(out, ",\"address_type\":\"%s\",",
-            slice->family == KUBE_FAMILY_IPV4 ? "IPv4"
-            : slice->family == KUBE_FAMILY_IPV6 ? "IPv6" : "FQDN");
-    json_ports(out, slice->ports, slice->ports_n);
-    fputs(",\"endpoints\":[", out);
+    kube_json_put_str(json, "service", slice->service);
+    kube_json_put_str(json, "address_type",
+                      slice->family == KUBE_FAMILY_IPV4 ? KUBE_STR("IPv4")
+                      : slice->family == KUBE_FAMILY_IPV6 ? KUBE_STR("IPv6")
+                      : KUBE_STR("FQDN"));
+    kube_json_put_ports(json, slice->ports, slice->ports_n, true);
+    kube_json_open(json, "endpoints", '[');
 
     for (i = 0; i < slice->endpoints_n; i++) {
         e = &slice->endpoints[i];
 
-        fprintf(out, "%s{\"address\":", i ? "," : "");
-        json_address(out, &e->address);
-        fprintf(out, ",\"ready\":%s,\"serving\":%s,\"terminating\":%s,",
-                json_bool(e->ready), json_bool(e->serving),
-                json_bool(e->terminating));
-        json_member(out, "pod", e->pod);
-        fputc(',', out);
-        json_member(out, "node", e->node);
-        fputc(',', out);
-        json_member(out, "zone", e->zone);
-        fputc('}', out);
+        kube_json_open(json, NULL, '{');
+        kube_json_put_address(json, "address", &e->address);
+        kube_json_put_conditions(json, e);
+        kube_json_put_str(json, "pod", e->pod);
+        kube_json_put_str(json, "node", e->node);
+        kube_json_put_str(json, "zone", e->zone);
+        kube_json_close(json, '}');
     }
 
-    fputs("]}", out);
+    kube_json_close(json, ']');
 }
 
 
 void
-kube_cli_json_object(FILE *out, const kube_object_t *object)
+kube_cli_json_change(FILE *out, const char *type, const kube_record_id_t *id,
+    const kube_object_t *object)
 {
-    if (object->resource == KUBE_RESOURCE_SERVICES) {
-        json_service(out, &object->u.service);
-        return;
+    kube_text_t            text;
+    kube_json_writer_t     json;
+    const kube_service_t  *service;
+
+    json_line(out, &text, &json, type, id->resource, id->meta.ns);
+    kube_json_put_str(&json, "name", id->meta.name);
+    kube_json_put_str(&json, "resource_version", id->meta.rv);
+    kube_json_open(&json, "object", '{');
+
+    if (kube_resource_info(object->resource)->shape == KUBE_SHAPE_SERVICE) {
+        service = &object->u.service;
+
+        kube_json_put_service(&json, service);
+        kube_json_put_ports(&json, service->ports, service->ports_n, true);
+
+    } else {
+        json_slice(&json, &object->u.slice);
     }
 
-    json_slice(out, &object->u.slice);
+    kube_json_close(&json, '}');
+    kube_json_close(&json, '}');
+    kube_text_put(&text, KUBE_STR("\n"));
+}
+
+
+void
+kube_cli_json_synced(FILE *out, const kube_scope_info_t *info)
+{
+    kube_text_t         text;
+    kube_json_writer_t  json;
+    char                digest[33];
+
+    kube_digest_hex(info->digest, digest);
+
+    json_line(out, &text, &json, "synced", info->resource, info->ns);
+    kube_json_put_str(&json, "resource_version", info->rv);
+    kube_json_put_num(&json, "count", info->count);
+    kube_json_put_str(&json, "digest", kube_str(digest));
+    kube_json_close(&json, '}');
+    kube_text_put(&text, KUBE_STR("\n"));
 }

@@ -1,8 +1,9 @@
 /*
- * kube_cli_json - records of the zone as JSON text on a stdio stream.
+ * kube_cli_json - what the informer tells, a line of JSON each, on a stdio
+ * stream.
  *
- * For the command line tool only: it prints, src/ elsewhere does not.  Every
- * string is escaped, whatever bytes it has: invalid UTF-8 becomes U+FFFD.
+ * For the command line tool only: it prints, src/ elsewhere does not.
+ * Whether the stream took it is found out by the caller, with ferror().
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -15,13 +16,15 @@
 #include <stdio.h>
 
 #include "kube_record.h"
+#include "kube_zone_stats.h"
 
 
-/* With the quotes. */
-void kube_cli_json_string(FILE *out, kube_str_t s);
+/* type is "add", "update" or "delete"; object is the record's, decoded. */
+void kube_cli_json_change(FILE *out, const char *type,
+    const kube_record_id_t *id, const kube_object_t *object);
 
-/* Type, ports, endpoints: an object of what the zone holds. */
-void kube_cli_json_object(FILE *out, const kube_object_t *object);
+/* A scope whose list has ended, or whose version has moved. */
+void kube_cli_json_synced(FILE *out, const kube_scope_info_t *info);
 
 
 #endif /* KUBE_CLI_JSON_H */

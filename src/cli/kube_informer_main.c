@@ -120,16 +120,7 @@ cli_change(void *ctx, kube_change_t change, const kube_record_t *record)
         return;
     }
 
-    printf("{\"type\":\"%s\",\"resource\":\"%s\",\"namespace\":",
-           changes[change], kube_resource_text(id.resource));
-    kube_cli_json_string(stdout, id.meta.ns);
-    fputs(",\"name\":", stdout);
-    kube_cli_json_string(stdout, id.meta.name);
-    fputs(",\"resource_version\":", stdout);
-    kube_cli_json_string(stdout, id.meta.rv);
-    fputs(",\"object\":", stdout);
-    kube_cli_json_object(stdout, &object);
-    fputs("}\n", stdout);
+    kube_cli_json_change(stdout, changes[change], &id, &object);
 }
 
 
@@ -137,7 +128,6 @@ cli_change(void *ctx, kube_change_t change, const kube_record_t *record)
 static void
 cli_show_scope(cli_t *cli, unsigned slot, bool list)
 {
-    char               digest[33];
     kube_rv_t          rv;
     kube_scope_info_t  info;
 
@@ -151,14 +141,7 @@ cli_show_scope(cli_t *cli, unsigned slot, bool list)
     }
 
     cli->shown[slot] = rv;
-    kube_digest_hex(info.digest, digest);
-
-    printf("{\"type\":\"synced\",\"resource\":\"%s\",\"namespace\":",
-           kube_resource_text(info.resource));
-    kube_cli_json_string(stdout, info.ns);
-    printf(",\"resource_version\":\"%.*s\",\"count\":%llu,"
-           "\"digest\":\"%s\"}\n", (int) info.rv.len, info.rv.data,
-           (unsigned long long) info.count, digest);
+    kube_cli_json_synced(stdout, &info);
 }
 
 
