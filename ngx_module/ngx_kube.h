@@ -57,6 +57,7 @@ typedef struct {
     kube_config_t           config;            /* structure, no secrets read */
     ngx_str_t               kubeconfig;        /* read by the informer */
     ngx_str_t               context;
+    ngx_uint_t              api_line;          /* of the "api" directive */
     ngx_flag_t              tls_verify;
     unsigned                api_set:1;
 
@@ -176,12 +177,24 @@ ngx_kube_informer_t *ngx_kube_informer_find(ngx_kube_conf_t *kcf,
 
 char *ngx_kube_informer_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
+/* ngx_kube_kubeconfig.c */
+
 /*
- * Reads and checks the block's kubeconfig, in the context it names, into an
- * initialised config.  Results and error as kube_config_kubeconfig().
+ * Reads the block's kubeconfig, in the context it names, into an initialised
+ * config.  Results and error as kube_config_kubeconfig().  Only where secrets
+ * may be: in the informer process.
  */
-kube_rc_t ngx_kube_kubeconfig(const ngx_kube_informer_t *block,
+kube_rc_t ngx_kube_kubeconfig_read(const ngx_kube_informer_t *block,
     kube_config_t *config, kube_error_t *error);
+
+/*
+ * Has a child judge the block's kubeconfig, if it names one, as "user".
+ * NGX_ERROR: it cannot be used, which is logged; that it could not be judged
+ * in 5 s is a warning.
+ */
+ngx_int_t ngx_kube_kubeconfig_check(ngx_cycle_t *cycle,
+    ngx_kube_informer_t *block);
+
 
 /* Ties uses to informers once the file is read; NGX_ERROR: logged. */
 ngx_int_t ngx_kube_conf_finish(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf);

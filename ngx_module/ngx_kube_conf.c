@@ -20,8 +20,6 @@ static ngx_int_t ngx_kube_env_keep(ngx_conf_t *cf);
 static ngx_kube_informer_t *ngx_kube_block_create(ngx_conf_t *cf);
 static char *ngx_kube_block_finish(ngx_conf_t *cf,
     ngx_kube_informer_t *block);
-static char *ngx_kube_block_kubeconfig(ngx_conf_t *cf,
-    ngx_kube_informer_t *block);
 static char *ngx_kube_block_api(ngx_conf_t *cf, ngx_kube_informer_t *block);
 static char *ngx_kube_block_zone(ngx_conf_t *cf, ngx_kube_informer_t *block);
 
@@ -262,7 +260,23 @@ ngx_kube_block_api(ngx_conf_t *cf, ngx_kube_informer_t *block)
     kube_error_t   error;
 
     if (block->kubeconfig.len) {
-        return ngx_kube_block_kubeconfig(cf, block);
+
+        /* the file itself is judged once "user" is known */
+
+        if (block->config.token.path.len || block->config.ca.path.len
+            || block->config.certificate.path.len
+            || block->config.key.path.len
+            || block->config.tls_server_name.len || !block->tls_verify)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "token_file, ca_file, client_certificate, "
+                               "client_certificate_key, tls_server_name and "
+                               "tls_verify belong into the kubeconfig file "
+                               "when \"api kubeconfig=\" is used");
+            return NGX_CONF_ERROR;
+        }
+
+        return NGX_CONF_OK;
     }
 
     if (block->config.servers_n == 0) {
@@ -290,59 +304,6 @@ ngx_kube_block_api(ngx_conf_t *cf, ngx_kube_informer_t *block)
     }
 
     return NGX_CONF_OK;
-}
-
-
-/* Its structure; secrets in it are forgotten at once. */
-
-static char *
-ngx_kube_block_kubeconfig(ngx_conf_t *cf, ngx_kube_informer_t *block)
-{
-    kube_rc_t      rc;
-    kube_error_t   error;
-    kube_config_t  probe;
-
-    if (block->config.token.path.len || block->config.ca.path.len
-        || block->config.certificate.path.len || block->config.key.path.len
-        || block->config.tls_server_name.len || block->config.tls_verify_off)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "token_file, ca_file, client_certificate, "
-                           "client_certificate_key, tls_server_name and "
-                           "tls_verify belong into the kubeconfig file when "
-                           "\"api kubeconfig=\" is used");
-        return NGX_CONF_ERROR;
-    }
-
-    kube_config_init(&probe, &ngx_kube_alloc);
-
-    rc = ngx_kube_kubeconfig(block, &probe, &error);
-
-    kube_config_done(&probe);
-
-    if (rc != KUBE_OK) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "kubeconfig \"%V\"%s%V%s: %s", &block->kubeconfig,
-                           block->context.len ? ", context \"" : "",
-                           &block->context,
-                           block->context.len ? "\"" : "", error.what);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-kube_rc_t
-ngx_kube_kubeconfig(const ngx_kube_informer_t *block, kube_config_t *config,
-    kube_error_t *error)
-{
-    char  *context;
-
-    context = block->context.len ? (char *) block->context.data : NULL;
-
-    return kube_config_kubeconfig(config, (char *) block->kubeconfig.data,
-                                  context, error);
 }
 
 

@@ -316,6 +316,7 @@ ngx_kube_set_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     block->api_set = 1;
+    block->api_line = cf->conf_file->line;
 
     if (args[0].len == 10 && ngx_strncmp(args[0].data, "in_cluster", 10) == 0)
     {

@@ -87,10 +87,21 @@ ngx_kube_create_conf(ngx_cycle_t *cycle)
 static char *
 ngx_kube_init_conf(ngx_cycle_t *cycle, void *conf)
 {
-    ngx_kube_conf_t  *kcf = conf;
+    ngx_kube_conf_t *kcf = conf;
+
+    ngx_uint_t             i;
+    ngx_kube_informer_t  **informers;
 
     if (ngx_kube_conf_finish(cycle, kcf) != NGX_OK) {
         return NGX_CONF_ERROR;
+    }
+
+    informers = kcf->informers.elts;
+
+    for (i = 0; i < kcf->informers.nelts; i++) {
+        if (ngx_kube_kubeconfig_check(cycle, informers[i]) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
     }
 
     return NGX_CONF_OK;

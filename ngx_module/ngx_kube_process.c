@@ -341,7 +341,7 @@ ngx_kube_host_config(ngx_kube_host_t *host)
     kube_config_done(&host->kubeconfig);
     kube_config_init(&host->kubeconfig, &ngx_kube_alloc);
 
-    if (ngx_kube_kubeconfig(block, &host->kubeconfig, &error) != KUBE_OK) {
+    if (ngx_kube_kubeconfig_read(block, &host->kubeconfig, &error) != KUBE_OK) {
         ngx_log_error(NGX_LOG_ERR, host->log, 0,
                       "kube informer \"%V\": %s in kubeconfig \"%V\"",
                       &block->name, error.what, &block->kubeconfig);

@@ -6,6 +6,7 @@
 """Tokens, kubeconfigs and client certificates."""
 
 import base64
+import contextlib
 import os
 
 import pytest
@@ -296,6 +297,70 @@ class TestKubeconfig:
             os.chmod(gateway.path(os.path.dirname(name)), 0o755)
         started(gateway)
         assert {(r.user, r.auth) for r in cluster.api.requests} == {("gateway", "certificate")}
+        following(cluster, gateway)
+
+
+def writable_memory(pid):
+    """All that a process may write, as bytes."""
+    chunks = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            where, mode = line.split()[:2]
+            if not mode.startswith("rw") or "[v" in line:
+                continue
+            begin, end = (int(x, 16) for x in where.split("-"))
+            memory.seek(begin)
+            with contextlib.suppress(OSError):
+                chunks.append(memory.read(end - begin))
+    return b"".join(chunks)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone may read /proc/PID/mem and change users")
+class TestSecretsStayAway:
+    """Secrets of a kubeconfig are in no process but the informer's."""
+
+    TOKEN = "kept-from-the-master-0123456789"
+
+    def parts(self, pki):
+        """(lines of the user, what must not be found) of a key and a token, inline."""
+        cert, key = pki.client("gateway")
+        body = open(key).read().splitlines()[1].encode()
+        user = f"client-certificate-data: {coded(cert)}\nclient-key-data: {coded(key)}"
+        text = f"{user}\ntoken: {self.TOKEN}"
+        return text, [self.TOKEN.encode(), body, coded(key)[100:160].encode()]
+
+    def test_not_in_master_or_worker(self, cluster, pki):
+        cluster.api.auth.add_token(self.TOKEN)
+        text, secrets = self.parts(pki)
+        gateway = started(with_kubeconfig(cluster, text))
+        for _ in range(2):
+            # the control: the scan finds them where they have to be
+            assert self.TOKEN.encode() in writable_memory(gateway.informer())
+            for pid in [gateway.master, *gateway.workers()]:
+                memory = writable_memory(pid)
+                assert len(memory) > 1 << 16
+                assert not [s for s in secrets if s in memory]
+            gateway.reload(gone=True)
+            gateway.status.wait_synced()
+            wait_until(lambda: gateway.informer() is not None)
+            following(cluster, gateway)
+
+    def test_read_as_the_user(self, cluster):
+        """What the informer could not read is refused where it can still be mended."""
+        cluster.api.auth.add_token(self.TOKEN)
+        gateway = started(with_kubeconfig(cluster, f"token: {self.TOKEN}"))
+        os.chmod(gateway.path("kube.yaml"), 0o600)
+        gateway.reload_refused(gateway.conf, r'kube\.yaml", read as user "nobody": .*nginx\.conf:\d+')
+        os.chmod(gateway.path("kube.yaml"), 0o644)
+        following(cluster, gateway)
+
+    def test_a_file_that_hangs(self, cluster):
+        """A FIFO in its place neither hangs nginx nor is taken for a file."""
+        gateway = started(with_kubeconfig(cluster, "token: first"))
+        os.rename(gateway.path("kube.yaml"), gateway.path("kept.yaml"))
+        os.mkfifo(gateway.path("kube.yaml"), 0o644)
+        gateway.reload_refused(gateway.conf, r"kube\.yaml.*regular file|kube\.yaml.*not a file")
+        os.rename(gateway.path("kept.yaml"), gateway.path("kube.yaml"))
         following(cluster, gateway)
 
 
