@@ -19,15 +19,6 @@ typedef struct {
     ngx_uint_t               n;
 } ngx_http_kube_metrics_t;
 
-/* A counter of scopes; name NULL: one more label value of the family above. */
-typedef struct {
-    const char              *name;
-    const char              *help;
-    const char              *label;
-    const char              *value;
-    kube_counter_t           counter;
-} ngx_http_kube_series_t;
-
 typedef struct {
     const char              *name;
     const char              *type;
@@ -47,7 +38,7 @@ static void ngx_http_kube_metrics_age(ngx_http_kube_metrics_t *m);
 static void ngx_http_kube_metrics_zone(ngx_http_kube_metrics_t *m);
 static void ngx_http_kube_metrics_objects(ngx_http_kube_metrics_t *m);
 static void ngx_http_kube_metrics_series(ngx_http_kube_metrics_t *m,
-    const ngx_http_kube_series_t *series);
+    kube_counter_t counter);
 static void ngx_http_kube_metrics_resolve(ngx_http_kube_metrics_t *m);
 static void ngx_http_kube_metrics_histogram(ngx_http_kube_metrics_t *m,
     kube_histogram_id_t id);
@@ -124,86 +115,6 @@ static const ngx_http_kube_family_t  ngx_http_kube_families[] = {
 };
 
 
-#define ngx_http_kube_plain(name, help, counter)                              \
-    { name, help, NULL, NULL, KUBE_COUNTER_##counter }
-#define ngx_http_kube_first(name, help, label, value, counter)                \
-    { name, help, label, value, KUBE_COUNTER_##counter }
-#define ngx_http_kube_more(label, value, counter)                             \
-    { NULL, NULL, label, value, KUBE_COUNTER_##counter }
-
-static const ngx_http_kube_series_t  ngx_http_kube_series[] = {
-
-    ngx_http_kube_plain("lists_total", "Lists begun.", LISTS),
-    ngx_http_kube_plain("watches_total", "Watches opened.", WATCHES),
-    ngx_http_kube_plain("short_watches_total",
-                        "Watches that ended within a second without an "
-                        "event.", SHORT_WATCHES),
-
-    ngx_http_kube_first("relists_total", "Lists after the first, by reason.",
-                        "reason", "expired", RELISTS_EXPIRED),
-    ngx_http_kube_more("reason", "too_large_rv", RELISTS_TOO_LARGE_RV),
-    ngx_http_kube_more("reason", "scope", RELISTS_SCOPE),
-    ngx_http_kube_more("reason", "room", RELISTS_ROOM),
-    ngx_http_kube_more("reason", "protocol", RELISTS_PROTOCOL),
-    ngx_http_kube_more("reason", "other", RELISTS_OTHER),
-
-    ngx_http_kube_first("events_total", "Watch events, by type.",
-                        "type", "added", EVENTS_ADDED),
-    ngx_http_kube_more("type", "modified", EVENTS_MODIFIED),
-    ngx_http_kube_more("type", "deleted", EVENTS_DELETED),
-    ngx_http_kube_more("type", "bookmark", EVENTS_BOOKMARK),
-    ngx_http_kube_more("type", "error", EVENTS_ERROR),
-
-    ngx_http_kube_plain("event_bytes_total", "Bytes of watch events.",
-                        EVENT_BYTES),
-    ngx_http_kube_plain("decode_fallbacks_total",
-                        "Objects that the fast decoder left to the general "
-                        "one.", DECODE_FALLBACKS),
-
-    ngx_http_kube_first("skipped_objects_total",
-                        "Objects, or parts of them, passed over, by reason.",
-                        "reason", "too_large", SKIPPED_TOO_LARGE),
-    ngx_http_kube_more("reason", "malformed", SKIPPED_MALFORMED),
-    ngx_http_kube_more("reason", "endpoints", SKIPPED_ENDPOINTS),
-
-    ngx_http_kube_first("errors_total", "Failed requests, by reason.",
-                        "reason", "connect", ERRORS_CONNECT),
-    ngx_http_kube_more("reason", "tls", ERRORS_TLS),
-    ngx_http_kube_more("reason", "timeout", ERRORS_TIMEOUT),
-    ngx_http_kube_more("reason", "closed", ERRORS_CLOSED),
-    ngx_http_kube_more("reason", "protocol", ERRORS_PROTOCOL),
-    ngx_http_kube_more("reason", "expired", ERRORS_EXPIRED),
-    ngx_http_kube_more("reason", "too_large_rv", ERRORS_TOO_LARGE_RV),
-    ngx_http_kube_more("reason", "unauthorized", ERRORS_UNAUTHORIZED),
-    ngx_http_kube_more("reason", "forbidden", ERRORS_FORBIDDEN),
-    ngx_http_kube_more("reason", "not_found", ERRORS_NOT_FOUND),
-    ngx_http_kube_more("reason", "too_many_requests", ERRORS_TOO_MANY),
-    ngx_http_kube_more("reason", "unavailable", ERRORS_UNAVAILABLE),
-    ngx_http_kube_more("reason", "internal", ERRORS_INTERNAL),
-    ngx_http_kube_more("reason", "redirect", ERRORS_REDIRECT),
-    ngx_http_kube_more("reason", "invalid", ERRORS_INVALID),
-    ngx_http_kube_more("reason", "other", ERRORS_OTHER)
-};
-
-
-/* In the order of kube_histogram_id_t. */
-
-static const char  *ngx_http_kube_histogram_names[] = {
-#define XX(name, text)  #text,
-    KUBE_HISTOGRAM_MAP(XX)
-#undef XX
-};
-
-static const char  *ngx_http_kube_histogram_helps[] = {
-    "From a list's request to its last byte.",
-    "From a watch's answer to its end.",
-    "Objects of a list.",
-    "Events of a watch.",
-    "From an event's bytes to what workers can read.",
-    "From a slice's last-change-trigger-time to what workers can read."
-};
-
-
 ngx_int_t
 ngx_http_kube_body_metrics(ngx_http_request_t *r, ngx_http_kube_print_t *p)
 {
@@ -227,10 +138,8 @@ ngx_http_kube_body_metrics(ngx_http_request_t *r, ngx_http_kube_print_t *p)
     ngx_http_kube_metrics_zone(&m);
     ngx_http_kube_metrics_objects(&m);
 
-    for (i = 0; i < sizeof(ngx_http_kube_series)
-                    / sizeof(ngx_http_kube_series_t); i++)
-    {
-        ngx_http_kube_metrics_series(&m, &ngx_http_kube_series[i]);
+    for (i = 0; i < KUBE_COUNTERS; i++) {
+        ngx_http_kube_metrics_series(&m, (kube_counter_t) i);
     }
 
     ngx_http_kube_metrics_resolve(&m);
@@ -375,19 +284,28 @@ ngx_http_kube_metrics_objects(ngx_http_kube_metrics_t *m)
 }
 
 
+/* The counters of a family follow one another: the first prints its head. */
+
 static void
 ngx_http_kube_metrics_series(ngx_http_kube_metrics_t *m,
-    const ngx_http_kube_series_t *series)
+    kube_counter_t counter)
 {
-    ngx_uint_t                     i, k;
-    ngx_http_kube_scope_t         *scope;
-    const ngx_http_kube_series_t  *family;
+    ngx_uint_t                  i, k;
+    ngx_http_kube_scope_t      *scope;
+    const kube_counter_info_t  *info, *last;
 
-    for (family = series; family->name == NULL; family--) { /* void */ }
+    info = kube_counter_info(counter);
 
-    if (family == series) {
-        ngx_http_kube_metrics_family(m, family->name, "counter",
-                                     family->help);
+    if (info->metric == NULL) {
+        return;
+    }
+
+    last = (counter != 0) ? kube_counter_info(counter - 1) : NULL;
+
+    if (last == NULL || last->metric == NULL
+        || ngx_strcmp(last->metric, info->metric) != 0)
+    {
+        ngx_http_kube_metrics_family(m, info->metric, "counter", info->help);
     }
 
     for (i = 0; i < m->n; i++) {
@@ -396,16 +314,15 @@ ngx_http_kube_metrics_series(ngx_http_kube_metrics_t *m,
 
         for (k = 0; k < m->reports[i].scopes.nelts; k++) {
 
-            ngx_http_kube_print(m->p, "nginx_kube_%s", family->name);
+            ngx_http_kube_print(m->p, "nginx_kube_%s", info->metric);
             ngx_http_kube_metrics_scope(m->p, &m->reports[i], &scope[k]);
 
-            if (series->label != NULL) {
-                ngx_http_kube_print(m->p, ",%s=\"%s\"", series->label,
-                                    series->value);
+            if (info->label != NULL) {
+                ngx_http_kube_print(m->p, ",%s=\"%s\"", info->label,
+                                    info->value);
             }
 
-            ngx_http_kube_print(m->p, "} %uL\n",
-                                scope[k].counters[series->counter]);
+            ngx_http_kube_print(m->p, "} %uL\n", scope[k].counters[counter]);
         }
     }
 }
@@ -447,9 +364,8 @@ ngx_http_kube_metrics_histogram(ngx_http_kube_metrics_t *m,
 {
     ngx_uint_t  i, k;
 
-    ngx_http_kube_metrics_family(m, ngx_http_kube_histogram_names[id],
-                                 "histogram",
-                                 ngx_http_kube_histogram_helps[id]);
+    ngx_http_kube_metrics_family(m, kube_histogram_info(id)->metric,
+                                 "histogram", kube_histogram_info(id)->help);
 
     for (i = 0; i < m->n; i++) {
         for (k = 0; k < KUBE_RESOURCES; k++) {
@@ -476,7 +392,7 @@ ngx_http_kube_metrics_buckets(ngx_http_kube_print_t *p,
     kube_histogram_t   h;
 
     kube_zone_histogram_read(&report->informer->zone, id, resource, &h);
-    bounds = kube_histogram_bounds(id);
+    bounds = kube_histogram_info(id)->bounds;
 
     n = 0;
 
@@ -515,7 +431,7 @@ ngx_http_kube_metrics_line(ngx_http_kube_print_t *p,
     kube_resource_t resource, const char *suffix)
 {
     ngx_http_kube_print(p, "nginx_kube_%s%s",
-                        ngx_http_kube_histogram_names[id], suffix);
+                        kube_histogram_info(id)->metric, suffix);
     ngx_http_kube_metrics_informer(p, report);
     ngx_http_kube_print(p, ",resource=\"%s\"", kube_resource_text(resource));
 }
@@ -530,9 +446,7 @@ ngx_http_kube_metrics_number(ngx_http_kube_print_t *p, kube_histogram_id_t id,
     u_char  *end;
     u_char   text[NGX_INT64_LEN + sizeof(".000000")];
 
-    if (id == KUBE_HISTOGRAM_ITEMS_PER_LIST
-        || id == KUBE_HISTOGRAM_ITEMS_PER_WATCH)
-    {
+    if (kube_histogram_info(id)->unit == KUBE_UNIT_ITEMS) {
         ngx_http_kube_print(p, "%uL", value);
         return;
     }

@@ -386,13 +386,6 @@ kube_informer_publish_scope(kube_informer_t *inf, unsigned slot)
     rc = kube_zone_scope_publish(inf->writer, slot, &info);
     scope->published = (rc == KUBE_OK);
 
-    if (rc == KUBE_OK) {
-        kube_zone_scope_set(inf->conf.zone, slot, KUBE_COUNTER_GAUGE_OBJECTS,
-                            scope->count);
-        kube_zone_scope_set(inf->conf.zone, slot, KUBE_COUNTER_GAUGE_SYNCED,
-                            scope->synced);
-    }
-
     return rc;
 }
 

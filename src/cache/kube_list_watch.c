@@ -13,6 +13,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,16 @@
  * nothing but digits and commas would take thirty: that one is skipped.
  */
 #define KUBE_ARENA_FACTOR  16
+
+
+static const kube_counter_t  lw_relist_counters[] = {
+#define XX(name, family, value, counts)  [counts] = KUBE_COUNTER_##name,
+    KUBE_COUNTER_RELIST_MAP(XX)
+#undef XX
+};
+
+static_assert(sizeof(lw_relist_counters) / sizeof(lw_relist_counters[0])
+              == KUBE_RELIST_REASONS, "each reason has a counter");
 
 
 void
@@ -255,8 +266,7 @@ lw_count_list(kube_list_watch_t *lw, const kube_action_t *action)
     }
 
     kube_lw_count(lw, KUBE_COUNTER_RELISTS, 1);
-    kube_lw_count(lw, (kube_counter_t) (KUBE_COUNTER_RELISTS_EXPIRED
-                                        + action->reason), 1);
+    kube_lw_count(lw, lw_relist_counters[action->reason], 1);
 
     kube_log_event(&lw->log, lw->now_ms, KUBE_LOG_NOTICE, KUBE_EV_RELIST,
                    "list of %s again (%s), %s \"%.*s\"", lw->label,

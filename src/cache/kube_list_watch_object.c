@@ -15,10 +15,21 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <assert.h>
 #include <string.h>
 
 #include "kube_decode_prefix.h"
 #include "kube_list_watch_internal.h"
+
+
+static const kube_counter_t  lw_event_counters[] = {
+#define XX(name, family, value, counts)  [counts] = KUBE_COUNTER_##name,
+    KUBE_COUNTER_EVENT_MAP(XX)
+#undef XX
+};
+
+static_assert(sizeof(lw_event_counters) / sizeof(lw_event_counters[0])
+              == KUBE_WATCH_UNKNOWN, "each type of event has a counter");
 
 
 /* Of a key, safe to print. */
@@ -334,8 +345,7 @@ lw_on_object_event(kube_list_watch_t *lw, const kube_watch_event_t *event,
 {
     kube_rc_t  rc;
 
-    kube_lw_count(lw, (kube_counter_t) (KUBE_COUNTER_EVENTS_ADDED
-                                        + event->type), 1);
+    kube_lw_count(lw, lw_event_counters[event->type], 1);
 
     if (event->rv.len == 0
         || kube_rv_cmp(&event->rv, &lw->reflector.rv) >= 0)

@@ -12,6 +12,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,18 +76,13 @@ lw_verdict_counter(kube_verdict_t verdict)
 {
     static const kube_counter_t  counters[] = {
         [KUBE_VERDICT_OK] = KUBE_COUNTER_ERRORS_OTHER,
-        [KUBE_VERDICT_EXPIRED] = KUBE_COUNTER_ERRORS_EXPIRED,
-        [KUBE_VERDICT_TOO_LARGE_RV] = KUBE_COUNTER_ERRORS_TOO_LARGE_RV,
-        [KUBE_VERDICT_UNAUTHORIZED] = KUBE_COUNTER_ERRORS_UNAUTHORIZED,
-        [KUBE_VERDICT_FORBIDDEN] = KUBE_COUNTER_ERRORS_FORBIDDEN,
-        [KUBE_VERDICT_NOT_FOUND] = KUBE_COUNTER_ERRORS_NOT_FOUND,
-        [KUBE_VERDICT_TOO_MANY] = KUBE_COUNTER_ERRORS_TOO_MANY,
-        [KUBE_VERDICT_UNAVAILABLE] = KUBE_COUNTER_ERRORS_UNAVAILABLE,
-        [KUBE_VERDICT_INTERNAL] = KUBE_COUNTER_ERRORS_INTERNAL,
-        [KUBE_VERDICT_REDIRECT] = KUBE_COUNTER_ERRORS_REDIRECT,
-        [KUBE_VERDICT_INVALID] = KUBE_COUNTER_ERRORS_INVALID,
-        [KUBE_VERDICT_OTHER] = KUBE_COUNTER_ERRORS_OTHER
+#define XX(name, family, value, counts)  [counts] = KUBE_COUNTER_##name,
+        KUBE_COUNTER_VERDICT_MAP(XX)
+#undef XX
     };
+
+    static_assert(sizeof(counters) / sizeof(counters[0]) == KUBE_VERDICTS,
+                  "each verdict has a counter");
 
     return counters[verdict];
 }

@@ -24,7 +24,7 @@ const char *
 kube_relist_reason_text(kube_relist_reason_t reason)
 {
     static const char *const  texts[] = {
-        "expired", "too_large_rv", "scope", "room", "protocol", "other"
+        "expired", "too_large_rv", "room", "protocol", "other"
     };
 
     if ((unsigned) reason >= KUBE_RELIST_REASONS) {

@@ -87,7 +87,7 @@ zone_geometry(kube_zone_geometry_t *g, uint64_t size, kube_seed_t seed)
 
     g->scopes_n = zone_clamp(size / ZONE_BYTES_A_SCOPE, 4, KUBE_SCOPES_MAX);
     g->workers_n = zone_clamp(size / ZONE_BYTES_A_WORKER, 4,
-                              KUBE_WORKER_SLOTS);
+                              KUBE_WORKER_ROWS);
 
     g->buckets = zone_align(sizeof(kube_zone_image_t));
     g->entries = zone_align(g->buckets

@@ -31,7 +31,7 @@
 
 #define KUBE_ZONE_SIZE_MIN      (64u << 10)
 #define KUBE_ZONE_SIZE_MAX      (4ull << 30)
-#define KUBE_ZONE_LAYOUT        1
+#define KUBE_ZONE_LAYOUT        2
 #define KUBE_ZONE_SEGMENT_MAX   (256u << 10)
 
 typedef struct kube_zone_image_s  kube_zone_image_t;    /* kube_zone_layout.h */

@@ -272,7 +272,6 @@ copy_header(copy_t *copy)
     copy_words(&to->state_written_ms, &from->state_written_ms, 1);
     copy_words(&to->state_in_use, &from->state_in_use, 1);
     copy_words(&to->state_failed, &from->state_failed, 1);
-    copy_words(&to->namespaces_auto_all, &from->namespaces_auto_all, 1);
 
     for (i = 0; i < KUBE_HISTOGRAMS; i++) {
         for (k = 0; k < KUBE_RESOURCES; k++) {

@@ -108,7 +108,6 @@ struct kube_zone_image_s {
     kube_word_t             state_written_ms;
     kube_word_t             state_in_use;
     kube_word_t             state_failed;
-    kube_word_t             namespaces_auto_all;
     kube_word_t             queue_depth;
 
     _Alignas(64)

@@ -1,5 +1,5 @@
 /*
- * kube_zone_stats - scopes, counters, the writer's identity, histograms.
+ * kube_zone_stats - scopes, the writer's identity.
  *
  * It measures nothing itself and formats nothing.  Functions marked (writer)
  * in the header are for the process that holds the guard.
@@ -33,9 +33,6 @@ kube_scope_state_text(kube_scope_state_t state)
 
     case KUBE_STATE_LISTING:
         return "listing";
-
-    case KUBE_STATE_STREAMING:
-        return "streaming";
 
     case KUBE_STATE_WATCHING:
         return "watching";
@@ -176,20 +173,6 @@ kube_zone_scope_read(const kube_zone_t *zone, unsigned slot,
 }
 
 
-uint64_t
-kube_zone_scope_counter(const kube_zone_t *zone, unsigned slot,
-    kube_counter_t counter)
-{
-    if (!stats_slot_is_valid(zone, slot)
-        || (unsigned) counter >= KUBE_COUNTERS)
-    {
-        return 0;
-    }
-
-    return kube_word_get(&kube_zone_scope(zone, slot)->counters[counter]);
-}
-
-
 kube_rc_t
 kube_zone_scope_publish(kube_zone_writer_t *w, unsigned slot,
     const kube_scope_info_t *info)
@@ -260,28 +243,6 @@ kube_zone_scope_clear(kube_zone_writer_t *w, unsigned slot)
 
 
 void
-kube_zone_scope_add(kube_zone_t *zone, unsigned slot, kube_counter_t counter,
-    uint64_t n)
-{
-    if (stats_slot_is_valid(zone, slot) && (unsigned) counter < KUBE_COUNTERS)
-    {
-        kube_word_add(&kube_zone_scope(zone, slot)->counters[counter], n);
-    }
-}
-
-
-void
-kube_zone_scope_set(kube_zone_t *zone, unsigned slot, kube_counter_t counter,
-    uint64_t value)
-{
-    if (stats_slot_is_valid(zone, slot) && (unsigned) counter < KUBE_COUNTERS)
-    {
-        kube_word_set(&kube_zone_scope(zone, slot)->counters[counter], value);
-    }
-}
-
-
-void
 kube_zone_writer_info(const kube_zone_t *zone, kube_writer_info_t *info)
 {
     unsigned                  i;
@@ -300,7 +261,6 @@ kube_zone_writer_info(const kube_zone_t *zone, kube_writer_info_t *info)
                            (int64_t) kube_word_get(&image->state_written_ms);
     info->state_in_use = kube_word_get(&image->state_in_use);
     info->state_failed = kube_word_get(&image->state_failed);
-    info->namespaces_auto_all = kube_word_get(&image->namespaces_auto_all);
     info->queue_depth = kube_word_get(&image->queue_depth);
 
     for (i = 0; i < STATS_CRASHES; i++) {
@@ -471,40 +431,6 @@ kube_zone_server(const kube_zone_t *zone, kube_arena_t *arena)
     in = stats_in(&view);
 
     return kube_record_get_str(&in, KUBE_RECORD_STRING_MAX);
-}
-
-
-void
-kube_zone_worker_add(kube_zone_t *zone, unsigned slot, unsigned counter,
-    uint64_t n)
-{
-    kube_zone_worker_t  *rows;
-
-    if (counter < KUBE_WORKER_COUNTERS) {
-        rows = kube_zone_at(zone, zone->image->geometry.workers);
-        kube_word_add(&rows[slot % zone->image->geometry.workers_n]
-                          .counters[counter], n);
-    }
-}
-
-
-uint64_t
-kube_zone_worker_sum(const kube_zone_t *zone, unsigned counter)
-{
-    unsigned                   i;
-    uint64_t                   sum;
-    const kube_zone_worker_t  *rows;
-
-    sum = 0;
-    rows = kube_zone_at(zone, zone->image->geometry.workers);
-
-    for (i = 0; i < zone->image->geometry.workers_n; i++) {
-        if (counter < KUBE_WORKER_COUNTERS) {
-            sum += kube_word_get(&rows[i].counters[counter]);
-        }
-    }
-
-    return sum;
 }
 
 

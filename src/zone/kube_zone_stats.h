@@ -1,10 +1,10 @@
 /*
- * kube_zone_stats - scopes, counters, histograms and the writer's identity
- * in the zone: what the status page and the metrics show.
+ * kube_zone_stats - scopes and the writer's identity in the zone: what the
+ * status page shows.
  *
  * A scope is one list+watch: a resource in one namespace (or in all).  Its
  * resourceVersion, count and digest are one record under one head and never
- * read torn.  Counters are relaxed atomics that survive their writers.
+ * read torn.
  * The writer's functions are marked (writer); the rest is for any process.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -15,13 +15,13 @@
 #define KUBE_ZONE_STATS_H
 
 
+#include "kube_zone_counters.h"
 #include "kube_zone_writer.h"
 
 
 typedef enum {
     KUBE_STATE_IDLE = 0,
     KUBE_STATE_LISTING,
-    KUBE_STATE_STREAMING,     /* WatchList: not used yet */
     KUBE_STATE_WATCHING,
     KUBE_STATE_BACKOFF,
     KUBE_STATE_STOPPED,
@@ -30,32 +30,6 @@ typedef enum {
 
 /* "idle", "listing", … as in the status API. */
 const char *kube_scope_state_text(kube_scope_state_t state);
-
-
-/* Per scope.  GAUGES are set, the others only grow. */
-#define KUBE_COUNTER_MAP(XX)                                                  \
-    XX(LISTS) XX(WATCHES) XX(SHORT_WATCHES) XX(RELISTS)                       \
-    XX(EVENTS_ADDED) XX(EVENTS_MODIFIED) XX(EVENTS_DELETED)                   \
-    XX(EVENTS_BOOKMARK) XX(EVENTS_ERROR)                                      \
-    XX(EVENT_BYTES) XX(DECODE_FALLBACKS)                                      \
-    XX(SKIPPED_TOO_LARGE) XX(SKIPPED_MALFORMED) XX(SKIPPED_ENDPOINTS)         \
-    XX(RELISTS_EXPIRED) XX(RELISTS_TOO_LARGE_RV) XX(RELISTS_SCOPE)            \
-    XX(RELISTS_ROOM) XX(RELISTS_PROTOCOL) XX(RELISTS_OTHER)                   \
-    XX(ERRORS_CONNECT) XX(ERRORS_TLS) XX(ERRORS_TIMEOUT) XX(ERRORS_CLOSED)    \
-    XX(ERRORS_PROTOCOL) XX(ERRORS_EXPIRED) XX(ERRORS_TOO_LARGE_RV)            \
-    XX(ERRORS_UNAUTHORIZED) XX(ERRORS_FORBIDDEN) XX(ERRORS_NOT_FOUND)         \
-    XX(ERRORS_TOO_MANY) XX(ERRORS_UNAVAILABLE) XX(ERRORS_INTERNAL)            \
-    XX(ERRORS_REDIRECT) XX(ERRORS_INVALID) XX(ERRORS_OTHER)                   \
-    XX(GAUGE_STATE) XX(GAUGE_CONTACT_MS) XX(GAUGE_LAST_EVENT_MS)              \
-    XX(GAUGE_RETRY_AT_MS) XX(GAUGE_OBJECTS) XX(GAUGE_SYNCED)                  \
-    XX(GAUGE_FORBIDDEN) XX(GAUGE_WATCH_OPEN)
-
-typedef enum {
-#define XX(name)  KUBE_COUNTER_##name,
-    KUBE_COUNTER_MAP(XX)
-#undef XX
-    KUBE_COUNTERS
-} kube_counter_t;
 
 
 /* What a scope is and where it stands; strings borrow from the arena. */
@@ -80,8 +54,6 @@ typedef struct {
  */
 kube_rc_t kube_zone_scope_read(const kube_zone_t *zone, unsigned slot,
     kube_arena_t *arena, kube_scope_info_t *info)  KUBE_MUST_CHECK;
-uint64_t kube_zone_scope_counter(const kube_zone_t *zone, unsigned slot,
-    kube_counter_t counter);
 
 /* (writer) One store makes all of info visible, but the error_* fields. */
 kube_rc_t kube_zone_scope_publish(kube_zone_writer_t *writer, unsigned slot,
@@ -91,12 +63,6 @@ kube_rc_t kube_zone_scope_error(kube_zone_writer_t *writer, unsigned slot,
     kube_str_t reason, kube_str_t message, int64_t at_ms)  KUBE_MUST_CHECK;
 /* (writer) Empties the slot: records, error and counters. */
 void kube_zone_scope_clear(kube_zone_writer_t *writer, unsigned slot);
-/* (writer) */
-void kube_zone_scope_add(kube_zone_t *zone, unsigned slot,
-    kube_counter_t counter, uint64_t n);
-void kube_zone_scope_set(kube_zone_t *zone, unsigned slot,
-    kube_counter_t counter, uint64_t value);
-
 
 /* The writer, for the status page and for damping a crash loop. */
 typedef struct {
@@ -111,7 +77,6 @@ typedef struct {
     int64_t   state_written_ms;      /* unix ms of the state file; 0: never */
     uint64_t  state_in_use;          /* 1: serving from a state file */
     uint64_t  state_failed;          /* 1: the last write failed */
-    uint64_t  namespaces_auto_all;   /* informational */
     uint64_t  queue_depth;
 } kube_writer_info_t;
 
@@ -147,51 +112,6 @@ void kube_zone_started(kube_zone_t *zone, uint64_t pid);
 kube_rc_t kube_zone_server_set(kube_zone_writer_t *writer, kube_str_t server)
     KUBE_MUST_CHECK;
 kube_str_t kube_zone_server(const kube_zone_t *zone, kube_arena_t *arena);
-
-
-/* Histograms: cumulative buckets are made when printed. */
-#define KUBE_HISTOGRAM_MAP(XX)                                                \
-    XX(LIST_DURATION, list_duration_seconds)                                  \
-    XX(WATCH_DURATION, watch_duration_seconds)                                \
-    XX(ITEMS_PER_LIST, items_per_list)                                        \
-    XX(ITEMS_PER_WATCH, items_per_watch)                                      \
-    XX(PUBLISH_LATENCY, publish_latency_seconds)                              \
-    XX(PROGRAMMING_LATENCY, programming_latency_seconds)
-
-typedef enum {
-#define XX(name, text)  KUBE_HISTOGRAM_##name,
-    KUBE_HISTOGRAM_MAP(XX)
-#undef XX
-    KUBE_HISTOGRAMS
-} kube_histogram_id_t;
-
-#define KUBE_HISTOGRAM_BUCKETS  20
-
-/* Upper bounds, in microseconds for times and in items for counts. */
-const uint64_t *kube_histogram_bounds(kube_histogram_id_t id);
-
-typedef struct {
-    uint64_t  buckets[KUBE_HISTOGRAM_BUCKETS + 1];    /* the last: above all */
-    uint64_t  sum;                                    /* same unit as bounds */
-    uint64_t  count;
-} kube_histogram_t;
-
-void kube_zone_histogram_read(const kube_zone_t *zone,
-    kube_histogram_id_t id, kube_resource_t resource, kube_histogram_t *h);
-void kube_zone_histogram_observe(kube_zone_t *zone, kube_histogram_id_t id,
-    kube_resource_t resource, uint64_t value);
-
-
-/*
- * Workers' counters: each worker has rows of its own (slot = ngx_worker
- * modulo KUBE_WORKER_SLOTS), added up when printed.
- */
-#define KUBE_WORKER_SLOTS     64
-#define KUBE_WORKER_COUNTERS  16
-
-void kube_zone_worker_add(kube_zone_t *zone, unsigned slot,
-    unsigned counter, uint64_t n);
-uint64_t kube_zone_worker_sum(const kube_zone_t *zone, unsigned counter);
 
 
 /*

@@ -210,7 +210,7 @@ test_items_first(void **state)
 
     bed_init(&b);
     bed_watch(&b);
-    kube_list_watch_relist(b.lw, KUBE_RELIST_SCOPE, b.io.now_ms);
+    kube_list_watch_relist(b.lw, KUBE_RELIST_OTHER, b.io.now_ms);
     bed_process(&b);
     io_answer(&b.io, bed_x(&b), 200, body);
     assert_string_equal(drained(&b), "");

@@ -625,7 +625,7 @@ test_relist(void **state)
     assert_str(b.action.rv, "100");
 
     /* while listing: once more after it */
-    assert_int_equal(say_relist(&b, KUBE_RELIST_SCOPE), KUBE_ACTION_NONE);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_OTHER), KUBE_ACTION_NONE);
     say_rv(&b, KUBE_INPUT_META, "101");
     assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_LIST);
     assert_true(b.action.synced);

@@ -38,8 +38,6 @@ test_stats_state_text(void **state)
     (void) state;
     assert_string_equal(kube_scope_state_text(KUBE_STATE_IDLE), "idle");
     assert_string_equal(kube_scope_state_text(KUBE_STATE_LISTING), "listing");
-    assert_string_equal(kube_scope_state_text(KUBE_STATE_STREAMING),
-                        "streaming");
     assert_string_equal(kube_scope_state_text(KUBE_STATE_WATCHING),
                         "watching");
     assert_string_equal(kube_scope_state_text(KUBE_STATE_BACKOFF), "backoff");
@@ -144,7 +142,7 @@ test_stats_slots_scale(void **state)
     (void) state;
     zone_test_open(&t, 1u << 20);
     assert_int_equal(t.zone.image->geometry.scopes_n, KUBE_SCOPES_MAX);
-    assert_int_equal(t.zone.image->geometry.workers_n, KUBE_WORKER_SLOTS);
+    assert_int_equal(t.zone.image->geometry.workers_n, KUBE_WORKER_ROWS);
     zone_test_close(&t);
 }
 
@@ -344,73 +342,6 @@ test_stats_starting(void **state)
 }
 
 
-static void
-test_stats_workers(void **state)
-{
-    unsigned     i;
-    zone_test_t  t;
-
-    (void) state;
-    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
-
-    for (i = 0; i < 200; i++) {
-        kube_zone_worker_add(&t.zone, i, 3, i);
-        kube_zone_worker_add(&t.zone, i, KUBE_WORKER_COUNTERS, 1);
-    }
-
-    assert_int_equal(kube_zone_worker_sum(&t.zone, 3), 199 * 200 / 2);
-    assert_int_equal(kube_zone_worker_sum(&t.zone, 4), 0);
-    assert_int_equal(kube_zone_worker_sum(&t.zone, KUBE_WORKER_COUNTERS), 0);
-    zone_test_close(&t);
-}
-
-
-static void
-test_stats_histograms(void **state)
-{
-    unsigned          id, i;
-    zone_test_t       t;
-    const uint64_t   *bounds;
-    kube_histogram_t  h;
-
-    (void) state;
-    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
-
-    for (id = 0; id < KUBE_HISTOGRAMS; id++) {
-        bounds = kube_histogram_bounds((kube_histogram_id_t) id);
-
-        for (i = 1; i < KUBE_HISTOGRAM_BUCKETS; i++) {
-            assert_true(bounds[i] > bounds[i - 1]);
-        }
-
-        /* a bound belongs to its own bucket */
-        kube_zone_histogram_observe(&t.zone, (kube_histogram_id_t) id,
-                                    KUBE_RESOURCE_ENDPOINTSLICES, bounds[4]);
-        kube_zone_histogram_observe(&t.zone, (kube_histogram_id_t) id,
-                                    KUBE_RESOURCE_ENDPOINTSLICES,
-                                    bounds[4] + 1);
-        kube_zone_histogram_observe(&t.zone, (kube_histogram_id_t) id,
-                                    KUBE_RESOURCE_ENDPOINTSLICES,
-                                    UINT64_MAX / 4);
-        kube_zone_histogram_read(&t.zone, (kube_histogram_id_t) id,
-                                 KUBE_RESOURCE_ENDPOINTSLICES, &h);
-        assert_int_equal(h.buckets[4], 1);
-        assert_int_equal(h.buckets[5], 1);
-        assert_int_equal(h.buckets[KUBE_HISTOGRAM_BUCKETS], 1);
-        assert_int_equal(h.count, 3);
-        assert_true(h.sum == 2 * bounds[4] + 1 + UINT64_MAX / 4);
-
-        kube_zone_histogram_read(&t.zone, (kube_histogram_id_t) id,
-                                 KUBE_RESOURCE_SERVICES, &h);
-        assert_int_equal(h.count, 0);
-    }
-
-    kube_zone_histogram_observe(&t.zone, KUBE_HISTOGRAMS,
-                                KUBE_RESOURCE_SERVICES, 1);
-    zone_test_close(&t);
-}
-
-
 int
 main(void)
 {
@@ -423,8 +354,6 @@ main(void)
         cmocka_unit_test(test_stats_health),
         cmocka_unit_test(test_stats_writer_info),
         cmocka_unit_test(test_stats_starting),
-        cmocka_unit_test(test_stats_workers),
-        cmocka_unit_test(test_stats_histograms),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
