@@ -4,7 +4,7 @@
  * It is not a general pool: nothing in it is freed singly.  Invariants:
  * current is the last block of the list that starts at first; used_bytes is
  * the sum of the sizes of all blocks, heads included, and never exceeds
- * max_bytes.  Not thread-safe; whoever owns the struct may call it.
+ * max_bytes.  Whoever owns the struct may call it, one thread at a time.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -25,8 +25,8 @@
 
 struct kube_arena_block_s {
     kube_arena_block_t  *next;
-    size_t               size;       /* with this head */
-    size_t               used;       /* with this head */
+    size_t               size;       /* in bytes, with this head */
+    size_t               used;       /* in bytes, with this head */
 };
 
 

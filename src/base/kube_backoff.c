@@ -1,8 +1,9 @@
 /*
- * kube_backoff - doubling sleeps with jitter, reset after a healthy time.
+ * kube_backoff - sleeps that double, with jitter, and start again after a
+ * healthy time.
  *
- * It arms no timer and reads no clock: it only says how long.  One struct
- * per peer, owned by the caller; not thread-safe.
+ * It arms no timer and reads no clock: it only says how long.  The caller has
+ * a struct for each peer; one thread at a time may use it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -61,9 +62,9 @@ kube_backoff_next(kube_backoff_t *b, kube_random_t *r, uint64_t now_ms,
     sleep_ms = kube_random_range(r, step_ms - step_ms / 2, step_ms);
 
     /*
-     * The step doubles up to the ceiling of this failure only: a server that
-     * comes back after a long silence and answers 503 once must not be met
-     * with half a minute.
+     * The step doubles up to the ceiling of this failure only: when a server
+     * is back after a long outage and answers 503 once, the sleep must not be
+     * half a minute.
      */
     if (b->step_ms < ceiling_ms) {
         b->step_ms = (b->step_ms < ceiling_ms / 2) ? b->step_ms * 2

@@ -1,11 +1,13 @@
 /*
- * kube_backoff - doubling sleeps with jitter, reset after a healthy time.
+ * kube_backoff - sleeps that double, with jitter, and start again after a
+ * healthy time.
  *
- * client-go's defaults (reflector.go: 800 ms, 30 s, factor 2, reset 2 min)
- * with two deviations: a sleep lies in [step/2, step], never above the
- * ceiling (client-go: up to twice), and the reset needs two minutes of
- * health, not two minutes since the last reset.  A server that cannot be
- * reached at all has a ceiling of its own.
+ * The defaults are client-go's (reflector.go: 800 ms, 30 s, factor 2, reset
+ * after 2 min), with two deviations: a sleep lies in [step/2, step] and never
+ * above the ceiling (client-go: up to twice the ceiling), and the reset needs
+ * two minutes of health, not two minutes since the last reset.  A server that
+ * cannot be reached at all has a ceiling of its own: trying it costs it
+ * nothing.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -27,7 +29,7 @@
 typedef struct {
     uint64_t  first_ms;        /* >= 1 */
     uint64_t  max_ms;          /* >= first_ms */
-    uint64_t  unreachable_ms;  /* ceiling where no TCP or TLS came about */
+    uint64_t  unreachable_ms;  /* the ceiling if no TCP or TLS came about */
 } kube_backoff_conf_t;
 
 typedef struct {
@@ -36,15 +38,16 @@ typedef struct {
     uint64_t             healthy_ms;   /* since when, or KUBE_NEVER */
 } kube_backoff_t;
 
+/* Copies conf. */
 void kube_backoff_init(kube_backoff_t *b, const kube_backoff_conf_t *conf);
 
-/* The peer works since now_ms; repeated calls keep the first time. */
+/* Notes that the peer works at now_ms; the first since a failure counts. */
 void kube_backoff_healthy(kube_backoff_t *b, uint64_t now_ms);
 
 /*
- * A failure at now_ms: returns how long to sleep, in ms.  Resets first if
- * the peer was healthy for KUBE_BACKOFF_RESET_MS.  floor_ms (Retry-After) is
- * a lower bound and may exceed the ceiling.
+ * Notes a failure at now_ms and returns how long to sleep, in ms.  The step
+ * starts again if the peer was healthy for KUBE_BACKOFF_RESET_MS.  floor_ms
+ * (Retry-After) is a lower bound and may exceed the ceiling.
  */
 uint64_t kube_backoff_next(kube_backoff_t *b, kube_random_t *r,
     uint64_t now_ms, bool unreachable, uint64_t floor_ms);

@@ -2,7 +2,7 @@
  * kube_base - result codes, strings and the allocator's small helpers.
  *
  * It is not a utility library: a thing belongs here only if two layers use
- * it.  No state; may be called from any process or thread.
+ * it.  It keeps no state; any process or thread may call it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -216,6 +216,15 @@ kube_str_dup(const kube_alloc_t *a, kube_str_t s, kube_str_t *copy)
     copy->len = s.len;
 
     return KUBE_OK;
+}
+
+
+void
+kube_str_free(const kube_alloc_t *a, kube_str_t *s)
+{
+    kube_free(a, (char *) (uintptr_t) s->data);
+
+    *s = KUBE_STR_NULL;
 }
 
 

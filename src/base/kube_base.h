@@ -3,6 +3,7 @@
  * strings that are not NUL-terminated, the allocator interface.
  *
  * It is not a utility library: a thing belongs here only if two layers use it.
+ * It keeps no state; any process or thread may call it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -36,7 +37,7 @@
 
 /*
  * Result codes.  0 is success; AGAIN is not an error; all others are.
- * The third column says whether the same call may succeed later without the
+ * The last column says whether the same call may succeed later without the
  * caller changing anything.
  */
 #define KUBE_RC_MAP(XX)                                                       \
@@ -64,16 +65,17 @@ typedef enum {
 #undef XX
 } kube_rc_t;
 
-/* A static text for rc; never NULL, "unknown result" for a foreign value. */
+/* Returns a static text, "unknown result" for a value that is no code. */
 const char *kube_rc_text(kube_rc_t rc);
 
-/* True where the same call may succeed later. */
+/* Returns the last column; false for a value that is no code. */
 bool kube_rc_retryable(kube_rc_t rc);
 
 
 /*
- * A string that is not NUL-terminated.  data may be NULL only if len is 0.
- * It never owns its bytes.
+ * kube_str_t is a string that is not NUL-terminated.  data may be NULL only
+ * if len is 0.  The type does not say who owns the bytes: the header of the
+ * structure or of the function does.
  */
 typedef struct {
     const char  *data;
@@ -83,30 +85,35 @@ typedef struct {
 #define KUBE_STR(literal)  ((kube_str_t) { (literal), sizeof(literal) - 1 })
 #define KUBE_STR_NULL      ((kube_str_t) { NULL, 0 })
 
-/* A string over a NUL-terminated one; NULL gives the empty string. */
+/* Borrows a NUL-terminated string; NULL gives the empty string. */
 kube_str_t kube_str(const char *cstr);
 
 bool kube_str_eq(kube_str_t a, kube_str_t b);
 
-/* Bytewise order, shorter first on a common prefix: -1, 0, 1. */
+/* Returns -1, 0 or 1: bytewise order, a prefix before what it begins. */
 int kube_str_cmp(kube_str_t a, kube_str_t b);
 
-/* Decimal digits only, no sign, no leading zero but "0", value <= max. */
+/*
+ * Reads a number of decimal digits only: no sign, no leading zero but "0".
+ * KUBE_OK, or KUBE_INVALID (*value is unchanged) if s is no such number or
+ * the number is above max.
+ */
 kube_rc_t kube_str_to_u64(kube_str_t s, uint64_t max, uint64_t *value)
     KUBE_MUST_CHECK;
 
 /*
  * Copies s for printing: control bytes, double quotes, backslash and bytes
- * >= 0x7f become \xHH; cut to what fits.  dst is always NUL-terminated
- * (size >= 1).
+ * >= 0x7f become \xHH.  What does not fit is cut off, between two escapes.
+ * dst is always NUL-terminated; size is at least 1.
  * Returns the number of bytes written without the NUL.
  */
 size_t kube_str_escape(char *dst, size_t size, kube_str_t s);
 
 
 /*
- * Memory comes in as an argument.  alloc returns NULL on failure; size is
- * never 0; free accepts NULL.  Alignment as malloc's.
+ * kube_alloc_t is where a module gets memory: src/ calls no malloc().  alloc
+ * is never asked for 0 bytes, returns NULL on failure, and aligns as malloc()
+ * does.  free is never given NULL.
  */
 typedef struct {
     void  *(*alloc)(void *ctx, size_t size);
@@ -118,24 +125,30 @@ void *kube_alloc(const kube_alloc_t *a, size_t size);
 void *kube_zalloc(const kube_alloc_t *a, size_t size);
 void kube_free(const kube_alloc_t *a, void *p);
 
-/* A copy of s in memory of a; *copy has its own bytes, NUL-terminated. */
+/*
+ * Copies s into memory of a, with a NUL behind it; the caller owns *copy and
+ * ends it with kube_str_free().  KUBE_OK, KUBE_NOMEM or KUBE_TOO_LARGE.
+ */
 kube_rc_t kube_str_dup(const kube_alloc_t *a, kube_str_t s, kube_str_t *copy)
     KUBE_MUST_CHECK;
 
+/* Frees the bytes of *s, which came from a, and makes *s empty. */
+void kube_str_free(const kube_alloc_t *a, kube_str_t *s);
+
 /*
- * Grows the array *p of *cap elements of size bytes to hold at least need,
- * doubling, never above max elements.  KUBE_OK, KUBE_NOMEM (unchanged) or
- * KUBE_TOO_LARGE (unchanged).
+ * Grows the array *p of *cap elements of size bytes to hold at least need
+ * elements, doubling, never above max elements.
+ * KUBE_OK, KUBE_NOMEM or KUBE_TOO_LARGE; a failure changes nothing.
  */
 kube_rc_t kube_array_reserve(const kube_alloc_t *a, void **p, size_t *cap,
     size_t need, size_t size, size_t max)  KUBE_MUST_CHECK;
 
 
-/* Where in an input something was wrong; what is a static text. */
+/* kube_error_t says what was wrong with an input, and where. */
 typedef struct {
     kube_rc_t    rc;
-    const char  *what;
-    size_t       offset;
+    const char  *what;       /* a static text */
+    size_t       offset;     /* in bytes, or in lines where a header says so */
 } kube_error_t;
 
 

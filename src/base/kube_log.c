@@ -1,8 +1,9 @@
 /*
- * kube_log - formats one line an event and holds back repeated ones.
+ * kube_log - formats one line for each event and holds back repeated ones.
  *
  * It writes nowhere itself: the sink is the host's.  It neither escapes nor
- * redacts; callers do.  One struct per subject; not thread-safe.
+ * redacts: callers do.  Each subject has a struct of its own; one thread at a
+ * time may use it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -31,12 +32,18 @@ kube_event_text(kube_event_id_t id)
 void
 kube_log_init(kube_log_t *log, kube_log_sink_t sink)
 {
+    unsigned  id;
+
     memset(log, 0, sizeof(kube_log_t));
     log->sink = sink;
+
+    for (id = 0; id < KUBE_EV_MAX; id++) {
+        log->last_ms[id] = KUBE_NEVER;
+    }
 }
 
 
-/* Counts the event where it is to be held back. */
+/* Returns whether the event came too soon after the last; counts it then. */
 static bool
 log_is_held(kube_log_t *log, uint64_t now_ms, kube_event_id_t id)
 {
@@ -44,10 +51,7 @@ log_is_held(kube_log_t *log, uint64_t now_ms, kube_event_id_t id)
 
     last_ms = log->last_ms[id];
 
-    /* 0 stands for "never" */
-    now_ms = (now_ms != 0) ? now_ms : 1;
-
-    if (last_ms != 0
+    if (last_ms != KUBE_NEVER
         && now_ms >= last_ms
         && now_ms - last_ms < KUBE_LOG_PERIOD_MS)
     {
@@ -91,7 +95,7 @@ kube_log_event(kube_log_t *log, uint64_t now_ms, kube_log_level_t level,
         }
     }
 
-    /* a long line is cut, never the number held back */
+    /* a line that is too long loses its end, but not the number behind it */
     n = strlen(held);
 
     va_start(args, fmt);

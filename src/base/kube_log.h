@@ -1,8 +1,9 @@
 /*
- * kube_log - what the informer tells its host, one line an event, by id.
+ * kube_log - what the informer tells its host: one line for each event, which
+ * has an id.
  *
- * The host decides where lines go.  The same event about the same subject
- * is passed on at most once per KUBE_LOG_PERIOD_MS, with the number held
+ * The host decides where lines go.  The same event about the same subject is
+ * passed on at most once in KUBE_LOG_PERIOD_MS, with the number that was held
  * back.  Callers escape names (kube_str_escape) and never pass secrets.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -23,8 +24,8 @@
 typedef enum {
     KUBE_LOG_ERROR = 0,   /* needs an operator */
     KUBE_LOG_WARN,        /* degraded but serving */
-    KUBE_LOG_NOTICE,      /* state changes: synced, lost, take-over */
-    KUBE_LOG_INFO,        /* one line per list or watch */
+    KUBE_LOG_NOTICE,      /* a state changed: synced, lost, take-over */
+    KUBE_LOG_INFO,        /* one line for each list or watch */
     KUBE_LOG_DEBUG
 } kube_log_level_t;
 
@@ -48,9 +49,14 @@ typedef enum {
     KUBE_EV_MAX
 } kube_event_id_t;
 
+/* Returns the event's name in logs; "unknown" for a value that is no event. */
 const char *kube_event_text(kube_event_id_t id);
 
 
+/*
+ * The host's side: line is NUL-terminated and valid during the call only.
+ * Where write is NULL nothing is logged.
+ */
 typedef struct {
     void  (*write)(void *ctx, kube_log_level_t level, kube_event_id_t id,
                const char *line);
@@ -59,14 +65,21 @@ typedef struct {
 
 typedef struct {
     kube_log_sink_t  sink;
-    uint64_t         last_ms[KUBE_EV_MAX];
-    uint32_t         suppressed[KUBE_EV_MAX];
+    uint64_t         last_ms[KUBE_EV_MAX];      /* passed on, or KUBE_NEVER */
+    uint32_t         suppressed[KUBE_EV_MAX];   /* held back since then */
 } kube_log_t;
 
-/* One kube_log_t per subject (a scope, a transport): limits are apart. */
+/*
+ * Each subject (a scope, a transport) has a kube_log_t of its own: what one
+ * repeats does not hold back what another says.
+ */
 void kube_log_init(kube_log_t *log, kube_log_sink_t sink);
 
-/* Limited for ERROR and WARN; NOTICE, INFO and DEBUG always pass. */
+/*
+ * Formats the line and passes it on.  ERROR and WARN are limited as said
+ * above; NOTICE, INFO and DEBUG always pass.  A line longer than
+ * KUBE_LOG_LINE_MAX is cut.
+ */
 void kube_log_event(kube_log_t *log, uint64_t now_ms, kube_log_level_t level,
     kube_event_id_t id, const char *fmt, ...)  KUBE_PRINTF(5, 6);
 

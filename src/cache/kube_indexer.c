@@ -107,19 +107,6 @@ kube_index_clear(kube_indexer_t *ix)
 }
 
 
-static void
-indexer_str_free(kube_indexer_t *ix, kube_str_t s)
-{
-    union {
-        const char  *data;
-        void        *p;
-    } owned;
-
-    owned.data = s.data;
-    kube_free(ix->alloc, owned.p);
-}
-
-
 void
 kube_indexer_destroy(kube_indexer_t *ix)
 {
@@ -132,7 +119,7 @@ kube_indexer_destroy(kube_indexer_t *ix)
     kube_index_clear(ix);
 
     for (i = 0; i < KUBE_SCOPES_MAX; i++) {
-        indexer_str_free(ix, ix->scopes[i].ns);
+        kube_str_free(ix->alloc, &ix->scopes[i].ns);
     }
 
     kube_work_queue_destroy(ix->ready);
@@ -162,7 +149,7 @@ kube_indexer_scope(kube_indexer_t *ix, unsigned slot, kube_resource_t resource,
     }
 
     scope = &ix->scopes[slot];
-    indexer_str_free(ix, scope->ns);
+    kube_str_free(ix->alloc, &scope->ns);
 
     scope->used = true;
     scope->resource = resource;

@@ -105,21 +105,6 @@ lw_copy_conf(kube_list_watch_t *lw, const kube_list_watch_conf_t *conf)
 }
 
 
-static void
-lw_free_str(kube_list_watch_t *lw, kube_str_t *s)
-{
-    union {
-        const char  *borrowed;
-        void        *owned;
-    } p;
-
-    p.borrowed = s->data;
-    kube_free(&lw->alloc, p.owned);
-
-    *s = KUBE_STR_NULL;
-}
-
-
 kube_list_watch_t *
 kube_list_watch_create(const kube_alloc_t *alloc,
     const kube_list_watch_conf_t *conf)
@@ -218,9 +203,9 @@ kube_list_watch_destroy(kube_list_watch_t *lw)
     lw_end_exchange(lw);
     kube_arena_done(&lw->arena);
 
-    lw_free_str(lw, &lw->conf.ns);
-    lw_free_str(lw, &lw->conf.label_selector);
-    lw_free_str(lw, &lw->conf.field_selector);
+    kube_str_free(&lw->alloc, &lw->conf.ns);
+    kube_str_free(&lw->alloc, &lw->conf.label_selector);
+    kube_str_free(&lw->alloc, &lw->conf.field_selector);
 
     kube_free(&alloc, lw);
 }

@@ -142,14 +142,18 @@ base_dup_body(alloc_test_t *at, void *ctx)
 
     assert_int_equal(copy.len, 3);
     assert_memory_equal(copy.data, "a\0b", 4);
-    alloc_test_free(at, (void *) (uintptr_t) copy.data);
+    kube_str_free(&at->alloc, &copy);
+    assert_null(copy.data);
+    assert_int_equal(copy.len, 0);
+    kube_str_free(&at->alloc, &copy);
+    assert_int_equal(at->frees, 1);
 
     rc = kube_str_dup(&at->alloc, KUBE_STR_NULL, &copy);
     alloc_test_assert_rc(at, rc);
 
     if (rc == KUBE_OK) {
         assert_string_equal(copy.data, "");
-        alloc_test_free(at, (void *) (uintptr_t) copy.data);
+        kube_str_free(&at->alloc, &copy);
     }
 }
 
