@@ -24,7 +24,10 @@ static char *ngx_kube_block_api(ngx_conf_t *cf, ngx_kube_informer_t *block);
 static char *ngx_kube_block_zone(ngx_conf_t *cf, ngx_kube_informer_t *block);
 
 
-/* The names a binary upgrade must keep in the environment. */
+/*
+ * nginx clears the environment of its processes: these variables are kept, or a
+ * binary upgrade would lose the address of the API server.
+ */
 
 static ngx_str_t  ngx_kube_env[] = {
     ngx_string("KUBERNETES_SERVICE_HOST"),
@@ -99,8 +102,6 @@ ngx_kube_informer_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_str_t             *value;
     ngx_kube_conf_t       *kcf;
     ngx_kube_informer_t   *block, **slot;
-
-    /* of the main configuration whatever conf points to */
 
     kcf = ngx_kube_get_conf(cf->cycle);
 

@@ -3,10 +3,10 @@
  * which nginx starts, respawns and replaces on reload, hosts one informer per
  * kube_informer block.
  *
- * Started from the manager callback alone: init_process also runs in the
- * cache loader.  The process leaves by exit(), so the guard is released in an
- * atexit handler; a process that dies otherwise leaves the mutex to the
- * kernel, and its successor knows that it was a crash.
+ * It starts in the manager callback, for init_process also runs in the cache
+ * loader.  The process ends by exit(), without exit_process hooks, so the guard
+ * of the zone is released in an atexit handler.  A process that dies in another
+ * way leaves the guard to the kernel, and its successor sees a crash.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -51,16 +51,16 @@ static void ngx_kube_log_write(void *ctx, kube_log_level_t level,
     kube_event_id_t id, const char *line);
 
 
-/* The informers of this process; set once, in the informer process alone. */
+/* One host for each kube_informer block; set in the informer process alone. */
 
 static ngx_kube_host_t  *ngx_kube_hosts;
 static ngx_uint_t        ngx_kube_hosts_n;
 
 
 /*
- * ngx_add_path() would make nginx create and own a directory and fail where
- * it cannot.  The path is pushed after paths were created, before the manager
- * is spawned.
+ * nginx spawns its cache manager where a path of the cycle has a manager.  The
+ * path is pushed by hand and after nginx has created the directories of all
+ * paths: ngx_add_path() would make nginx create a directory of that name.
  */
 
 ngx_int_t
@@ -123,7 +123,7 @@ ngx_kube_process_start(ngx_cycle_t *cycle)
 
     if (ngx_process != NGX_PROCESS_SINGLE) {
 
-        /* nginx makes its children dumpable: not the one with the token */
+        /* the process holds the token: no core dump, no ptrace() by workers */
 
         if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1) {
             ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
@@ -191,8 +191,9 @@ ngx_kube_host_start(ngx_kube_host_t *host)
 
 
 /*
- * nginx starts a dead child again at once.  A crash of the zone's writer is
- * seen by its guard; one before the guard is held leaves its mark in the zone.
+ * Returns how long the start has to wait, in ms.  nginx starts a dead child
+ * again at once: the guard shows the crash of a writer, and a pid in the zone
+ * the crash of a process that died before it held the guard.
  */
 
 static ngx_msec_t
@@ -216,7 +217,7 @@ ngx_kube_host_delay(ngx_kube_host_t *host)
 }
 
 
-/* A kubeconfig, too, that cannot be read now may be there in a while. */
+/* Tries the set-up again later: a missing kubeconfig may have come by then. */
 
 static void
 ngx_kube_host_later(ngx_kube_host_t *host, ngx_msec_t delay)
@@ -321,7 +322,7 @@ ngx_kube_host_teardown(ngx_kube_host_t *host)
 }
 
 
-/* Where secrets are read: in this process, as its user, at run time. */
+/* Reads the kubeconfig with its secrets: in this process alone, as "user". */
 
 static ngx_int_t
 ngx_kube_host_config(ngx_kube_host_t *host)

@@ -9,9 +9,10 @@
  *                                        a binary upgrade
  *
  * Its bytes are kube_state's; here is what an operating system is asked for.
- * The file is encoded at once and written in slices, one a turn of the loop.
- * A checksum takes the place of fsync().  Nothing here ever fails a start:
- * what goes wrong is logged once, and shown.
+ * The file is encoded in one piece and written in slices, one a turn of the
+ * event loop.  It carries a checksum, so no fsync() is needed: a torn file is
+ * not used.  No failure here fails a start; it is logged once and shown in the
+ * status.
  *
  * Informer process only, but for prepare; one per kube_informer block.
  *
@@ -67,7 +68,7 @@ ngx_kube_state_prepare(ngx_cycle_t *cycle, ngx_kube_informer_t *informer)
 
     ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
 
-    /* the directory made above, not what may have been put in its place */
+    /* by descriptor: something else may stand under that name by now */
 
     fd = open(path, O_RDONLY|O_DIRECTORY|O_NOFOLLOW|O_CLOEXEC);
 
@@ -186,7 +187,7 @@ ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
 
     if (!state->known) {
 
-        /* a predecessor may have written the file, or serve from it */
+        /* a predecessor may have written the file, or have loaded it */
 
         kube_zone_writer_info(&state->informer->zone, &writer);
 
@@ -232,7 +233,7 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     state->sum_new = ngx_kube_state_sum(state);
     state->current_new_ms = ngx_kube_state_current(state);
 
-    /* unchanged contents must not grow too old to be served from */
+    /* an unchanged file is written again before it is too old to be used */
 
     refresh = (int64_t) state->informer->state_max_age / 4;
 
@@ -254,7 +255,10 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
 }
 
 
-/* Changes when what a file would hold changes; never 0. */
+/*
+ * A hash over the scopes and their digests: it changes whenever the contents
+ * of a new file would.  It is never 0, which means "nothing written yet".
+ */
 
 static uint64_t
 ngx_kube_state_sum(ngx_kube_state_t *state)
@@ -295,7 +299,10 @@ ngx_kube_state_sum(ngx_kube_state_t *state)
 }
 
 
-/* Unix ms at which the cache was last known to be current: the file's age. */
+/*
+ * Returns the unix ms at which the cache was last known to be current.  The
+ * age of a file counts from there, not from the moment of writing.
+ */
 
 static int64_t
 ngx_kube_state_current(ngx_kube_state_t *state)
@@ -315,7 +322,10 @@ ngx_kube_state_current(ngx_kube_state_t *state)
 }
 
 
-/* Makes the directory, one level, and becomes the one who writes in it. */
+/*
+ * Makes the directory if it is missing (one level, no parents) and takes the
+ * lock.  During a binary upgrade the other tree may hold it: no failure.
+ */
 
 static ngx_int_t
 ngx_kube_state_lock(ngx_kube_state_t *state)
@@ -348,8 +358,6 @@ ngx_kube_state_lock(ngx_kube_state_t *state)
     }
 
     if (flock(fd, LOCK_EX|LOCK_NB) == -1) {
-
-        /* another tree writes the same: no failure */
 
         if (ngx_errno != EWOULDBLOCK) {
             ngx_kube_state_failure(state, ngx_errno, "flock()",
@@ -404,7 +412,10 @@ ngx_kube_state_encode(ngx_kube_state_t *state, kube_informer_t *inf)
 }
 
 
-/* What a process left that died here goes: the lock is ours. */
+/*
+ * Opens the new file.  One that is there already was left by a process that
+ * died while it wrote: the lock is held, so nobody else writes it.
+ */
 
 static ngx_int_t
 ngx_kube_state_open(ngx_kube_state_t *state)
@@ -538,7 +549,10 @@ ngx_kube_state_abandon(ngx_kube_state_t *state)
 }
 
 
-/* Logged once until it works again.  Nobody asked for the default path. */
+/*
+ * Logs a failure once, until writing succeeds again.  The user did not ask for
+ * the default path, so a failure there is a notice and names the remedy.
+ */
 
 static void
 ngx_kube_state_failure(ngx_kube_state_t *state, ngx_err_t err,

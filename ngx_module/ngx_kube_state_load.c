@@ -14,10 +14,10 @@
 #include "ngx_kube_state.h"
 
 
-/* A clock may have been set back by that much since the file was written. */
+/* The clock may have been set back by at most this since the writing. */
 #define NGX_KUBE_STATE_SKEW     (5 * 60 * 1000)
 
-/* A file may be of a zone larger than ours, but not of any size. */
+/* The file of a larger zone is accepted, but not one of any size. */
 #define NGX_KUBE_STATE_SIZE_MAX(zone_size)  (4 * (zone_size) + (1 << 20))
 
 
@@ -42,7 +42,10 @@ ngx_kube_state_load(ngx_kube_state_t *state, kube_informer_t *inf)
 }
 
 
-/* NGX_DECLINED: not there, or damaged: the one before it may be good. */
+/*
+ * NGX_DECLINED: the file is missing or damaged, and the previous one may be
+ * good.  NGX_ERROR: it is sound but must not be used, nor an older one.
+ */
 
 static ngx_int_t
 ngx_kube_state_load_file(ngx_kube_state_t *state, kube_informer_t *inf,
@@ -99,7 +102,7 @@ ngx_kube_state_load_file(ngx_kube_state_t *state, kube_informer_t *inf,
 }
 
 
-/* NULL: it is not there, or not to be trusted; that is logged. */
+/* NULL: the file is missing, or it is not to be trusted, which is logged. */
 
 static u_char *
 ngx_kube_state_read(ngx_kube_state_t *state, const char *name, size_t *size)
@@ -107,7 +110,7 @@ ngx_kube_state_read(ngx_kube_state_t *state, const char *name, size_t *size)
     int      fd;
     u_char  *bytes;
 
-    /* a FIFO put there would block an open() that may wait */
+    /* O_NONBLOCK: opening a FIFO would block for ever */
 
     fd = open(name, O_RDONLY|O_NOFOLLOW|O_CLOEXEC|O_NONBLOCK);
 
@@ -189,7 +192,7 @@ refused:
 }
 
 
-/* Why a sound file is not to be served from; NULL: it is. */
+/* Returns why a sound file must not be used; NULL: it may. */
 
 static const char *
 ngx_kube_state_unusable(ngx_kube_state_t *state, kube_informer_t *inf,

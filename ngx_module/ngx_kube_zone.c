@@ -24,7 +24,7 @@ static void ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
     ngx_kube_informer_t *informer);
 
 
-/* What the slab's data points to: where the image is and how long. */
+/* The slab pool's data: where the image lies in the zone, and its size. */
 
 typedef struct {
     void    *image;
@@ -80,7 +80,7 @@ ngx_kube_zone_make(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
 
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
 
-    /* a failed allocation is ours to report */
+    /* nginx must not log an allocation that is expected to fail */
 
     shpool->log_nomem = 0;
 
@@ -89,7 +89,7 @@ ngx_kube_zone_make(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
         goto too_small;
     }
 
-    /* one run of pages: nothing but the above was allocated yet */
+    /* all free pages are one run: only the struct above was allocated yet */
 
     for (size = shpool->pfree * ngx_pagesize; size >= KUBE_ZONE_SIZE_MIN / 2;
          size -= ngx_pagesize)
@@ -133,8 +133,8 @@ too_small:
 
 
 /*
- * A zone whose size was changed: its records come from the old mapping, which
- * the running configuration's informer goes on writing.
+ * Copies the records of the zone of the same name whose size was another one in
+ * the running configuration.  The old informer goes on writing to its mapping.
  */
 
 static void
