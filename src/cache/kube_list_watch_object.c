@@ -79,10 +79,16 @@ lw_skip(kube_list_watch_t *lw, kube_counter_t counter, const kube_meta_t *meta,
     kube_log_event(&lw->log, lw->now_ms, KUBE_LOG_WARN, KUBE_EV_SKIPPED,
                    "%s of %s was skipped: %s", name, lw->label, what);
 
-    return kube_delta_fifo_key(lw->conf.fifo, KUBE_DELTA_REFUSED,
-                               lw->conf.slot, lw->conf.resource, meta->ns,
-                               meta->name, meta->rv, kube_str(reason),
-                               lw->now_ms);
+    return kube_delta_fifo_put(lw->conf.fifo, &(kube_delta_t) {
+        .kind = KUBE_DELTA_REFUSED,
+        .scope = lw->conf.slot,
+        .resource = lw->conf.resource,
+        .ns = meta->ns,
+        .name = meta->name,
+        .rv = meta->rv,
+        .reason = kube_str(reason),
+        .read_ms = lw->now_ms
+    });
 }
 
 
@@ -138,8 +144,10 @@ lw_begin_list(kube_list_watch_t *lw)
         return;
     }
 
-    if (kube_delta_fifo_mark(lw->conf.fifo, KUBE_DELTA_LIST_BEGIN,
-                             lw->conf.slot)
+    if (kube_delta_fifo_put(lw->conf.fifo, &(kube_delta_t) {
+            .kind = KUBE_DELTA_LIST_BEGIN,
+            .scope = lw->conf.slot
+        })
         != KUBE_OK)
     {
         kube_lw_failed(lw, KUBE_NOMEM, "");
@@ -318,10 +326,15 @@ lw_queue_event(kube_list_watch_t *lw, const kube_watch_event_t *event,
         && event->rv.len != 0
         && lw_key_is_good(lw, meta))
     {
-        return kube_delta_fifo_key(lw->conf.fifo, KUBE_DELTA_DELETED,
-                                   lw->conf.slot, lw->conf.resource, meta->ns,
-                                   meta->name, meta->rv, KUBE_STR_NULL,
-                                   lw->now_ms);
+        return kube_delta_fifo_put(lw->conf.fifo, &(kube_delta_t) {
+            .kind = KUBE_DELTA_DELETED,
+            .scope = lw->conf.slot,
+            .resource = lw->conf.resource,
+            .ns = meta->ns,
+            .name = meta->name,
+            .rv = meta->rv,
+            .read_ms = lw->now_ms
+        });
     }
 
     if (event->object_rc == KUBE_TOO_LARGE) {

@@ -269,7 +269,10 @@ lw_list_is_whole(kube_list_watch_t *lw)
         return;
     }
 
-    if (kube_delta_fifo_mark(lw->conf.fifo, KUBE_DELTA_SYNC, lw->conf.slot)
+    if (kube_delta_fifo_put(lw->conf.fifo, &(kube_delta_t) {
+            .kind = KUBE_DELTA_SYNC,
+            .scope = lw->conf.slot
+        })
         != KUBE_OK)
     {
         kube_lw_failed(lw, KUBE_NOMEM, "");

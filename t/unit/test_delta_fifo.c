@@ -37,26 +37,30 @@ put(kube_delta_fifo_t *fifo, kube_delta_kind_t kind, unsigned scope,
 {
     kube_object_t  o;
 
-    if (kind == KUBE_DELTA_DELETED || kind == KUBE_DELTA_REFUSED) {
-        return kube_delta_fifo_key(fifo, kind, scope, KUBE_RESOURCE_SERVICES,
-                                   KUBE_STR("shop"), kube_str(name),
-                                   kube_str(rv),
-                                   kind == KUBE_DELTA_REFUSED
-                                   ? KUBE_STR("malformed") : KUBE_STR_NULL,
-                                   read_ms);
+    if (kind == KUBE_DELTA_REPLACED || kind == KUBE_DELTA_UPDATED) {
+        o = service_of(name, rv);
+        return kube_delta_fifo_object(fifo, kind, scope, &o, read_ms);
     }
 
-    if (kind == KUBE_DELTA_LIST_BEGIN || kind == KUBE_DELTA_SYNC) {
-        return kube_delta_fifo_mark(fifo, kind, scope);
-    }
-
-    o = service_of(name, rv);
-
-    return kube_delta_fifo_object(fifo, kind, scope, &o, read_ms);
+    return kube_delta_fifo_put(fifo, &(kube_delta_t) {
+        .kind = kind,
+        .scope = scope,
+        .resource = KUBE_RESOURCE_SERVICES,
+        .ns = KUBE_STR("shop"),
+        .name = kube_str(name),
+        .rv = kube_str(rv),
+        .reason = (kind == KUBE_DELTA_REFUSED) ? KUBE_STR("malformed")
+                                               : KUBE_STR_NULL,
+        .read_ms = read_ms
+    });
 }
 
 
-/* "kind scope name rv" of what leaves, '|' between; R U D X B S */
+/* A letter for each kind. */
+static const char  kinds[] = "RUDXBS";
+
+
+/* What leaves: "U0a@4|U0b@2", as in orders[]. */
 static const char *
 drain(kube_delta_fifo_t *fifo)
 {
@@ -84,7 +88,7 @@ drain(kube_delta_fifo_t *fifo)
 
         len += (size_t) snprintf(text + len, sizeof(text) - len,
                                  "%s%c%u%.*s%s%.*s", len != 0 ? "|" : "",
-                                 "RUDXBS"[d.kind], d.scope, (int) d.name.len,
+                                 kinds[d.kind], d.scope, (int) d.name.len,
                                  d.name.data, d.rv.len != 0 ? "@" : "",
                                  (int) d.rv.len, d.rv.data);
         kube_delta_fifo_drop(fifo);
@@ -128,16 +132,143 @@ fixture_done(fixture_t *f)
     assert_int_equal(put(f.fifo, kind, scope, name, rv, 100), KUBE_OK)
 
 
+/*
+ * What is done, and what leaves.  "U0a@1": an UPDATED of key a in scope 0 at
+ * version 1 is put; "?" peeks, "!" drops, "~0" clears scope 0.
+ */
+static const struct {
+    const char  *title;
+    const char  *done;
+    const char  *leaves;
+} orders[] = {
+
+    { "a key keeps its place and takes its newest state",
+      "U0a@1 U0b@2 D0c@3 U0a@4 U1a@5",
+      "U0a@4|U0b@2|D0c@3|U1a@5" },
+
+    { "nothing was shown, so nothing goes",
+      "U0a@6 !",
+      "U0a@6" },
+
+    { "the newest state of any kind counts",
+      "U0a@1 D0a@2 D0b@3 U0b@4 X0c@5 U0c@6 U0d@7 X0d@8",
+      "D0a@2|U0b@4|U0c@6|X0d@8" },
+
+    { "what a list brought stays so, or a server set back is passed over",
+      "R0a@1 U0a@2 R0b@1 D0b@2 U0b@3 U0c@4 R0c@5",
+      "R0a@2|R0b@3|R0c@5" },
+
+    { "that a list brought it is forgotten once it left",
+      "R0a@1 ? ! U0a@3",
+      "U0a@3" },
+
+    { "an item does not leave in front of the list it is of",
+      "U0a@1 U1a@1 B0 R0a@2 R0b@2 U1a@2 S0 U0b@3 U0c@4",
+      "U0a@1|U1a@2|B0|R0a@2|R0b@3|S0|U0c@4" },
+
+    { "a list that begins anew behind another one waits twice",
+      "B0 R0a@1 B0 R0a@2 U0a@3 S0",
+      "B0|R0a@1|B0|R0a@3|S0" },
+
+    { "clearing leaves other scopes alone",
+      "U1x@9 B0 R0a@2 S0 ~0 B0 R0a@5",
+      "U1x@9|B0|R0a@5" },
+
+    { "a newer state between peek and drop is not lost",
+      "U0a@1 U0b@2 ? U0a@3 !",
+      "U0a@3|U0b@2" },
+
+    { "what was shown and cleared is not dropped again",
+      "U0a@1 U1b@2 ? ~0 !",
+      "U1b@2" },
+
+    { "an older state in front of a list's beginning is dropped alone",
+      "U0a@1 B0 R0a@2 ? !",
+      "B0|R0a@2" }
+};
+
+
+static void
+order_do(kube_delta_fifo_t *fifo, const char *word)
+{
+    char           name[16], rv[16];
+    size_t         len;
+    const char    *at;
+    kube_delta_t   d;
+
+    switch (word[0]) {
+    case '?':
+        assert_int_equal(kube_delta_fifo_peek(fifo, &d), KUBE_OK);
+        return;
+
+    case '!':
+        kube_delta_fifo_drop(fifo);
+        return;
+
+    case '~':
+        kube_delta_fifo_clear(fifo, (unsigned) (word[1] - '0'));
+        assert_int_equal(kube_delta_fifo_depth_scope(fifo,
+                                                     (unsigned) (word[1]
+                                                                 - '0')),
+                         0);
+        return;
+    }
+
+    len = strcspn(word, " ");
+    at = memchr(word, '@', len);
+    snprintf(name, sizeof(name), "%.*s",
+             (int) ((at != NULL ? (size_t) (at - word) : len) - 2), word + 2);
+    snprintf(rv, sizeof(rv), "%.*s",
+             at != NULL ? (int) (word + len - at - 1) : 0, at + (at != NULL));
+
+    assert_int_equal(put(fifo,
+                         (kube_delta_kind_t) (strchr(kinds, word[0]) - kinds),
+                         (unsigned) (word[1] - '0'), name, rv, 100),
+                     KUBE_OK);
+}
+
+
 static void
 test_fifo_order(void **state)
 {
+    size_t        i;
     fixture_t     f;
+    const char   *word, *leaves;
     kube_delta_t  d;
 
     (void) state;
 
+    for (i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        fixture_init(&f, 100, 1 << 20);
+        assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_AGAIN);
+
+        for (word = orders[i].done; word != NULL; word = strchr(word, ' ')) {
+            word += strspn(word, " ");
+            order_do(f.fifo, word);
+        }
+
+        leaves = drain(f.fifo);
+
+        if (strcmp(leaves, orders[i].leaves) != 0) {
+            fail_msg("%s: %s", orders[i].title, leaves);
+        }
+
+        assert_int_equal(kube_delta_fifo_depth(f.fifo), 0);
+        fixture_done(&f);
+    }
+
+    kube_delta_fifo_destroy(NULL);
+}
+
+
+static void
+test_fifo_depth(void **state)
+{
+    fixture_t  f;
+
+    (void) state;
+
     fixture_init(&f, 100, 1 << 20);
-    assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_AGAIN);
 
     PUT(U, 0, "a", "1");
     PUT(U, 0, "b", "2");
@@ -151,115 +282,6 @@ test_fifo_order(void **state)
     assert_string_equal(drain(f.fifo), "U0a@4|U0b@2|D0c@3|U1a@5");
     assert_int_equal(kube_delta_fifo_depth(f.fifo), 0);
     assert_int_equal(kube_delta_fifo_depth_scope(f.fifo, 0), 0);
-
-    /* nothing was shown: nothing goes */
-    PUT(U, 0, "a", "6");
-    kube_delta_fifo_drop(f.fifo);
-    assert_string_equal(drain(f.fifo), "U0a@6");
-
-    fixture_done(&f);
-    kube_delta_fifo_destroy(NULL);
-}
-
-
-static void
-test_fifo_coalesce(void **state)
-{
-    fixture_t  f;
-
-    (void) state;
-
-    fixture_init(&f, 100, 1 << 20);
-
-    PUT(U, 0, "a", "1");
-    PUT(D, 0, "a", "2");
-    PUT(D, 0, "b", "3");
-    PUT(U, 0, "b", "4");
-    PUT(X, 0, "c", "5");
-    PUT(U, 0, "c", "6");
-    PUT(U, 0, "d", "7");
-    PUT(X, 0, "d", "8");
-    assert_string_equal(drain(f.fifo), "D0a@2|U0b@4|U0c@6|X0d@8");
-
-    /* what was listed stays so, or a server set back would be passed over */
-    PUT(R, 0, "a", "1");
-    PUT(U, 0, "a", "2");
-    PUT(R, 0, "b", "1");
-    PUT(D, 0, "b", "2");
-    PUT(U, 0, "b", "3");
-    PUT(U, 0, "c", "4");
-    PUT(R, 0, "c", "5");
-    assert_string_equal(drain(f.fifo), "R0a@2|R0b@3|R0c@5");
-
-    /* and is forgotten once it left */
-    PUT(U, 0, "a", "3");
-    assert_string_equal(drain(f.fifo), "U0a@3");
-
-    fixture_done(&f);
-}
-
-
-static void
-test_fifo_marks(void **state)
-{
-    fixture_t  f;
-
-    (void) state;
-
-    fixture_init(&f, 100, 1 << 20);
-
-    /* an item must not slip in front of the list it is of */
-    PUT(U, 0, "a", "1");
-    PUT(U, 1, "a", "1");
-    PUT(B, 0, "", "");
-    PUT(R, 0, "a", "2");
-    PUT(R, 0, "b", "2");
-    PUT(U, 1, "a", "2");
-    PUT(S, 0, "", "");
-    PUT(U, 0, "b", "3");
-    PUT(U, 0, "c", "4");
-    assert_string_equal(drain(f.fifo),
-                        "U0a@1|U1a@2|B0|R0a@2|R0b@3|S0|U0c@4");
-
-    /* a list that began anew */
-    PUT(U, 1, "x", "9");
-    PUT(B, 0, "", "");
-    PUT(R, 0, "a", "2");
-    PUT(S, 0, "", "");
-    kube_delta_fifo_clear(f.fifo, 0);
-    assert_int_equal(kube_delta_fifo_depth_scope(f.fifo, 0), 0);
-    PUT(B, 0, "", "");
-    PUT(R, 0, "a", "5");
-    assert_string_equal(drain(f.fifo), "U1x@9|B0|R0a@5");
-
-    fixture_done(&f);
-}
-
-
-/* A newer state that came between peek and drop is not lost. */
-static void
-test_fifo_peek(void **state)
-{
-    fixture_t     f;
-    kube_delta_t  d;
-
-    (void) state;
-
-    fixture_init(&f, 100, 1 << 20);
-
-    PUT(U, 0, "a", "1");
-    PUT(U, 0, "b", "2");
-    assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_OK);
-    PUT(U, 0, "a", "3");
-    kube_delta_fifo_drop(f.fifo);
-    assert_string_equal(drain(f.fifo), "U0a@3|U0b@2");
-
-    PUT(U, 0, "a", "1");
-    PUT(U, 1, "b", "2");
-    assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_OK);
-    kube_delta_fifo_clear(f.fifo, 0);
-    kube_delta_fifo_drop(f.fifo);
-    assert_string_equal(drain(f.fifo), "U1b@2");
 
     fixture_done(&f);
 }
@@ -308,21 +330,14 @@ test_fifo_fields(void **state)
     kube_delta_fifo_drop(f.fifo);
 
     /* the same name in another namespace or resource is another key */
-    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0,
-                                         KUBE_RESOURCE_SERVICES,
-                                         KUBE_STR("ab"), KUBE_STR("c"),
-                                         KUBE_STR_NULL, KUBE_STR_NULL, 0),
-                     KUBE_OK);
-    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0,
-                                         KUBE_RESOURCE_SERVICES,
-                                         KUBE_STR("a"), KUBE_STR("bc"),
-                                         KUBE_STR_NULL, KUBE_STR_NULL, 0),
-                     KUBE_OK);
-    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0,
-                                         KUBE_RESOURCE_ENDPOINTSLICES,
-                                         KUBE_STR("a"), KUBE_STR("bc"),
-                                         KUBE_STR_NULL, KUBE_STR_NULL, 0),
-                     KUBE_OK);
+    d = (kube_delta_t) { .kind = D, .ns = KUBE_STR("ab"),
+                         .name = KUBE_STR("c") };
+    assert_int_equal(kube_delta_fifo_put(f.fifo, &d), KUBE_OK);
+    d.ns = KUBE_STR("a");
+    d.name = KUBE_STR("bc");
+    assert_int_equal(kube_delta_fifo_put(f.fifo, &d), KUBE_OK);
+    d.resource = KUBE_RESOURCE_ENDPOINTSLICES;
+    assert_int_equal(kube_delta_fifo_put(f.fifo, &d), KUBE_OK);
     assert_int_equal(kube_delta_fifo_depth(f.fifo), 3);
 
     fixture_done(&f);
@@ -334,7 +349,6 @@ test_fifo_bad(void **state)
 {
     char          name[300];
     fixture_t     f;
-    kube_str_t    s;
     kube_delta_t  d;
 
     (void) state;
@@ -342,26 +356,25 @@ test_fifo_bad(void **state)
     fixture_init(&f, 100, 1 << 20);
     memset(name, 'a', sizeof(name));
 
-    s = (kube_str_t) { name, KUBE_NAME_LEN_MAX + 1 };
-    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0, KUBE_RESOURCE_SERVICES,
-                                         KUBE_STR("shop"), s, KUBE_STR_NULL,
-                                         KUBE_STR_NULL, 0), KUBE_INVALID);
-    s.len = KUBE_NAMESPACE_LEN_MAX + 1;
-    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0, KUBE_RESOURCE_SERVICES,
-                                         s, KUBE_STR("web"), KUBE_STR_NULL,
-                                         KUBE_STR_NULL, 0), KUBE_INVALID);
+    d = (kube_delta_t) { .kind = D, .ns = KUBE_STR("shop"),
+                         .name = { name, KUBE_NAME_LEN_MAX + 1 } };
+    assert_int_equal(kube_delta_fifo_put(f.fifo, &d), KUBE_INVALID);
+    d.ns = (kube_str_t) { name, KUBE_NAMESPACE_LEN_MAX + 1 };
+    d.name = KUBE_STR("web");
+    assert_int_equal(kube_delta_fifo_put(f.fifo, &d), KUBE_INVALID);
     assert_int_equal(put(f.fifo, D, 0, "", "", 0), KUBE_INVALID);
     assert_int_equal(put(f.fifo, D, KUBE_SCOPES_MAX, "a", "", 0),
                      KUBE_INVALID);
-    assert_int_equal(kube_delta_fifo_mark(f.fifo, S, KUBE_SCOPES_MAX),
+    assert_int_equal(put(f.fifo, U, KUBE_SCOPES_MAX, "a", "1", 0),
+                     KUBE_INVALID);
+    assert_int_equal(put(f.fifo, S, KUBE_SCOPES_MAX, "", "", 0),
                      KUBE_INVALID);
     assert_int_equal(kube_delta_fifo_depth(f.fifo), 0);
 
     /* a version that is none is not carried on */
-    assert_int_equal(kube_delta_fifo_key(f.fifo, D, 0, KUBE_RESOURCE_SERVICES,
-                                         KUBE_STR("shop"), KUBE_STR("web"),
-                                         (kube_str_t) { name, 41 },
-                                         KUBE_STR_NULL, 0), KUBE_OK);
+    d.ns = KUBE_STR("shop");
+    d.rv = (kube_str_t) { name, KUBE_RV_LEN_MAX + 1 };
+    assert_int_equal(kube_delta_fifo_put(f.fifo, &d), KUBE_OK);
     assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_OK);
     assert_int_equal(d.rv.len, 0);
 
@@ -400,7 +413,7 @@ test_fifo_limits(void **state)
     assert_false(kube_delta_fifo_high(f.fifo));
     fixture_done(&f);
 
-    /* bytes: one object is taken in any case */
+    /* bytes: an empty FIFO accepts an object of any size */
     fixture_init(&f, 100, 64);
     PUT(U, 0, "a", "1");
     assert_true(kube_delta_fifo_high(f.fifo));
@@ -558,9 +571,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_fifo_order),
-        cmocka_unit_test(test_fifo_coalesce),
-        cmocka_unit_test(test_fifo_marks),
-        cmocka_unit_test(test_fifo_peek),
+        cmocka_unit_test(test_fifo_depth),
         cmocka_unit_test(test_fifo_fields),
         cmocka_unit_test(test_fifo_bad),
         cmocka_unit_test(test_fifo_limits),
