@@ -14,7 +14,6 @@
 
 #include <string.h>
 
-#include "kube_date.h"
 #include "kube_json.h"
 #include "kube_status.h"
 
@@ -271,53 +270,4 @@ kube_status_judge(kube_arena_t *scratch, int http_code, kube_str_t body,
     if (kube_str_eq(kube_json_string(root, "kind"), KUBE_STR("Status"))) {
         status_judge_body(root, status);
     }
-}
-
-
-uint32_t
-kube_retry_after_parse(kube_str_t value, int64_t now_unix_s)
-{
-    size_t    i;
-    int64_t   at, delta;
-    uint64_t  seconds;
-
-    while (value.len != 0 && (*value.data == ' ' || *value.data == '\t')) {
-        value.data++;
-        value.len--;
-    }
-
-    while (value.len != 0
-           && (value.data[value.len - 1] == ' '
-               || value.data[value.len - 1] == '\t'))
-    {
-        value.len--;
-    }
-
-    if (kube_date_parse_http(value, now_unix_s, &at) == KUBE_OK) {
-        delta = at - now_unix_s;
-
-        if (delta <= 0) {
-            return 0;
-        }
-
-        return (delta < KUBE_RETRY_AFTER_MAX) ? (uint32_t) delta
-                                              : KUBE_RETRY_AFTER_MAX;
-    }
-
-    /* any number of digits: what does not fit is more than the ceiling */
-    seconds = 0;
-
-    for (i = 0; i < value.len; i++) {
-        if (value.data[i] < '0' || value.data[i] > '9') {
-            return 0;
-        }
-
-        seconds = seconds * 10 + (uint64_t) (value.data[i] - '0');
-
-        if (seconds > KUBE_RETRY_AFTER_MAX) {
-            seconds = KUBE_RETRY_AFTER_MAX;
-        }
-    }
-
-    return (uint32_t) seconds;
 }

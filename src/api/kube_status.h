@@ -60,12 +60,5 @@ typedef struct {
 void kube_status_judge(kube_arena_t *scratch, int http_code, kube_str_t body,
     kube_status_t *status);
 
-/*
- * A Retry-After header: delta seconds or an HTTP-date (RFC 9110 10.2.3)
- * against now_unix_s; clamped to KUBE_RETRY_AFTER_MAX; 0 where it is
- * unusable or in the past.
- */
-uint32_t kube_retry_after_parse(kube_str_t value, int64_t now_unix_s);
-
 
 #endif /* KUBE_STATUS_H */

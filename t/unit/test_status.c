@@ -1,5 +1,5 @@
 /*
- * test_status - a Status or a bare code to a verdict; Retry-After.
+ * test_status - a Status or a bare code to a verdict.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -314,41 +314,6 @@ status_out_of_memory(void **state)
 }
 
 
-static void
-status_retry_after(void **state)
-{
-    size_t             i;
-    kube_str_t         date;
-    static const char  *const none[] = {
-        "", " ", "-1", "+1", "abc", "1.5", "5s", "1 2", "0x10", "0",
-        "Sun, 06 Nov 1994 08:49:37 GMT", "1e2"
-    };
-
-    (void) state;
-
-    for (i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-        assert_int_equal(kube_retry_after_parse(kube_str(none[i]),
-                                                1772323200), 0);
-    }
-
-    assert_int_equal(kube_retry_after_parse(KUBE_STR("1"), 0), 1);
-    assert_int_equal(kube_retry_after_parse(KUBE_STR(" 30\t"), 0), 30);
-    assert_int_equal(kube_retry_after_parse(KUBE_STR("005"), 0), 5);
-    assert_int_equal(kube_retry_after_parse(KUBE_STR("300"), 0), 300);
-    assert_int_equal(kube_retry_after_parse(KUBE_STR("3600"), 0), 300);
-    assert_int_equal(kube_retry_after_parse(KUBE_STR("2147483648"), 0), 300);
-    assert_int_equal(kube_retry_after_parse(
-                         KUBE_STR("99999999999999999999999999"), 0), 300);
-    assert_int_equal(kube_retry_after_parse(KUBE_STR_NULL, 0), 0);
-
-    date = KUBE_STR("Sun, 06 Nov 1994 08:49:37 GMT");
-    assert_int_equal(kube_retry_after_parse(date, 784111770), 7);
-    assert_int_equal(kube_retry_after_parse(date, 784111777), 0);
-    assert_int_equal(kube_retry_after_parse(date, 784111778), 0);
-    assert_int_equal(kube_retry_after_parse(date, 784000000), 300);
-}
-
-
 int
 main(void)
 {
@@ -357,8 +322,7 @@ main(void)
         cmocka_unit_test(status_reasons),
         cmocka_unit_test(status_texts),
         cmocka_unit_test(status_body_too_large),
-        cmocka_unit_test(status_out_of_memory),
-        cmocka_unit_test(status_retry_after)
+        cmocka_unit_test(status_out_of_memory)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
