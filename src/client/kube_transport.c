@@ -30,8 +30,11 @@
 #define KUBE_TRANSPORT_ROUNDS_MAX  8
 #define KUBE_TRANSPORT_EVENTS_MAX  16
 
-/* Idle connections kept: one per list that pages. */
-#define KUBE_TRANSPORT_IDLE_MAX  4L
+/*
+ * Idle connections kept: the one of the lists, and those of watches that the
+ * server has just ended.
+ */
+#define KUBE_TRANSPORT_IDLE_MAX  4
 
 
 /* libcurl: fd is to be watched for what.  Never fails: see below. */
@@ -119,9 +122,7 @@ transport_set_multi(kube_transport_t *t)
                                 transport_timer_cb) == CURLM_OK
            && curl_multi_setopt(t->multi, CURLMOPT_TIMERDATA, t) == CURLM_OK
            && curl_multi_setopt(t->multi, CURLMOPT_PIPELINING,
-                                CURLPIPE_NOTHING) == CURLM_OK
-           && curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS,
-                                KUBE_TRANSPORT_IDLE_MAX) == CURLM_OK;
+                                CURLPIPE_NOTHING) == CURLM_OK;
 }
 
 
@@ -382,10 +383,24 @@ transport_rotate(kube_transport_t *t)
 }
 
 
+/*
+ * libcurl's limit counts connections in use as well as idle ones, and closes
+ * an idle one whenever there are more: a limit below the number of watches
+ * would cost a connection for each page of a list.
+ */
 static void
 transport_add_new(kube_transport_t *t)
 {
+    long              n;
     kube_exchange_t  *e;
+
+    n = KUBE_TRANSPORT_IDLE_MAX;
+
+    for (e = t->exchanges; e != NULL; e = e->next) {
+        n++;
+    }
+
+    (void) curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS, n);
 
     for (e = t->exchanges; e != NULL; e = e->next) {
         if (e->added || e->cancelled || e->over) {

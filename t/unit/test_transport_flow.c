@@ -405,6 +405,102 @@ test_transport_abort(void **state)
 }
 
 
+/* A page of a list; the head of a watch, or a whole one where arg says so. */
+static bool
+serve_scope(http_test_t *server, int fd)
+{
+    if (strstr(server->last, "watch") == NULL) {
+        return http_test_puts(fd, OK_HEAD "Content-Length: 2\r\n\r\n{}");
+    }
+
+    return http_test_puts(fd, OK_HEAD "Transfer-Encoding: chunked\r\n\r\n"
+                              "2\r\n{}\r\n")
+           && (server->arg == NULL || http_test_puts(fd, "0\r\n\r\n"));
+}
+
+
+static void
+flow_watch(transport_test_t *f, transport_test_client_t *c)
+{
+    kube_request_t  request;
+
+    memset(&request, 0, sizeof(request));
+    request.watch = true;
+    c->f = f;
+
+    assert_int_equal(kube_transport_start(f->transport, &request,
+                                          &transport_test_handler, c,
+                                          transport_test_now_ms(),
+                                          &c->exchange), KUBE_OK);
+    transport_test_until(f, &c->pieces, 1);
+}
+
+
+static void
+flow_pages(transport_test_t *f, size_t n)
+{
+    transport_test_client_t  c = { 0 };
+
+    while (n-- != 0) {
+        transport_test_get(f, &c);
+        assert_int_equal(c.rc, KUBE_OK);
+        transport_test_free(&c);
+    }
+}
+
+
+/*
+ * Each watch in flight has a connection, and all lists share one: neither a
+ * page nor the next watch of a scope makes another.
+ */
+static void
+test_transport_connections(void **state)
+{
+    size_t                    i, round;
+    transport_test_t         *f = *state;
+    transport_test_client_t   watches[16];
+
+    memset(watches, 0, sizeof(watches));
+    transport_test_serve(f, serve_scope, NULL);
+    transport_test_open(f);
+
+    for (i = 0; i < 16; i++) {
+        flow_pages(f, 5);
+        flow_watch(f, &watches[i]);
+        assert_int_equal(http_test_connections(&f->server), i + 1);
+    }
+
+    flow_pages(f, 20);
+    assert_int_equal(http_test_connections(&f->server), 17);
+
+    for (i = 0; i < 16; i++) {
+        assert_int_equal(watches[i].dones, 0);
+        kube_transport_cancel(watches[i].exchange);
+        transport_test_free(&watches[i]);
+    }
+
+    /* a watch that the server ends leaves its connection to the next one */
+
+    f->server.arg = "whole";
+
+    for (round = 0; round < 3; round++) {
+        for (i = 0; i < 4; i++) {
+            flow_watch(f, &watches[i]);
+        }
+
+        for (i = 0; i < 4; i++) {
+            transport_test_until(f, &watches[i].dones, 1);
+            assert_int_equal(watches[i].rc, KUBE_OK);
+            transport_test_free(&watches[i]);
+        }
+
+        flow_pages(f, 3);
+    }
+
+    assert_int_equal(http_test_connections(&f->server), 17 + 3);
+}
+
+
 static void
 test_transport_destroy_in_flight(void **state)
 {
@@ -440,6 +536,7 @@ main(void)
         TRANSPORT_TEST(test_transport_cancel),
         TRANSPORT_TEST(test_transport_cancel_other),
         TRANSPORT_TEST(test_transport_abort),
+        TRANSPORT_TEST(test_transport_connections),
         TRANSPORT_TEST(test_transport_destroy_in_flight),
     };
 
