@@ -297,7 +297,8 @@ ngx_http_kube_instance_first(ngx_http_kube_srv_conf_t *kscf, ngx_str_t *text,
     key = kscf->use->key;
 
     if (!kscf->use->is_static) {
-        *error = ngx_kube_key_judge(kscf->use, text, &key);
+        *error = kube_resolver_key(&kscf->use->resolver, ngx_kube_str(text),
+                                   &key);
 
         if (*error != KUBE_RESOLVE_OK) {
             return NULL;
@@ -408,7 +409,8 @@ ngx_http_kube_instance_key(ngx_http_kube_srv_conf_t *kscf,
     ngx_memcpy(inst->text.data, text->data, text->len);
     inst->text.len = text->len;
 
-    if (ngx_kube_key_judge(kscf->use, &inst->text, &inst->key)
+    if (kube_resolver_key(&kscf->use->resolver, ngx_kube_str(&inst->text),
+                          &inst->key)
         != KUBE_RESOLVE_OK)
     {
         return NGX_ERROR;

@@ -48,34 +48,38 @@ ngx_int_t
 ngx_http_kube_service_read(kube_arena_t *arena, ngx_kube_informer_t *informer,
     kube_str_t ns, kube_str_t name, ngx_http_kube_service_t *service)
 {
-    size_t                 i;
-    uint32_t               entry;
-    kube_rc_t              rc;
-    kube_select_options_t  options;
+    size_t             i;
+    kube_rc_t          rc;
+    kube_key_t         key;
+    kube_resolver_t    resolver;
+    kube_resolution_t  resolution;
 
     kube_arena_reset(arena);
 
-    rc = kube_zone_find(&informer->zone, KUBE_RESOURCE_SERVICES, ns, name,
-                        &entry);
-    if (rc == KUBE_OK) {
-        rc = kube_zone_read(&informer->zone, entry, ns, name, arena,
-                            &service->snapshot);
-    }
+    ngx_memzero(&key, sizeof(kube_key_t));
+    key.ns = ns;
+    key.name = name;
 
-    if (rc != KUBE_OK) {
-        return rc == KUBE_NOMEM ? NGX_ERROR : NGX_DECLINED;
-    }
+    ngx_memzero(&resolver, sizeof(kube_resolver_t));
+    resolver.zone = &informer->zone;
+    resolver.namespaces.all = true;
+    resolver.select.policy = &informer->policy;
 
-    ngx_memzero(&options, sizeof(kube_select_options_t));
-    options.policy = &informer->policy;
+    rc = kube_resolve(&resolver, &key,
+                      KUBE_SELECT_EXPLAIN | KUBE_SELECT_ANY_PORT, arena,
+                      &resolution);
 
-    if (kube_select_explain(arena, &service->snapshot, NULL, &options,
-                            &service->rows, &service->n)
-        != KUBE_OK)
-    {
+    if (rc == KUBE_NOMEM) {
         return NGX_ERROR;
     }
 
+    if (rc != KUBE_OK || !resolution.found) {
+        return NGX_DECLINED;
+    }
+
+    service->snapshot = resolution.snapshot;
+    service->rows = resolution.selection.rows;
+    service->n = resolution.selection.rows_n;
     service->used = 0;
 
     for (i = 0; i < service->n; i++) {

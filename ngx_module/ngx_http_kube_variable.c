@@ -155,8 +155,8 @@ ngx_http_kube_service_value(ngx_http_request_t *r,
     len = 0;
 
     if (kr->kscf != NULL
-        && kube_key_parse(ngx_kube_str(&kr->key), kr->kscf->use->dns, &key,
-                          NULL)
+        && kube_key_parse(ngx_kube_str(&kr->key),
+                          kr->kscf->use->resolver.dns, &key, NULL)
            == KUBE_OK)
     {
         len = kube_key_text(&key, text);

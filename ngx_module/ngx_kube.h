@@ -19,7 +19,7 @@
 
 #include "kube_client.h"
 #include "kube_informer.h"
-#include "kube_select.h"
+#include "kube_resolver.h"
 #include "kube_state.h"
 #include "kube_version.h"
 
@@ -101,12 +101,9 @@ typedef struct {
     kube_key_t              key;               /* static keys; else len 0 */
     ngx_str_t               key_text;          /* the same, canonical */
     unsigned                is_static:1;
-    unsigned                dns:1;             /* form=dns */
-    unsigned                unsynced_fail:1;   /* unsynced=fail */
 
     ngx_array_t             namespaces;        /* kube_str_t, allowed */
-    kube_namespaces_t       allowed;
-    kube_select_options_t   options;
+    kube_resolver_t         resolver;
 } ngx_kube_use_t;
 
 
@@ -256,8 +253,8 @@ uint64_t ngx_kube_state_process(ngx_kube_state_t *state,
 
 
 /*
- * ngx_kube_resolver.c: THE resolver.  A view is what one key resolves to, as
- * of one revision of its Service; immutable and counted by reference.
+ * ngx_kube_resolver.c: a view is what one key resolves to, as of one revision
+ * of its Service; immutable and counted by reference.
  */
 
 typedef struct {
@@ -283,13 +280,6 @@ typedef struct {
     ngx_kube_endpoint_t    *endpoints;
     ngx_uint_t              n;
 } ngx_kube_view_t;
-
-/*
- * Parses and judges a key made of variables.  *key views text.
- * KUBE_RESOLVE_OK, NO_KEY, BAD_KEY or NAMESPACE_DENIED.
- */
-kube_resolve_error_t ngx_kube_key_judge(ngx_kube_use_t *use, ngx_str_t *text,
-    kube_key_t *key);
 
 /*
  * Builds a view with one reference.  NULL: out of memory, or the Service
@@ -329,6 +319,9 @@ ngx_int_t ngx_kube_view_same(ngx_kube_view_t *view,
 /* What workers count; the rows are added up for the metrics. */
 #define NGX_KUBE_COUNT_RESOLVE   0             /* + kube_resolve_error_t */
 #define NGX_KUBE_COUNT_REBUILDS  KUBE_RESOLVE_ERRORS
+
+_Static_assert(NGX_KUBE_COUNT_REBUILDS < KUBE_WORKER_COUNTERS,
+               "each reason has a counter of its own");
 
 void ngx_kube_count(ngx_kube_informer_t *informer, ngx_uint_t counter);
 

@@ -1,6 +1,6 @@
 /*
- * ngx_kube_resolver - THE resolver: key, policy, look-up, selection.  Every
- * path (upstreams, kube_resolve, readiness) goes through it.
+ * ngx_kube_resolver - views: what src/route/kube_resolver.c found, copied into
+ * a pool of their own.
  *
  * A view is immutable but for its reference count and the head of a record
  * that merely moved.  Workers only; nothing here is shared between processes.
@@ -26,25 +26,6 @@ static ngx_int_t ngx_kube_view_copy(ngx_kube_view_t *view,
     const kube_selection_t *selection);
 static ngx_int_t ngx_kube_str_copy(ngx_pool_t *pool, ngx_str_t *to,
     kube_str_t from);
-
-
-kube_resolve_error_t
-ngx_kube_key_judge(ngx_kube_use_t *use, ngx_str_t *text, kube_key_t *key)
-{
-    if (text->len == 0) {
-        return KUBE_RESOLVE_NO_KEY;
-    }
-
-    if (kube_key_parse(ngx_kube_str(text), use->dns, key, NULL) != KUBE_OK) {
-        return KUBE_RESOLVE_BAD_KEY;
-    }
-
-    if (!kube_namespaces_allow(&use->allowed, key->ns)) {
-        return KUBE_RESOLVE_NAMESPACE_DENIED;
-    }
-
-    return KUBE_RESOLVE_OK;
-}
 
 
 ngx_kube_view_t *
@@ -148,54 +129,24 @@ static ngx_int_t
 ngx_kube_view_fill(ngx_kube_view_t *view, ngx_kube_use_t *use,
     const kube_key_t *key, kube_arena_t *arena)
 {
-    uint32_t              entry;
-    kube_rc_t             rc;
-    kube_health_t         health;
-    kube_snapshot_t       snapshot;
-    kube_selection_t      selection;
-    ngx_kube_informer_t  *informer;
+    kube_resolution_t  resolution;
 
-    informer = use->informer;
-
-    rc = kube_zone_find(&informer->zone, KUBE_RESOURCE_SERVICES, key->ns,
-                        key->name, &entry);
-
-    if (rc == KUBE_OK) {
-        rc = kube_zone_read(&informer->zone, entry, key->ns, key->name,
-                            arena, &snapshot);
-    }
-
-    if (rc == KUBE_NOT_FOUND) {
-        ngx_kube_informer_health(informer, &health);
-
-        view->error = health.synced ? KUBE_RESOLVE_NO_SERVICE
-                                    : KUBE_RESOLVE_NOT_SYNCED;
-        return NGX_OK;
-    }
-
-    if (rc != KUBE_OK) {
+    if (kube_resolve(&use->resolver, key, 0, arena, &resolution) != KUBE_OK) {
         return NGX_ERROR;
     }
 
-    if (use->unsynced_fail && snapshot.from_state_file) {
-        view->error = KUBE_RESOLVE_NOT_SYNCED;
+    view->error = resolution.error;
+    view->entry = resolution.entry;
+    view->head = resolution.head;
+
+    if (!resolution.found) {
         return NGX_OK;
     }
 
-    view->entry = entry;
-    view->head = snapshot.head;
-    view->revision = snapshot.revision;
-    view->from_state_file = snapshot.from_state_file;
+    view->revision = resolution.snapshot.revision;
+    view->from_state_file = resolution.snapshot.from_state_file;
 
-    if (kube_select(arena, &snapshot, &key->port, &use->options, &selection)
-        != KUBE_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    view->error = selection.error;
-
-    return ngx_kube_view_copy(view, &selection);
+    return ngx_kube_view_copy(view, &resolution.selection);
 }
 
 

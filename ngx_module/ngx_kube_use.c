@@ -219,35 +219,35 @@ ngx_kube_use_word(ngx_kube_use_t *use, ngx_kube_word_e word)
     switch (word) {
 
     case NGX_KUBE_DNS:
-        use->dns = 1;
+        use->resolver.dns = true;
         break;
 
     case NGX_KUBE_IPV4:
-        use->options.family = KUBE_FAMILY_IPV4;
+        use->resolver.select.family = KUBE_FAMILY_IPV4;
         break;
 
     case NGX_KUBE_IPV6:
-        use->options.family = KUBE_FAMILY_IPV6;
+        use->resolver.select.family = KUBE_FAMILY_IPV6;
         break;
 
     case NGX_KUBE_ANY_FAMILY:
-        use->options.family = KUBE_FAMILY_NONE;
+        use->resolver.select.family = KUBE_FAMILY_NONE;
         break;
 
     case NGX_KUBE_TERMINATING_FALLBACK:
-        use->options.terminating_never = false;
+        use->resolver.select.terminating_never = false;
         break;
 
     case NGX_KUBE_TERMINATING_NEVER:
-        use->options.terminating_never = true;
+        use->resolver.select.terminating_never = true;
         break;
 
     case NGX_KUBE_UNSYNCED_STATE:
-        use->unsynced_fail = 0;
+        use->resolver.unsynced_fail = false;
         break;
 
     case NGX_KUBE_UNSYNCED_FAIL:
-        use->unsynced_fail = 1;
+        use->resolver.unsynced_fail = true;
         break;
 
     case NGX_KUBE_EMPTY_FAIL:
@@ -431,7 +431,8 @@ ngx_kube_use_tie(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf,
         return NGX_ERROR;
     }
 
-    use->options.policy = &use->informer->policy;
+    use->resolver.zone = &use->informer->zone;
+    use->resolver.select.policy = &use->informer->policy;
 
     slot = ngx_array_push(&use->informer->uses);
     if (slot == NULL) {
@@ -584,7 +585,7 @@ ngx_kube_use_allowed(ngx_cycle_t *cycle, ngx_kube_use_t *use)
             return NGX_ERROR;
         }
 
-        use->allowed = watched;
+        use->resolver.namespaces = watched;
         return NGX_OK;
     }
 
@@ -599,7 +600,7 @@ ngx_kube_use_allowed(ngx_cycle_t *cycle, ngx_kube_use_t *use)
             return NGX_ERROR;
         }
 
-        use->allowed = watched;
+        use->resolver.namespaces = watched;
         return NGX_OK;
     }
 
@@ -616,9 +617,9 @@ ngx_kube_use_allowed(ngx_cycle_t *cycle, ngx_kube_use_t *use)
         }
     }
 
-    use->allowed.all = false;
-    use->allowed.names = ns;
-    use->allowed.names_n = use->namespaces.nelts;
+    use->resolver.namespaces.all = false;
+    use->resolver.namespaces.names = ns;
+    use->resolver.namespaces.names_n = use->namespaces.nelts;
 
     return NGX_OK;
 }

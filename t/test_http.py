@@ -112,8 +112,9 @@ class TestKeys:
             ("shop/web:8000", "second-same-pod"),
         ):
             assert by_service(gateway, key).backend == backend, key
-        for key in ("shop/web", "shop/web:none", "shop/web:8080", "shop/web:81"):
+        for key in ("shop/web:none", "shop/web:8080", "shop/web:81"):
             assert by_service(gateway, key).headers["x-kube-error"] == "no_port", key
+        assert by_service(gateway, "shop/web").headers["x-kube-error"] == "port_needed"
 
     def test_unnamed_port(self, cluster):
         pods = cluster.pods(1)
@@ -320,7 +321,7 @@ class TestEndpoints:
         cluster.slice("shop", "web", [leaving], ports=(("http", going.port),))
         gateway = cluster.nginx(ONE % ("shop/web terminating=never", ""))
         answer = gateway.get()
-        assert (answer.status, answer.headers["x-kube-error"]) == (502, "no_endpoints")
+        assert (answer.status, answer.headers["x-kube-error"]) == (502, "no_ready_endpoint")
 
     @pytest.mark.parametrize(
         "ready, serving, terminating, used",
@@ -345,7 +346,7 @@ class TestEndpoints:
         if used:
             assert answer.backend == pod.name
         else:
-            assert (answer.status, answer.headers["x-kube-error"]) == (502, "no_endpoints")
+            assert (answer.status, answer.headers["x-kube-error"]) == (502, "no_ready_endpoint")
 
     def test_several_slices_join(self, cluster):
         pods = cluster.service("shop", "web", 2)

@@ -13,30 +13,59 @@
 #include "kube_policy.h"
 
 
+/* Addresses that are alike in the bytes from start on, up to bits. */
 typedef struct {
     kube_family_t  family;
-    uint8_t        bits;
+    uint8_t        start;         /* bytes; not 0: of an interface's id */
+    uint8_t        bits;          /* of the address */
     uint8_t        bytes[16];
+    const char    *why;
 } policy_net_t;
 
-/* RFC 791 and 1122: "this network"; RFC 5771; limited broadcast; RFC 4291. */
+/* RFC 1122 "this network", RFC 5771, RFC 919, RFC 4291. */
 static const policy_net_t  policy_never[] = {
-    { KUBE_FAMILY_IPV4, 8, { 0 } },
-    { KUBE_FAMILY_IPV4, 4, { 224 } },
-    { KUBE_FAMILY_IPV4, 32, { 255, 255, 255, 255 } },
-    { KUBE_FAMILY_IPV6, 128, { 0 } },
-    { KUBE_FAMILY_IPV6, 8, { 0xff } }
+    { KUBE_FAMILY_IPV4, 0, 8, { 0 }, "\"this network\" (0.0.0.0/8)" },
+    { KUBE_FAMILY_IPV4, 0, 4, { 224 }, "multicast (224.0.0.0/4)" },
+    { KUBE_FAMILY_IPV4, 0, 32, { 255, 255, 255, 255 },
+      "broadcast (255.255.255.255)" },
+    { KUBE_FAMILY_IPV6, 0, 128, { 0 }, "unspecified (::)" },
+    { KUBE_FAMILY_IPV6, 0, 8, { 0xff }, "multicast (ff00::/8)" }
 };
 
-/* Loopback; link-local; the metadata service of AWS over IPv6. */
+/*
+ * What a Service must not reach unless the operator says so.  Sources: RFC
+ * 1122, 3927, 4291, 3879 (site-local), 8215 (NAT64 of local use), 2765
+ * (IPv4-translated), 4380 (Teredo), 5214 (ISATAP), and the clouds' own
+ * documents for the addresses that hand out metadata and credentials.
+ * 240.0.0.0/4 is not here: GKE offers it for Pods.
+ */
 static const policy_net_t  policy_special[] = {
-    { KUBE_FAMILY_IPV4, 8, { 127 } },
-    { KUBE_FAMILY_IPV4, 16, { 169, 254 } },
-    { KUBE_FAMILY_IPV6, 128, { 0, 0, 0, 0, 0, 0, 0, 0,
-                               0, 0, 0, 0, 0, 0, 0, 1 } },
-    { KUBE_FAMILY_IPV6, 10, { 0xfe, 0x80 } },
-    { KUBE_FAMILY_IPV6, 128, { 0xfd, 0x00, 0x0e, 0xc2, 0, 0, 0, 0,
-                               0, 0, 0, 0, 0, 0, 0x02, 0x54 } }
+    { KUBE_FAMILY_IPV4, 0, 8, { 127 }, "loopback (127.0.0.0/8)" },
+    { KUBE_FAMILY_IPV4, 0, 16, { 169, 254 },
+      "link-local, cloud metadata (169.254.0.0/16)" },
+    { KUBE_FAMILY_IPV4, 0, 32, { 168, 63, 129, 16 },
+      "Azure's host agent (168.63.129.16)" },
+    { KUBE_FAMILY_IPV4, 0, 32, { 100, 100, 100, 200 },
+      "metadata of Alibaba Cloud (100.100.100.200)" },
+    { KUBE_FAMILY_IPV4, 0, 32, { 192, 0, 0, 192 },
+      "metadata of Oracle Cloud (192.0.0.192)" },
+    { KUBE_FAMILY_IPV6, 0, 128, { [15] = 1 }, "loopback (::1)" },
+    { KUBE_FAMILY_IPV6, 0, 10, { 0xfe, 0x80 }, "link-local (fe80::/10)" },
+    { KUBE_FAMILY_IPV6, 0, 10, { 0xfe, 0xc0 }, "site-local (fec0::/10)" },
+    { KUBE_FAMILY_IPV6, 0, 32, { 0xfd, 0x00, 0x0e, 0xc2 },
+      "metadata of AWS (fd00:ec2::/32)" },
+    { KUBE_FAMILY_IPV6, 0, 128, { 0xfd, 0x20, 0x00, 0xce,
+                                  [14] = 0x02, 0x54 },
+      "metadata of Google Cloud (fd20:ce::254)" },
+    { KUBE_FAMILY_IPV6, 0, 48, { 0, 0x64, 0xff, 0x9b, 0, 1 },
+      "NAT64 of local use (64:ff9b:1::/48)" },
+    { KUBE_FAMILY_IPV6, 0, 96, { [8] = 0xff, 0xff },
+      "IPv4-translated (::ffff:0:0:0/96)" },
+    { KUBE_FAMILY_IPV6, 0, 32, { 0x20, 0x01 }, "Teredo (2001::/32)" },
+    { KUBE_FAMILY_IPV6, 8, 96, { [10] = 0x5e, 0xfe },
+      "ISATAP (interface ::5efe:0:0)" },
+    { KUBE_FAMILY_IPV6, 8, 96, { [8] = 0x02, 0, 0x5e, 0xfe },
+      "ISATAP (interface ::200:5efe:0:0)" }
 };
 
 /* IPv6 networks whose addresses carry an IPv4 one, at the offset. */
@@ -46,15 +75,14 @@ typedef struct {
 } policy_carrier_t;
 
 static const policy_carrier_t  policy_mapped = {
-    { KUBE_FAMILY_IPV6, 96, { 0, 0, 0, 0, 0, 0, 0, 0,
-                              0, 0, 0xff, 0xff, 0, 0, 0, 0 } }, 12
+    { KUBE_FAMILY_IPV6, 0, 96, { [10] = 0xff, 0xff }, NULL }, 12
 };
 
 /* RFC 4291 2.5.5.1 (deprecated), RFC 6052 (NAT64), RFC 3056 (6to4). */
 static const policy_carrier_t  policy_carriers[] = {
-    { { KUBE_FAMILY_IPV6, 96, { 0 } }, 12 },
-    { { KUBE_FAMILY_IPV6, 96, { 0, 0x64, 0xff, 0x9b } }, 12 },
-    { { KUBE_FAMILY_IPV6, 16, { 0x20, 0x02 } }, 2 }
+    { { KUBE_FAMILY_IPV6, 0, 96, { 0 }, NULL }, 12 },
+    { { KUBE_FAMILY_IPV6, 0, 96, { 0, 0x64, 0xff, 0x9b }, NULL }, 12 },
+    { { KUBE_FAMILY_IPV6, 0, 16, { 0x20, 0x02 }, NULL }, 2 }
 };
 
 #define POLICY_N(array)  (sizeof(array) / sizeof(array[0]))
@@ -86,22 +114,9 @@ static bool
 policy_net_contains(const policy_net_t *net, const kube_addr_t *addr)
 {
     return net->family == addr->family
-           && policy_prefix_eq(net->bytes, addr->bytes, net->bits);
-}
-
-
-static bool
-policy_in(const policy_net_t *nets, size_t n, const kube_addr_t *addr)
-{
-    size_t  i;
-
-    for (i = 0; i < n; i++) {
-        if (policy_net_contains(&nets[i], addr)) {
-            return true;
-        }
-    }
-
-    return false;
+           && policy_prefix_eq(net->bytes + net->start,
+                               addr->bytes + net->start,
+                               net->bits - 8u * net->start);
 }
 
 
@@ -135,56 +150,58 @@ policy_unmapped(const kube_addr_t *addr)
 }
 
 
-static bool
-policy_is_never(const kube_addr_t *addr)
+/*
+ * Why an address is in one of the networks, by itself (NULL: it is not).
+ * *bits grows to the longest prefix among those networks, behind the first
+ * ahead bits of whatever carries the address.
+ */
+static const char *
+policy_in(const policy_net_t *nets, size_t n, const kube_addr_t *addr,
+    unsigned ahead, unsigned *bits)
 {
     size_t       i;
-    kube_addr_t  ipv4;
+    const char  *why;
 
-    if (addr->family != KUBE_FAMILY_IPV4 && addr->family != KUBE_FAMILY_IPV6) {
-        return true;
-    }
+    why = NULL;
 
-    if (policy_in(policy_never, POLICY_N(policy_never), addr)) {
-        return true;
-    }
+    for (i = 0; i < n; i++) {
 
-    /* ::1 is loopback, not a carrier of 0.0.0.1 */
-    if (policy_in(policy_special, POLICY_N(policy_special), addr)) {
-        return false;
-    }
+        if (!policy_net_contains(&nets[i], addr)) {
+            continue;
+        }
 
-    for (i = 0; i < POLICY_N(policy_carriers); i++) {
-        if (policy_carried(&policy_carriers[i], addr, &ipv4)
-            && policy_in(policy_never, POLICY_N(policy_never), &ipv4))
-        {
-            return true;
+        if (why == NULL) {
+            why = nets[i].why;
+        }
+
+        if (ahead + nets[i].bits > *bits) {
+            *bits = ahead + nets[i].bits;
         }
     }
 
-    return false;
+    return why;
 }
 
 
-static bool
-policy_is_special(const kube_addr_t *addr)
+/* The same, or because of the IPv4 address that it carries. */
+static const char *
+policy_among(const policy_net_t *nets, size_t n, const kube_addr_t *addr,
+    unsigned *bits)
 {
     size_t       i;
+    const char  *why;
     kube_addr_t  ipv4;
 
-    if (policy_in(policy_special, POLICY_N(policy_special), addr)) {
-        return true;
-    }
+    why = policy_in(nets, n, addr, 0, bits);
 
-    for (i = 0; i < POLICY_N(policy_carriers); i++) {
-        if (policy_carried(&policy_carriers[i], addr, &ipv4)
-            && policy_in(policy_special, POLICY_N(policy_special), &ipv4))
-        {
-            return true;
+    for (i = 0; why == NULL && i < POLICY_N(policy_carriers); i++) {
+        if (policy_carried(&policy_carriers[i], addr, &ipv4)) {
+            why = policy_in(nets, n, &ipv4, 8u * policy_carriers[i].offset,
+                            bits);
         }
     }
 
-    return false;
+    return why;
 }
 
 
@@ -287,13 +304,15 @@ kube_cidr_contains(const kube_cidr_t *cidr, const kube_addr_t *addr)
 }
 
 
+/* Only networks of at least this many bits name a special address. */
 static bool
-policy_names(const kube_cidr_t *cidrs, size_t n, const kube_addr_t *addr)
+policy_names(const kube_cidr_t *cidrs, size_t n, const kube_addr_t *addr,
+    unsigned bits)
 {
     size_t  i;
 
     for (i = 0; i < n; i++) {
-        if (kube_cidr_contains(&cidrs[i], addr)) {
+        if (cidrs[i].bits >= bits && kube_cidr_contains(&cidrs[i], addr)) {
             return true;
         }
     }
@@ -302,26 +321,52 @@ policy_names(const kube_cidr_t *cidrs, size_t n, const kube_addr_t *addr)
 }
 
 
-bool
-kube_policy_check(const kube_policy_t *policy, const kube_addr_t *addr)
+const char *
+kube_policy_denies(const kube_policy_t *policy, const kube_addr_t *addr)
 {
+    unsigned     bits;
     kube_addr_t  a;
+    const char  *never, *special;
 
     a = policy_unmapped(addr);
 
-    if (policy_is_never(&a)) {
-        return false;
+    if (a.family != KUBE_FAMILY_IPV4 && a.family != KUBE_FAMILY_IPV6) {
+        return "no IP address";
     }
 
-    if (policy != NULL && policy_names(policy->deny, policy->deny_n, &a)) {
-        return false;
+    bits = 0;
+    never = policy_among(policy_never, POLICY_N(policy_never), &a, &bits);
+
+    bits = 0;
+    special = policy_among(policy_special, POLICY_N(policy_special), &a,
+                           &bits);
+
+    /* ::1 is loopback; that ::/96 would carry 0.0.0.1 decides nothing */
+
+    if (never != NULL
+        && policy_in(policy_special, POLICY_N(policy_special), &a, 0, &bits)
+           == NULL)
+    {
+        return never;
     }
 
-    if (policy != NULL && policy->allow_n != 0) {
-        return policy_names(policy->allow, policy->allow_n, &a);
+    if (policy == NULL) {
+        return special;
     }
 
-    return !policy_is_special(&a);
+    if (policy_names(policy->deny, policy->deny_n, &a, 0)) {
+        return "named by deny_address";
+    }
+
+    if (policy->allow_n == 0) {
+        return special;
+    }
+
+    if (policy_names(policy->allow, policy->allow_n, &a, bits)) {
+        return NULL;
+    }
+
+    return (special != NULL) ? special : "not named by allow_address";
 }
 
 

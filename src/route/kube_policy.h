@@ -46,16 +46,22 @@ typedef struct {
 } kube_policy_t;
 
 /*
- * May the address be used?  policy NULL: the defaults.
+ * Judges an address.  NULL: it may be used; else a static text that says by
+ * what rule it may not, such as "loopback (127.0.0.0/8)".  policy NULL: the
+ * defaults.  The rules, in this order:
  *
- *   never     0.0.0.0/8, ::, multicast, 255.255.255.255, no address
+ *   never     "this network", unspecified, multicast, broadcast, no address
  *   deny      what deny_address names, whatever allow_address says
- *   allow     where there is any: what it names, and nothing else
- *   special   else not: loopback, link-local, fd00:ec2::254; also where an
- *             IPv6 address only carries such an IPv4 one (::/96, NAT64
- *             64:ff9b::/96, 6to4 2002::/16)
+ *   allow     where there is an allow_address: what it names, nothing else
+ *   special   loopback, link-local, cloud metadata, IPv6 that carries IPv4:
+ *             not used unless allow_address names a network that lies wholly
+ *             inside the special one ("0.0.0.0/0" names none of them)
+ *
+ * kube_policy.c has the table.  An IPv6 address that carries a special IPv4
+ * one (::/96, NAT64 64:ff9b::/96, 6to4 2002::/16) is special as well.
  */
-bool kube_policy_check(const kube_policy_t *policy, const kube_addr_t *addr);
+const char *kube_policy_denies(const kube_policy_t *policy,
+    const kube_addr_t *addr);
 
 
 /* Zeroed, it denies every namespace. */

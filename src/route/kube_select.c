@@ -3,7 +3,8 @@
  * and the choice of ready or terminating endpoints.
  *
  * It reads a copy of the zone, never the zone, and keeps nothing.  No state;
- * may be called from any process.
+ * may be called from any process.  Every endpoint gets a row; an endpoint
+ * whose row excludes nothing is an item, and items are sorted and thinned.
  *
  * Source: kube-proxy's rules for EndpointSlices (pkg/proxy/topology.go,
  * endpointslicecache.go): port names join, ready endpoints, else those that
@@ -44,7 +45,11 @@ typedef struct {
     size_t                        rows_n;
     size_t                        items_n;
     size_t                        ready_n;
-    bool                          denied;    /* a usable one, by the policy */
+
+    /* which kinds of exclusion there were */
+    bool                          denied;
+    bool                          unready;
+    bool                          foreign;
 } select_t;
 
 
@@ -69,15 +74,18 @@ kube_endpoint_state_text(kube_endpoint_state_t state)
 }
 
 
-/* NULL: the Service has no such port, or none was named and it is not one. */
+/* The Service's port that is meant; *error tells why there is none. */
 static const kube_port_t *
 select_service_port(const kube_service_t *service, const kube_key_port_t *port,
-    kube_protocol_t protocol)
+    kube_protocol_t protocol, kube_resolve_error_t *error)
 {
     size_t              i;
     const kube_port_t  *p;
 
-    if (port->name.len == 0 && port->number == 0 && service->ports_n != 1) {
+    *error = KUBE_RESOLVE_NO_PORT;
+
+    if (port->name.len == 0 && port->number == 0 && service->ports_n > 1) {
+        *error = KUBE_RESOLVE_PORT_NEEDED;
         return NULL;
     }
 
@@ -88,6 +96,7 @@ select_service_port(const kube_service_t *service, const kube_key_port_t *port,
             && (port->name.len == 0 || kube_str_eq(p->name, port->name))
             && (port->number == 0 || p->port == port->number))
         {
+            *error = KUBE_RESOLVE_OK;
             return p;
         }
     }
@@ -169,12 +178,16 @@ select_may_terminate(const select_t *s, const kube_endpoint_t *endpoint)
 }
 
 
-/* What one endpoint is, seen by itself; NULL: it may be used. */
+/* Judges one endpoint by itself: NULL where it may be used. */
 static const char *
 select_judge(select_t *s, const kube_slice_t *slice,
-    const kube_endpoint_t *endpoint, const kube_port_t *port)
+    const kube_endpoint_t *endpoint, const kube_port_t *port,
+    const char **denied_because)
 {
+    *denied_because = NULL;
+
     if (!select_family_is(s, slice, endpoint)) {
+        s->foreign = true;
         return select_family;
     }
 
@@ -187,10 +200,13 @@ select_judge(select_t *s, const kube_slice_t *slice,
     }
 
     if (!endpoint->ready && !select_may_terminate(s, endpoint)) {
+        s->unready = true;
         return endpoint->terminating ? select_terminating : select_not_ready;
     }
 
-    if (!kube_policy_check(s->options->policy, &endpoint->address)) {
+    *denied_because = kube_policy_denies(s->options->policy,
+                                         &endpoint->address);
+    if (*denied_because != NULL) {
         s->denied = true;
         return select_denied;
     }
@@ -219,7 +235,8 @@ select_slice(select_t *s, uint32_t index, const kube_port_t *port)
         row->port = (port != NULL) ? port->port : 0;
         row->state = endpoint->ready ? KUBE_ENDPOINT_READY
                                      : KUBE_ENDPOINT_TERMINATING;
-        row->excluded_because = select_judge(s, slice, endpoint, port);
+        row->excluded_because = select_judge(s, slice, endpoint, port,
+                                             &row->denied_because);
 
         if (row->excluded_because != NULL) {
             continue;
@@ -265,7 +282,7 @@ select_cmp_addr(const select_item_t *a, const select_item_t *b)
 }
 
 
-/* Then: ready first; and no tie that the order of slices would decide. */
+/* By address, ready ones first; the order of slices decides no tie. */
 static int
 select_cmp(const select_item_t *a, const select_item_t *b)
 {
@@ -307,7 +324,10 @@ select_merge(const select_item_t *from, select_item_t *to, size_t low,
 }
 
 
-/* Bottom-up; n log n whatever the order, for anybody may write a slice. */
+/*
+ * A merge sort from the bottom up.  It takes n log n steps whatever the order
+ * is: anybody who may write a slice chooses the order.
+ */
 static kube_rc_t
 select_sort(select_t *s)
 {
@@ -341,9 +361,9 @@ select_sort(select_t *s)
 }
 
 
-/* Leaves each endpoint once, all in one state. */
+/* Leaves each endpoint once, and only ready ones where there is one. */
 static kube_rc_t
-select_settle(select_t *s)
+select_thin(select_t *s)
 {
     size_t          i, n;
     kube_rc_t       rc;
@@ -397,13 +417,29 @@ select_init(select_t *s, kube_arena_t *arena, const kube_snapshot_t *snapshot,
     }
 
     if (n > (size_t) KUBE_SERVICE_SLICES_MAX * KUBE_SLICE_ENDPOINTS_MAX) {
-        return KUBE_NOMEM;
+        return KUBE_TOO_LARGE;
     }
 
     s->rows = kube_arena_alloc(arena, (n + 1) * sizeof(kube_explained_t));
     s->items = kube_arena_alloc(arena, (n + 1) * sizeof(select_item_t));
 
     return (s->rows != NULL && s->items != NULL) ? KUBE_OK : KUBE_NOMEM;
+}
+
+
+/* The most that can be said of a selection without endpoints. */
+static kube_resolve_error_t
+select_nothing(const select_t *s)
+{
+    if (s->denied) {
+        return KUBE_RESOLVE_ADDRESS_DENIED;
+    }
+
+    if (s->unready) {
+        return KUBE_RESOLVE_NO_READY_ENDPOINT;
+    }
+
+    return s->foreign ? KUBE_RESOLVE_NO_FAMILY : KUBE_RESOLVE_NO_ENDPOINTS;
 }
 
 
@@ -414,13 +450,17 @@ select_output(select_t *s, kube_selection_t *selection)
     kube_choice_t   *choice;
     select_item_t   *item;
 
-    choice = kube_arena_alloc(s->arena,
-                              (s->items_n + 1) * sizeof(kube_choice_t));
-    if (choice == NULL) {
+    if (s->items_n == 0) {
+        selection->error = select_nothing(s);
+        return KUBE_OK;
+    }
+
+    selection->endpoints = kube_arena_alloc(s->arena, s->items_n
+                                                    * sizeof(kube_choice_t));
+    if (selection->endpoints == NULL) {
         return KUBE_NOMEM;
     }
 
-    selection->endpoints = choice;
     selection->n = s->items_n;
 
     for (i = 0; i < s->items_n; i++) {
@@ -436,11 +476,6 @@ select_output(select_t *s, kube_selection_t *selection)
         choice->zone = item->endpoint->zone;
     }
 
-    if (s->items_n == 0) {
-        selection->error = s->denied ? KUBE_RESOLVE_ADDRESS_DENIED
-                                     : KUBE_RESOLVE_NO_ENDPOINTS;
-    }
-
     return KUBE_OK;
 }
 
@@ -448,24 +483,29 @@ select_output(select_t *s, kube_selection_t *selection)
 kube_rc_t
 kube_select(kube_arena_t *arena, const kube_snapshot_t *snapshot,
     const kube_key_port_t *port, const kube_select_options_t *options,
-    kube_selection_t *selection)
+    unsigned flags, kube_selection_t *selection)
 {
-    size_t              i;
-    select_t            s;
-    kube_rc_t           rc;
-    const kube_port_t  *service_port;
+    size_t               i;
+    select_t             s;
+    kube_rc_t            rc;
+    const kube_port_t   *slice_port;
+    const kube_slice_t  *slice;
 
     memset(selection, 0, sizeof(kube_selection_t));
 
+    if (!(flags & KUBE_SELECT_ANY_PORT)) {
+        selection->port = select_service_port(&snapshot->service, port,
+                                              options->protocol,
+                                              &selection->error);
+    }
+
     if (snapshot->service.type == KUBE_SERVICE_EXTERNAL_NAME) {
         selection->error = KUBE_RESOLVE_EXTERNAL_NAME;
-        return KUBE_OK;
     }
 
-    service_port = select_service_port(&snapshot->service, port,
-                                       options->protocol);
-    if (service_port == NULL) {
-        selection->error = KUBE_RESOLVE_NO_PORT;
+    if (selection->error != KUBE_RESOLVE_OK
+        && !(flags & KUBE_SELECT_EXPLAIN))
+    {
         return KUBE_OK;
     }
 
@@ -475,78 +515,36 @@ kube_select(kube_arena_t *arena, const kube_snapshot_t *snapshot,
     }
 
     for (i = 0; i < snapshot->slices_n; i++) {
-        select_slice(&s, (uint32_t) i,
-                     select_slice_port(&snapshot->slices[i], service_port));
-    }
+        slice = &snapshot->slices[i];
 
-    rc = select_settle(&s);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
+        if (flags & KUBE_SELECT_ANY_PORT) {
+            slice_port = select_any_port(&s, slice);
 
-    return select_output(&s, selection);
-}
-
-
-static void
-explain_external(select_t *s)
-{
-    size_t  i;
-
-    for (i = 0; i < s->rows_n; i++) {
-        s->rows[i].excluded_because = select_external;
-    }
-}
-
-
-kube_rc_t
-kube_select_explain(kube_arena_t *arena, const kube_snapshot_t *snapshot,
-    const kube_key_port_t *port, const kube_select_options_t *options,
-    kube_explained_t **rows, size_t *n)
-{
-    size_t              i;
-    select_t            s;
-    kube_rc_t           rc;
-    const kube_port_t  *service_port, *slice_port;
-
-    rc = select_init(&s, arena, snapshot, options);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
-    service_port = NULL;
-
-    if (port != NULL) {
-        service_port = select_service_port(&snapshot->service, port,
-                                           options->protocol);
-    }
-
-    for (i = 0; i < snapshot->slices_n; i++) {
-
-        if (port == NULL) {
-            slice_port = select_any_port(&s, &snapshot->slices[i]);
-
-        } else if (service_port != NULL) {
-            slice_port = select_slice_port(&snapshot->slices[i],
-                                           service_port);
         } else {
-            slice_port = NULL;
+            slice_port = (selection->port != NULL)
+                         ? select_slice_port(slice, selection->port) : NULL;
         }
 
         select_slice(&s, (uint32_t) i, slice_port);
     }
 
-    rc = select_settle(&s);
+    rc = select_thin(&s);
     if (rc != KUBE_OK) {
         return rc;
     }
 
-    if (snapshot->service.type == KUBE_SERVICE_EXTERNAL_NAME) {
-        explain_external(&s);
+    selection->rows = s.rows;
+    selection->rows_n = s.rows_n;
+
+    if (selection->error == KUBE_RESOLVE_OK) {
+        return select_output(&s, selection);
     }
 
-    *rows = s.rows;
-    *n = s.rows_n;
+    for (i = 0; i < s.rows_n; i++) {
+        if (selection->error == KUBE_RESOLVE_EXTERNAL_NAME) {
+            s.rows[i].excluded_because = select_external;
+        }
+    }
 
     return KUBE_OK;
 }

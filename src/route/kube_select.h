@@ -1,10 +1,11 @@
 /*
- * kube_select - from a Service and its slices to the endpoints to use.
+ * kube_select - from a Service and its slices to the endpoints to use, and
+ * for each endpoint why it is not used.
  *
- * Joins a Service's port with the slices' by name and protocol (as kube-proxy
- * does; never by number), applies the address policy, chooses ready
- * endpoints or, where there is none, serving and terminating ones.  It picks
- * none of them: balancers do.
+ * It joins a Service's port with the slices' by name and protocol (as
+ * kube-proxy does; never by number), applies the address policy, and chooses
+ * ready endpoints or, where there is none, serving and terminating ones.  It
+ * picks none of them: balancers do.  Only kube_resolver calls it.
  *
  * The same snapshot gives the same result in the same order in every
  * process.  No state; may be called from any process.
@@ -22,7 +23,17 @@
 #include "kube_zone_reader.h"
 
 
-/* Why nothing could be resolved: the values of $kube_error. */
+/*
+ * Why nothing could be resolved: the values of $kube_error.
+ *
+ *   NO_ENDPOINTS        no slice has an endpoint at the port
+ *   NO_READY_ENDPOINT   there are some, but none is ready or may be used
+ *                       while it terminates
+ *   NO_FAMILY           there are some, but of another address family only
+ *   ADDRESS_DENIED      some could be used if the policy let them
+ *   NOT_SYNCED          what is missing may not have been listed yet
+ *   FORBIDDEN           the API server refuses to list it
+ */
 #define KUBE_RESOLVE_MAP(XX)                                                  \
     XX(OK, "")                                                                \
     XX(NO_KEY, "no_key")                                                      \
@@ -30,10 +41,15 @@
     XX(NAMESPACE_DENIED, "namespace_denied")                                  \
     XX(NO_SERVICE, "no_service")                                              \
     XX(NO_PORT, "no_port")                                                    \
+    XX(PORT_NEEDED, "port_needed")                                            \
     XX(NO_ENDPOINTS, "no_endpoints")                                          \
+    XX(NO_READY_ENDPOINT, "no_ready_endpoint")                                \
+    XX(NO_FAMILY, "no_family")                                                \
     XX(ADDRESS_DENIED, "address_denied")                                      \
     XX(EXTERNAL_NAME, "external_name")                                        \
-    XX(NOT_SYNCED, "not_synced")
+    XX(TOO_LARGE, "too_large")                                                \
+    XX(NOT_SYNCED, "not_synced")                                              \
+    XX(FORBIDDEN, "forbidden")
 
 typedef enum {
 #define XX(name, text)  KUBE_RESOLVE_##name,
@@ -74,43 +90,51 @@ typedef struct {
     kube_str_t             zone;
 } kube_choice_t;
 
-typedef struct {
-    kube_choice_t         *endpoints;    /* by family, address, port */
-    size_t                 n;            /* each address:port once */
-    kube_resolve_error_t   error;        /* why n is 0; else OK */
-} kube_selection_t;
-
-/*
- * port none: the Service must have exactly one.  error may be NO_PORT,
- * NO_ENDPOINTS, ADDRESS_DENIED, EXTERNAL_NAME.  All of one selection are in
- * the same state.  Memory is the arena's.  KUBE_OK (also where error tells
- * why nothing was chosen) or KUBE_NOMEM.
- */
-kube_rc_t kube_select(kube_arena_t *arena, const kube_snapshot_t *snapshot,
-    const kube_key_port_t *port, const kube_select_options_t *options,
-    kube_selection_t *selection)  KUBE_MUST_CHECK;
-
-
-/* One row per endpoint, in the order of slices and endpoints. */
+/* One row for each endpoint, in the order of slices and endpoints. */
 typedef struct {
     uint32_t               slice;        /* index into snapshot->slices */
     uint32_t               endpoint;     /* index into its endpoints */
     uint16_t               port;         /* 0: none */
     kube_endpoint_state_t  state;        /* where used */
     const char            *excluded_because;    /* NULL: used; static text */
+    const char            *denied_because;      /* "address denied": by what
+                                                   rule; else NULL */
 } kube_explained_t;
 
+
+typedef struct {
+    const kube_port_t     *port;         /* the Service's; NULL: none */
+    kube_choice_t         *endpoints;    /* by family, address, port */
+    size_t                 n;            /* each address:port once */
+    kube_explained_t      *rows;
+    size_t                 rows_n;
+    kube_resolve_error_t   error;        /* why n is 0; else OK */
+} kube_selection_t;
+
+
+/* There is a row for every endpoint, also where error is NO_PORT and such. */
+#define KUBE_SELECT_EXPLAIN   0x01
+
+/* Of each slice the first of the Service's ports it has; port is not used. */
+#define KUBE_SELECT_ANY_PORT  0x02
+
 /*
- * The same decision for each endpoint, for the status page.  port NULL: for
- * each slice the first of the Service's ports it has.  excluded_because is
- * one of "not ready", "terminating", "no such port", "no port number",
- * "address denied", "duplicate", "wrong family", "external name".
- * KUBE_OK or KUBE_NOMEM.
+ * Selects the endpoints behind one port of the Service.  A port that names
+ * nothing stands for the only one the Service has.  flags: KUBE_SELECT_*.
+ *
+ * error may be NO_PORT, PORT_NEEDED, NO_ENDPOINTS, NO_READY_ENDPOINT,
+ * NO_FAMILY, ADDRESS_DENIED or EXTERNAL_NAME.  All endpoints of one selection
+ * are in the same state.  excluded_because is one of "not ready",
+ * "terminating", "no such port", "no port number", "address denied",
+ * "duplicate", "wrong family", "external name".
+ *
+ * The memory is the arena's.  KUBE_OK (also where error tells why nothing was
+ * selected), KUBE_NOMEM, or KUBE_TOO_LARGE (more endpoints than
+ * KUBE_SERVICE_SLICES_MAX full slices have).
  */
-kube_rc_t kube_select_explain(kube_arena_t *arena,
-    const kube_snapshot_t *snapshot, const kube_key_port_t *port,
-    const kube_select_options_t *options, kube_explained_t **rows, size_t *n)
-    KUBE_MUST_CHECK;
+kube_rc_t kube_select(kube_arena_t *arena, const kube_snapshot_t *snapshot,
+    const kube_key_port_t *port, const kube_select_options_t *options,
+    unsigned flags, kube_selection_t *selection)  KUBE_MUST_CHECK;
 
 
 #endif /* KUBE_SELECT_H */

@@ -17,67 +17,125 @@ typedef enum {
     NEVER
 } class_t;
 
+/* named: the widest network that names a special address. */
 typedef struct {
     const char  *text;
     class_t      class;
+    const char  *why;
+    const char  *named;
 } address_t;
 
 /* The same few places in every spelling that reaches them. */
 static const address_t  addresses[] = {
-    { "127.0.0.1", SPECIAL },
-    { "127.255.255.254", SPECIAL },
-    { "::1", SPECIAL },
-    { "0:0:0:0:0:0:0:1", SPECIAL },
-    { "::ffff:127.0.0.1", SPECIAL },
-    { "::ffff:7f00:1", SPECIAL },
-    { "0:0:0:0:0:ffff:7f00:0001", SPECIAL },
-    { "::127.0.0.1", SPECIAL },
-    { "64:ff9b::127.0.0.1", SPECIAL },
-    { "64:ff9b::7f00:1", SPECIAL },
-    { "2002:7f00:1::", SPECIAL },
-    { "169.254.169.254", SPECIAL },
-    { "169.254.0.1", SPECIAL },
-    { "::ffff:169.254.169.254", SPECIAL },
-    { "::FFFF:A9FE:A9FE", SPECIAL },
-    { "64:ff9b::a9fe:a9fe", SPECIAL },
-    { "2002:a9fe:a9fe::1", SPECIAL },
-    { "fe80::1", SPECIAL },
-    { "febf:ffff::1", SPECIAL },
-    { "fd00:ec2::254", SPECIAL },
-    { "fd00:0ec2:0:0:0:0:0:0254", SPECIAL },
-    { "0.0.0.0", NEVER },
-    { "0.1.2.3", NEVER },
-    { "::", NEVER },
-    { "::ffff:0.0.0.0", NEVER },
-    { "::0.1.2.3", NEVER },
-    { "64:ff9b::", NEVER },
-    { "255.255.255.255", NEVER },
-    { "::ffff:255.255.255.255", NEVER },
-    { "224.0.0.1", NEVER },
-    { "239.255.255.255", NEVER },
-    { "::ffff:224.0.0.1", NEVER },
-    { "2002:e000:1::", NEVER },
-    { "ff02::1", NEVER },
-    { "ff00::", NEVER },
-    { "10.0.0.1", PLAIN },
-    { "172.16.0.1", PLAIN },
-    { "192.168.1.1", PLAIN },
-    { "100.64.0.1", PLAIN },
-    { "126.255.255.255", PLAIN },
-    { "128.0.0.1", PLAIN },
-    { "169.253.255.255", PLAIN },
-    { "169.255.0.0", PLAIN },
-    { "223.255.255.255", PLAIN },
-    { "240.0.0.1", PLAIN },
-    { "255.255.255.254", PLAIN },
-    { "1.0.0.0", PLAIN },
-    { "::ffff:10.0.0.1", PLAIN },
-    { "fd00::1", PLAIN },
-    { "fd00:ec2::253", PLAIN },
-    { "2001:db8::1", PLAIN },
-    { "fec0::1", PLAIN },
-    { "64:ff9b::10.0.0.1", PLAIN },
-    { "2002:a00:1::", PLAIN }
+    { "127.0.0.1", SPECIAL, "loopback (127.0.0.0/8)", "127.0.0.0/8" },
+    { "127.255.255.254", SPECIAL, "loopback (127.0.0.0/8)", "127.0.0.0/8" },
+    { "::1", SPECIAL, "loopback (::1)", "::1" },
+    { "0:0:0:0:0:0:0:1", SPECIAL, "loopback (::1)", "::1/128" },
+    { "::ffff:127.0.0.1", SPECIAL, "loopback (127.0.0.0/8)", "127.0.0.0/8" },
+    { "::ffff:7f00:1", SPECIAL,
+      "loopback (127.0.0.0/8)", "::ffff:127.0.0.0/104" },
+    { "0:0:0:0:0:ffff:7f00:0001", SPECIAL,
+      "loopback (127.0.0.0/8)", "127.0.0.0/8" },
+    { "::127.0.0.1", SPECIAL, "loopback (127.0.0.0/8)", "::127.0.0.0/104" },
+    { "64:ff9b::127.0.0.1", SPECIAL,
+      "loopback (127.0.0.0/8)", "64:ff9b::7f00:0/104" },
+    { "64:ff9b::7f00:1", SPECIAL,
+      "loopback (127.0.0.0/8)", "64:ff9b::7f00:0/104" },
+    { "2002:7f00:1::", SPECIAL, "loopback (127.0.0.0/8)", "2002:7f00::/24" },
+    { "169.254.169.254", SPECIAL,
+      "link-local, cloud metadata (169.254.0.0/16)", "169.254.0.0/16" },
+    { "169.254.0.1", SPECIAL,
+      "link-local, cloud metadata (169.254.0.0/16)", "169.254.0.0/16" },
+    { "::ffff:169.254.169.254", SPECIAL,
+      "link-local, cloud metadata (169.254.0.0/16)", "169.254.0.0/16" },
+    { "::FFFF:A9FE:A9FE", SPECIAL,
+      "link-local, cloud metadata (169.254.0.0/16)", "169.254.0.0/16" },
+    { "64:ff9b::a9fe:a9fe", SPECIAL,
+      "link-local, cloud metadata (169.254.0.0/16)", "64:ff9b::a9fe:0/112" },
+    { "2002:a9fe:a9fe::1", SPECIAL,
+      "link-local, cloud metadata (169.254.0.0/16)", "2002:a9fe::/32" },
+    { "168.63.129.16", SPECIAL,
+      "Azure's host agent (168.63.129.16)", "168.63.129.16" },
+    { "::ffff:168.63.129.16", SPECIAL,
+      "Azure's host agent (168.63.129.16)", "168.63.129.16" },
+    { "100.100.100.200", SPECIAL,
+      "metadata of Alibaba Cloud (100.100.100.200)", "100.100.100.200" },
+    { "192.0.0.192", SPECIAL,
+      "metadata of Oracle Cloud (192.0.0.192)", "192.0.0.192" },
+    { "fe80::1", SPECIAL, "link-local (fe80::/10)", "fe80::/10" },
+    { "febf:ffff::1", SPECIAL, "link-local (fe80::/10)", "fe80::/10" },
+    { "fec0::1", SPECIAL, "site-local (fec0::/10)", "fec0::/10" },
+    { "feff:ffff::1", SPECIAL, "site-local (fec0::/10)", "fec0::/10" },
+    { "fd00:ec2::254", SPECIAL,
+      "metadata of AWS (fd00:ec2::/32)", "fd00:ec2::/32" },
+    { "fd00:0ec2:0:0:0:0:0:0254", SPECIAL,
+      "metadata of AWS (fd00:ec2::/32)", "fd00:ec2::/32" },
+    { "fd00:ec2::253", SPECIAL,
+      "metadata of AWS (fd00:ec2::/32)", "fd00:ec2::/32" },
+    { "fd00:ec2:ffff::1", SPECIAL,
+      "metadata of AWS (fd00:ec2::/32)", "fd00:ec2::/32" },
+    { "fd20:ce::254", SPECIAL,
+      "metadata of Google Cloud (fd20:ce::254)", "fd20:ce::254" },
+    { "64:ff9b:1::1", SPECIAL,
+      "NAT64 of local use (64:ff9b:1::/48)", "64:ff9b:1::/48" },
+    { "64:ff9b:1:ffff::10.0.0.1", SPECIAL,
+      "NAT64 of local use (64:ff9b:1::/48)", "64:ff9b:1::/48" },
+    { "::ffff:0:10.0.0.1", SPECIAL,
+      "IPv4-translated (::ffff:0:0:0/96)", "::ffff:0:0:0/96" },
+    { "::ffff:0:127.0.0.1", SPECIAL,
+      "IPv4-translated (::ffff:0:0:0/96)", "::ffff:0:0:0/96" },
+    { "2001::1", SPECIAL, "Teredo (2001::/32)", "2001::/32" },
+    { "2001:0:a00:1::1", SPECIAL, "Teredo (2001::/32)", "2001::/32" },
+    { "2001:db8::5efe:10.0.0.1", SPECIAL,
+      "ISATAP (interface ::5efe:0:0)", "2001:db8::5efe:0:0/96" },
+    { "2001:db8::200:5efe:10.0.0.1", SPECIAL,
+      "ISATAP (interface ::200:5efe:0:0)", "2001:db8::200:5efe:0:0/96" },
+    { "fe80::5efe:10.0.0.1", SPECIAL,
+      "link-local (fe80::/10)", "fe80::5efe:0:0/96" },
+    { "0.0.0.0", NEVER, "\"this network\" (0.0.0.0/8)", NULL },
+    { "0.1.2.3", NEVER, "\"this network\" (0.0.0.0/8)", NULL },
+    { "::", NEVER, "unspecified (::)", NULL },
+    { "::ffff:0.0.0.0", NEVER, "\"this network\" (0.0.0.0/8)", NULL },
+    { "::0.1.2.3", NEVER, "\"this network\" (0.0.0.0/8)", NULL },
+    { "64:ff9b::", NEVER, "\"this network\" (0.0.0.0/8)", NULL },
+    { "255.255.255.255", NEVER, "broadcast (255.255.255.255)", NULL },
+    { "::ffff:255.255.255.255", NEVER, "broadcast (255.255.255.255)", NULL },
+    { "224.0.0.1", NEVER, "multicast (224.0.0.0/4)", NULL },
+    { "239.255.255.255", NEVER, "multicast (224.0.0.0/4)", NULL },
+    { "::ffff:224.0.0.1", NEVER, "multicast (224.0.0.0/4)", NULL },
+    { "2002:e000:1::", NEVER, "multicast (224.0.0.0/4)", NULL },
+    { "ff02::1", NEVER, "multicast (ff00::/8)", NULL },
+    { "ff00::", NEVER, "multicast (ff00::/8)", NULL },
+    { "10.0.0.1", PLAIN, NULL, NULL },
+    { "172.16.0.1", PLAIN, NULL, NULL },
+    { "192.168.1.1", PLAIN, NULL, NULL },
+    { "100.64.0.1", PLAIN, NULL, NULL },
+    { "126.255.255.255", PLAIN, NULL, NULL },
+    { "128.0.0.1", PLAIN, NULL, NULL },
+    { "169.253.255.255", PLAIN, NULL, NULL },
+    { "169.255.0.0", PLAIN, NULL, NULL },
+    { "223.255.255.255", PLAIN, NULL, NULL },
+    { "240.0.0.1", PLAIN, NULL, NULL },
+    { "255.255.255.254", PLAIN, NULL, NULL },
+    { "1.0.0.0", PLAIN, NULL, NULL },
+    { "::ffff:10.0.0.1", PLAIN, NULL, NULL },
+    { "fd00::1", PLAIN, NULL, NULL },
+    { "2001:db8::1", PLAIN, NULL, NULL },
+    { "64:ff9b::10.0.0.1", PLAIN, NULL, NULL },
+    { "2002:a00:1::", PLAIN, NULL, NULL },
+    { "168.63.129.15", PLAIN, NULL, NULL },
+    { "168.63.129.17", PLAIN, NULL, NULL },
+    { "100.100.100.199", PLAIN, NULL, NULL },
+    { "192.0.0.191", PLAIN, NULL, NULL },
+    { "192.0.0.193", PLAIN, NULL, NULL },
+    { "fd00:ec3::1", PLAIN, NULL, NULL },
+    { "fd20:ce::253", PLAIN, NULL, NULL },
+    { "64:ff9b:2::1", PLAIN, NULL, NULL },
+    { "::fffe:0:a00:1", PLAIN, NULL, NULL },
+    { "2001:1::1", PLAIN, NULL, NULL },
+    { "2001:db8::5eff:10.0.0.1", PLAIN, NULL, NULL },
+    { "2001:db8::100:5efe:10.0.0.1", PLAIN, NULL, NULL },
+    { "fdff::5efe", PLAIN, NULL, NULL }
 };
 
 
@@ -103,11 +161,29 @@ cidr_of(const char *text)
 }
 
 
+/* why: what it must say; NULL: the address may be used. */
+static void
+denies(const kube_policy_t *policy, const char *text, const char *why)
+{
+    kube_addr_t  addr;
+    const char  *got;
+
+    addr = addr_of(text);
+    got = kube_policy_denies(policy, &addr);
+
+    if ((got == NULL) != (why == NULL)
+        || (why != NULL && strcmp(got, why) != 0))
+    {
+        fail_msg("%s: \"%s\", not \"%s\"", text, got != NULL ? got : "used",
+                 why != NULL ? why : "used");
+    }
+}
+
+
 static void
 test_policy_defaults(void **state)
 {
     size_t         i;
-    kube_addr_t    addr;
     kube_policy_t  empty;
 
     (void) state;
@@ -115,42 +191,90 @@ test_policy_defaults(void **state)
     memset(&empty, 0, sizeof(kube_policy_t));
 
     for (i = 0; i < N(addresses); i++) {
-        addr = addr_of(addresses[i].text);
-
-        if (kube_policy_check(NULL, &addr) != (addresses[i].class == PLAIN)
-            || kube_policy_check(&empty, &addr)
-               != (addresses[i].class == PLAIN))
-        {
-            fail_msg("%s", addresses[i].text);
-        }
+        assert_true((addresses[i].why == NULL)
+                    == (addresses[i].class == PLAIN));
+        denies(NULL, addresses[i].text, addresses[i].why);
+        denies(&empty, addresses[i].text, addresses[i].why);
     }
 }
 
 
-/* With everything allowed, only what is never used stays out. */
+/* A wide network names what it contains, but nothing special. */
 static void
-test_policy_never(void **state)
+test_policy_wide(void **state)
+{
+    size_t         i, k;
+    kube_cidr_t    nets[8];
+    kube_policy_t  policy;
+
+    static const char  *wide[N(nets)] = {
+        "0.0.0.0/0", "::/0", "0.0.0.0/1", "128.0.0.0/1", "::/1", "fc00::/6",
+        "2000::/3", "64:ff9b::/32"
+    };
+
+    (void) state;
+
+    memset(&policy, 0, sizeof(kube_policy_t));
+
+    for (k = 0; k < N(nets); k++) {
+        nets[k] = cidr_of(wide[k]);
+    }
+
+    policy.allow = nets;
+    policy.allow_n = N(nets);
+
+    for (i = 0; i < N(addresses); i++) {
+        denies(&policy, addresses[i].text, addresses[i].why);
+    }
+}
+
+
+/* A network inside a special one names it; one bit shorter, it does not. */
+static void
+test_policy_named(void **state)
 {
     size_t         i;
-    kube_addr_t    addr;
-    kube_cidr_t    all[2];
+    kube_cidr_t    net;
     kube_policy_t  policy;
 
     (void) state;
 
     memset(&policy, 0, sizeof(kube_policy_t));
-    all[0] = cidr_of("0.0.0.0/0");
-    all[1] = cidr_of("::/0");
-    policy.allow = all;
-    policy.allow_n = 2;
+    policy.allow = &net;
+    policy.allow_n = 1;
 
     for (i = 0; i < N(addresses); i++) {
-        addr = addr_of(addresses[i].text);
+        if (addresses[i].class != SPECIAL) {
+            continue;
+        }
 
-        if (kube_policy_check(&policy, &addr)
-            == (addresses[i].class == NEVER))
-        {
-            fail_msg("%s", addresses[i].text);
+        net = cidr_of(addresses[i].named);
+        denies(&policy, addresses[i].text, NULL);
+
+        net.bits--;
+        denies(&policy, addresses[i].text, addresses[i].why);
+    }
+}
+
+
+/* Whatever names it, what is never used stays out. */
+static void
+test_policy_never(void **state)
+{
+    size_t         i;
+    kube_cidr_t    net;
+    kube_policy_t  policy;
+
+    (void) state;
+
+    memset(&policy, 0, sizeof(kube_policy_t));
+    policy.allow = &net;
+    policy.allow_n = 1;
+
+    for (i = 0; i < N(addresses); i++) {
+        if (addresses[i].class == NEVER) {
+            net = cidr_of(addresses[i].text);
+            denies(&policy, addresses[i].text, addresses[i].why);
         }
     }
 }
@@ -164,7 +288,7 @@ test_policy_none(void **state)
     (void) state;
 
     memset(&addr, 0, sizeof(kube_addr_t));
-    assert_false(kube_policy_check(NULL, &addr));
+    assert_string_equal(kube_policy_denies(NULL, &addr), "no IP address");
 }
 
 
@@ -191,7 +315,7 @@ allowed(const char *allow, const char *deny, const char *text)
 
     addr = addr_of(text);
 
-    return kube_policy_check(&policy, &addr);
+    return kube_policy_denies(&policy, &addr) == NULL;
 }
 
 
@@ -231,6 +355,28 @@ test_policy_lists(void **state)
     assert_false(allowed("224.0.0.0/4", NULL, "224.0.0.1"));
     assert_false(allowed("::", NULL, "::"));
     assert_false(allowed("ff00::/8", NULL, "ff02::1"));
+}
+
+
+static void
+test_policy_list_why(void **state)
+{
+    kube_cidr_t    net;
+    kube_policy_t  policy;
+
+    (void) state;
+
+    memset(&policy, 0, sizeof(kube_policy_t));
+    net = cidr_of("10.0.0.0/8");
+
+    policy.allow = &net;
+    policy.allow_n = 1;
+    denies(&policy, "10.0.0.1", NULL);
+    denies(&policy, "11.0.0.1", "not named by allow_address");
+
+    policy.deny = &net;
+    policy.deny_n = 1;
+    denies(&policy, "10.0.0.1", "named by deny_address");
 }
 
 
@@ -330,9 +476,12 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_policy_defaults),
+        cmocka_unit_test(test_policy_wide),
+        cmocka_unit_test(test_policy_named),
         cmocka_unit_test(test_policy_never),
         cmocka_unit_test(test_policy_none),
         cmocka_unit_test(test_policy_lists),
+        cmocka_unit_test(test_policy_list_why),
         cmocka_unit_test(test_cidr_parse),
         cmocka_unit_test(test_namespaces),
     };

@@ -143,7 +143,7 @@ chosen(const world_t *w, const kube_key_port_t *port,
 
     assert_int_equal(kube_select(&arena, &w->snapshot,
                                  port != NULL ? port : &no_port,
-                                 options != NULL ? options : &none,
+                                 options != NULL ? options : &none, 0,
                                  &selection), KUBE_OK);
 
     assert_true((selection.n == 0) == (selection.error != KUBE_RESOLVE_OK));
@@ -172,15 +172,17 @@ chosen(const world_t *w, const kube_key_port_t *port,
 }
 
 
-/* "reason reason ..." per endpoint; "-": used. */
+/* "reason,reason ..." per endpoint; "-": used.  port NULL: any. */
 static const char *
 explained(const world_t *w, const kube_key_port_t *port,
     const kube_select_options_t *options)
 {
-    size_t                  i, n, len;
+    size_t                  i, len;
+    unsigned                flags;
     alloc_test_t            at;
     kube_arena_t            arena;
-    kube_explained_t       *rows;
+    kube_explained_t       *row;
+    kube_selection_t        selection;
     kube_select_options_t   none;
 
     static char  text[4096];
@@ -189,17 +191,26 @@ explained(const world_t *w, const kube_key_port_t *port,
     alloc_test_init(&at);
     kube_arena_init(&arena, &at.alloc, 1 << 20);
 
-    assert_int_equal(kube_select_explain(&arena, &w->snapshot, port,
-                                         options != NULL ? options : &none,
-                                         &rows, &n), KUBE_OK);
+    flags = KUBE_SELECT_EXPLAIN | (port == NULL ? KUBE_SELECT_ANY_PORT : 0);
+
+    assert_int_equal(kube_select(&arena, &w->snapshot, port,
+                                 options != NULL ? options : &none, flags,
+                                 &selection), KUBE_OK);
     len = 0;
     text[0] = '\0';
 
-    for (i = 0; i < n; i++) {
+    for (i = 0; i < selection.rows_n; i++) {
+        row = &selection.rows[i];
         len += (size_t) snprintf(text + len, sizeof(text) - len, "%s%s",
                                  i != 0 ? "," : "",
-                                 rows[i].excluded_because != NULL
-                                 ? rows[i].excluded_because : "-");
+                                 row->excluded_because != NULL
+                                 ? row->excluded_because : "-");
+
+        /* the rule is told wherever the policy is the reason */
+        assert_true((row->denied_because != NULL)
+                    == (row->excluded_because != NULL
+                        && strcmp(row->excluded_because, "address denied")
+                           == 0));
     }
 
     kube_arena_done(&arena);
@@ -237,10 +248,15 @@ test_select_texts(void **state)
     TEXT(NAMESPACE_DENIED, "namespace_denied");
     TEXT(NO_SERVICE, "no_service");
     TEXT(NO_PORT, "no_port");
+    TEXT(PORT_NEEDED, "port_needed");
     TEXT(NO_ENDPOINTS, "no_endpoints");
+    TEXT(NO_READY_ENDPOINT, "no_ready_endpoint");
+    TEXT(NO_FAMILY, "no_family");
     TEXT(ADDRESS_DENIED, "address_denied");
     TEXT(EXTERNAL_NAME, "external_name");
+    TEXT(TOO_LARGE, "too_large");
     TEXT(NOT_SYNCED, "not_synced");
+    TEXT(FORBIDDEN, "forbidden");
 #undef TEXT
 
     assert_true(kube_str_eq(
@@ -274,7 +290,7 @@ test_select_states(void **state)
 
     memset(&options, 0, sizeof(kube_select_options_t));
     options.terminating_never = true;
-    assert_string_equal(chosen(&w, NULL, &options), "no_endpoints");
+    assert_string_equal(chosen(&w, NULL, &options), "no_ready_endpoint");
     assert_string_equal(explained(&w, &no_port, &options),
                         "terminating,terminating,not ready,not ready");
 
@@ -317,7 +333,7 @@ test_select_ports(void **state)
     port = by_name("admin");
     assert_string_equal(chosen(&w, &port, NULL), "10.0.0.1:80");
 
-    assert_string_equal(chosen(&w, NULL, NULL), "no_port");
+    assert_string_equal(chosen(&w, NULL, NULL), "port_needed");
     port = by_name("nope");
     assert_string_equal(chosen(&w, &port, NULL), "no_port");
     assert_string_equal(explained(&w, &port, NULL), "no such port");
@@ -436,6 +452,13 @@ test_select_families(void **state)
     options.family = KUBE_FAMILY_IPV6;
     assert_string_equal(chosen(&w, NULL, &options),
                         "fd00::1:8080 fd00::2:8080");
+
+    /* none of the family asked for, and none of any */
+    world_simple(&w);
+    slice_endpoint(&w, 0, "10.0.0.1", "rs");
+    assert_string_equal(chosen(&w, NULL, &options), "no_family");
+    w.slices[0].family = KUBE_FAMILY_NONE;
+    assert_string_equal(chosen(&w, NULL, NULL), "no_family");
 }
 
 
@@ -508,7 +531,7 @@ test_select_policy(void **state)
     /* one that could not be used anyway was not denied */
     world_simple(&w);
     slice_endpoint(&w, 0, "127.0.0.1", "");
-    assert_string_equal(chosen(&w, NULL, NULL), "no_endpoints");
+    assert_string_equal(chosen(&w, NULL, NULL), "no_ready_endpoint");
 
     /* ready but denied does not hide one that goes and may be used */
     slice_endpoint(&w, 0, "127.0.0.2", "rs");
@@ -530,6 +553,7 @@ test_select_external(void **state)
 
     assert_string_equal(chosen(&w, NULL, NULL), "external_name");
     assert_string_equal(explained(&w, NULL, NULL), "external name");
+    assert_string_equal(explained(&w, &no_port, NULL), "external name");
 }
 
 
@@ -557,9 +581,10 @@ test_select_strings(void **state)
     kube_arena_init(&arena, &at.alloc, 1 << 20);
     memset(&options, 0, sizeof(kube_select_options_t));
 
-    assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options,
+    assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options, 0,
                                  &selection), KUBE_OK);
     assert_int_equal(selection.n, 1);
+    assert_ptr_equal(selection.port, &w.ports[0]);
     assert_int_equal(selection.endpoints[0].slice, 1);
     assert_true(kube_str_eq(selection.endpoints[0].pod, KUBE_STR("web-1")));
     assert_true(kube_str_eq(selection.endpoints[0].node, KUBE_STR("node-1")));
@@ -632,8 +657,8 @@ world_reverse(world_t *w)
 static void
 test_select_random(void **state)
 {
+    bool           ready, any;
     char           expected[4096], key[64], first[4096];
-    bool           ready;
     size_t         i, j, len;
     world_t        w;
     unsigned       round, a, p;
@@ -650,8 +675,10 @@ test_select_random(void **state)
         world_random(&w, &random);
         memset(best, 0, sizeof(best));
         ready = false;
+        any = false;
 
         for (i = 0; i < w.snapshot.slices_n; i++) {
+            any = any || w.slices[i].endpoints_n != 0;
             p = w.slice_ports[i][0].port - 8080u;
 
             for (j = 0; j < w.slices[i].endpoints_n; j++) {
@@ -685,7 +712,8 @@ test_select_random(void **state)
         }
 
         if (len == 0) {
-            memcpy(expected, "no_endpoints", 13);
+            snprintf(expected, sizeof(expected), "%s",
+                     any ? "no_ready_endpoint" : "no_endpoints");
         }
 
         snprintf(first, sizeof(first), "%s", chosen(&w, NULL, NULL));
@@ -700,21 +728,17 @@ test_select_random(void **state)
 static void
 select_oom(alloc_test_t *at, void *ctx)
 {
-    size_t                  n;
     world_t                *w = ctx;
     kube_rc_t               rc;
     kube_arena_t            arena;
-    kube_explained_t       *rows;
     kube_selection_t        selection;
     kube_select_options_t   options;
 
     memset(&options, 0, sizeof(kube_select_options_t));
     kube_arena_init(&arena, &at->alloc, 1 << 20);
 
-    rc = kube_select(&arena, &w->snapshot, &no_port, &options, &selection);
-    alloc_test_assert_rc(at, rc);
-
-    rc = kube_select_explain(&arena, &w->snapshot, NULL, &options, &rows, &n);
+    rc = kube_select(&arena, &w->snapshot, &no_port, &options,
+                     KUBE_SELECT_EXPLAIN, &selection);
     alloc_test_assert_rc(at, rc);
 
     kube_arena_done(&arena);
@@ -735,6 +759,31 @@ test_select_oom(void **state)
 }
 
 
+/* More endpoints than Services have, which no memory would help against. */
+static void
+test_select_too_large(void **state)
+{
+    world_t                 w;
+    alloc_test_t            at;
+    kube_arena_t            arena;
+    kube_selection_t        selection;
+    kube_select_options_t   options;
+
+    (void) state;
+
+    world_simple(&w);
+    w.slices[0].endpoints_n = (size_t) KUBE_SERVICE_SLICES_MAX
+                              * KUBE_SLICE_ENDPOINTS_MAX + 1;
+
+    memset(&options, 0, sizeof(kube_select_options_t));
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1 << 20);
+    assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options, 0,
+                                 &selection), KUBE_TOO_LARGE);
+    kube_arena_done(&arena);
+}
+
+
 int
 main(void)
 {
@@ -751,6 +800,7 @@ main(void)
         cmocka_unit_test(test_select_strings),
         cmocka_unit_test(test_select_random),
         cmocka_unit_test(test_select_oom),
+        cmocka_unit_test(test_select_too_large),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

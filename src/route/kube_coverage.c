@@ -1,0 +1,79 @@
+/*
+ * kube_coverage - the scopes of a zone, and which of them cover a namespace.
+ *
+ * It reads scope records only, and keeps nothing.  No state; may be called
+ * from any process.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_coverage.h"
+
+
+kube_rc_t
+kube_coverage_read(const kube_zone_t *zone, kube_arena_t *arena,
+    kube_coverage_t *coverage)
+{
+    unsigned                i;
+    kube_rc_t               rc;
+    kube_scope_info_t       info;
+    kube_coverage_scope_t  *scope;
+
+    coverage->n = 0;
+
+    for (i = 0; i < KUBE_SCOPES_MAX; i++) {
+        rc = kube_zone_scope_read(zone, i, arena, &info);
+
+        if (rc == KUBE_NOMEM) {
+            return KUBE_NOMEM;
+        }
+
+        /* a record that keeps changing is in the middle of its first list */
+
+        if (rc != KUBE_OK) {
+            continue;
+        }
+
+        scope = &coverage->scopes[coverage->n++];
+
+        scope->resource = info.resource;
+        scope->ns = info.ns;
+        scope->synced = info.synced;
+        scope->forbidden = kube_zone_scope_counter(zone, i,
+                                                KUBE_COUNTER_GAUGE_FORBIDDEN)
+                           != 0;
+    }
+
+    return KUBE_OK;
+}
+
+
+kube_resolve_error_t
+kube_coverage_of(const kube_coverage_t *coverage, kube_shape_t shape,
+    kube_str_t ns, const kube_coverage_scope_t **scope)
+{
+    size_t                        i;
+    const kube_coverage_scope_t  *s;
+
+    *scope = NULL;
+
+    for (i = 0; i < coverage->n; i++) {
+        s = &coverage->scopes[i];
+
+        if (kube_resource_info(s->resource)->shape != shape
+            || (s->ns.len != 0 && !kube_str_eq(s->ns, ns)))
+        {
+            continue;
+        }
+
+        *scope = s;
+
+        if (s->synced) {
+            return KUBE_RESOLVE_OK;
+        }
+    }
+
+    return (*scope != NULL && (*scope)->forbidden) ? KUBE_RESOLVE_FORBIDDEN
+                                                   : KUBE_RESOLVE_NOT_SYNCED;
+}

@@ -1,0 +1,48 @@
+/*
+ * kube_coverage - whether what is watched covers a namespace, and is synced.
+ *
+ * An object that is not in the zone may be missing from the cluster, not
+ * listed yet, or hidden by a 403; only the scopes of the zone tell which.  It
+ * looks at no object.  Only kube_resolver and kube_ready call it.  No state;
+ * may be called from any process.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_COVERAGE_H
+#define KUBE_COVERAGE_H
+
+
+#include "kube_select.h"
+#include "kube_zone_stats.h"
+
+
+typedef struct {
+    kube_resource_t  resource;
+    kube_str_t       ns;           /* empty: all */
+    bool             synced;       /* has completed a list in this zone */
+    bool             forbidden;    /* the API server answers 403 now */
+} kube_coverage_scope_t;
+
+/* The scopes of a zone as of one moment; names borrow from the arena. */
+typedef struct {
+    kube_coverage_scope_t  scopes[KUBE_SCOPES_MAX];
+    size_t                 n;
+} kube_coverage_t;
+
+/* KUBE_OK or KUBE_NOMEM. */
+kube_rc_t kube_coverage_read(const kube_zone_t *zone, kube_arena_t *arena,
+    kube_coverage_t *coverage)  KUBE_MUST_CHECK;
+
+/*
+ * KUBE_RESOLVE_OK: a scope of a resource of that shape which covers the
+ * namespace has synced, so what is not in the zone does not exist; else
+ * KUBE_RESOLVE_NOT_SYNCED or KUBE_RESOLVE_FORBIDDEN, with *scope the one to
+ * blame; NULL: nothing watches the namespace.
+ */
+kube_resolve_error_t kube_coverage_of(const kube_coverage_t *coverage,
+    kube_shape_t shape, kube_str_t ns, const kube_coverage_scope_t **scope);
+
+
+#endif /* KUBE_COVERAGE_H */

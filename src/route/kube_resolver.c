@@ -1,0 +1,466 @@
+/*
+ * kube_resolver - key, policy, look-up, selection; and the words for what
+ * went wrong.
+ *
+ * It copies a Service out of the zone and keeps nothing.  No state; may be
+ * called from any process.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kube_coverage.h"
+#include "kube_resolver.h"
+
+
+/* Names in a line of a log are cut here; those the API allows are not. */
+#define RESOLVER_NAME_MAX  80
+
+
+/* A line that is cut where its buffer ends. */
+typedef struct {
+    char    *out;
+    size_t   len;
+} resolver_line_t;
+
+
+kube_resolve_error_t
+kube_resolver_key(const kube_resolver_t *resolver, kube_str_t text,
+    kube_key_t *key)
+{
+    if (text.len == 0) {
+        return KUBE_RESOLVE_NO_KEY;
+    }
+
+    if (kube_key_parse(text, resolver->dns, key, NULL) != KUBE_OK) {
+        return KUBE_RESOLVE_BAD_KEY;
+    }
+
+    if (!kube_namespaces_allow(&resolver->namespaces, key->ns)) {
+        return KUBE_RESOLVE_NAMESPACE_DENIED;
+    }
+
+    return KUBE_RESOLVE_OK;
+}
+
+
+/* Finds the entry of the resource that has the shape of a Service. */
+static kube_rc_t
+resolver_find(const kube_zone_t *zone, const kube_key_t *key, uint32_t *entry)
+{
+    unsigned   r;
+    kube_rc_t  rc;
+
+    rc = KUBE_NOT_FOUND;
+
+    for (r = 0; r < KUBE_RESOURCES && rc == KUBE_NOT_FOUND; r++) {
+        if (kube_resource_info(r)->shape == KUBE_SHAPE_SERVICE) {
+            rc = kube_zone_find(zone, r, key->ns, key->name, entry);
+        }
+    }
+
+    return rc;
+}
+
+
+/* Something is missing: missing, or only not seen? */
+static kube_rc_t
+resolver_missing(const kube_resolver_t *resolver, const kube_key_t *key,
+    kube_shape_t shape, kube_arena_t *arena, kube_resolution_t *resolution)
+{
+    kube_rc_t                     rc;
+    kube_coverage_t               coverage;
+    kube_resolve_error_t          error;
+    const kube_coverage_scope_t  *scope;
+
+    rc = kube_coverage_read(resolver->zone, arena, &coverage);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    error = kube_coverage_of(&coverage, shape, key->ns, &scope);
+
+    if (error != KUBE_RESOLVE_OK) {
+        resolution->error = error;
+
+        /* the end of the list may leave the Service's head as it is */
+        resolution->entry = 0;
+    }
+
+    return KUBE_OK;
+}
+
+
+static kube_rc_t
+resolver_read(const kube_resolver_t *resolver, const kube_key_t *key,
+    unsigned flags, kube_arena_t *arena, kube_resolution_t *resolution)
+{
+    kube_rc_t  rc;
+
+    rc = kube_zone_read(resolver->zone, resolution->entry, key->ns, key->name,
+                        arena, &resolution->snapshot);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    if (resolver->unsynced_fail && resolution->snapshot.from_state_file) {
+        resolution->error = KUBE_RESOLVE_NOT_SYNCED;
+        resolution->entry = 0;
+        return KUBE_OK;
+    }
+
+    rc = kube_select(arena, &resolution->snapshot, &key->port,
+                     &resolver->select, flags, &resolution->selection);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    resolution->found = true;
+    resolution->head = resolution->snapshot.head;
+    resolution->error = resolution->selection.error;
+
+    if (resolution->error == KUBE_RESOLVE_NO_ENDPOINTS) {
+        return resolver_missing(resolver, key, KUBE_SHAPE_SLICE, arena,
+                                resolution);
+    }
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
+    unsigned flags, kube_arena_t *arena, kube_resolution_t *resolution)
+{
+    kube_rc_t  rc;
+
+    memset(resolution, 0, sizeof(kube_resolution_t));
+
+    if (!kube_namespaces_allow(&resolver->namespaces, key->ns)) {
+        resolution->error = KUBE_RESOLVE_NAMESPACE_DENIED;
+        return KUBE_OK;
+    }
+
+    rc = resolver_find(resolver->zone, key, &resolution->entry);
+
+    if (rc == KUBE_OK) {
+        resolution->head = kube_zone_head(resolver->zone, resolution->entry);
+        rc = resolver_read(resolver, key, flags, arena, resolution);
+    }
+
+    switch (rc) {
+
+    case KUBE_NOT_FOUND:
+        resolution->entry = 0;
+        resolution->error = KUBE_RESOLVE_NO_SERVICE;
+        return resolver_missing(resolver, key, KUBE_SHAPE_SERVICE, arena,
+                                resolution);
+
+    case KUBE_CORRUPT:
+        return KUBE_CHANGED;
+
+    case KUBE_NOMEM:
+        if (!arena->full) {
+            return KUBE_NOMEM;
+        }
+
+        /* fall through */
+
+    case KUBE_TOO_LARGE:
+        resolution->found = false;
+        resolution->error = KUBE_RESOLVE_TOO_LARGE;
+        return KUBE_OK;
+
+    default:
+        return rc;
+    }
+}
+
+
+size_t
+kube_resolution_text(const kube_key_t *key,
+    const kube_resolution_t *resolution, char out[KUBE_KEY_TEXT_MAX])
+{
+    kube_key_t          canonical;
+    const kube_port_t  *port;
+
+    canonical = *key;
+    port = resolution->found ? resolution->selection.port : NULL;
+
+    if (port != NULL) {
+        canonical.port.name = port->name;
+        canonical.port.number = port->port;
+    }
+
+    return kube_key_text(&canonical, out);
+}
+
+
+static void
+line_add(resolver_line_t *line, const char *fmt, ...)  KUBE_PRINTF(2, 3);
+
+
+static void
+line_add(resolver_line_t *line, const char *fmt, ...)
+{
+    int      n;
+    size_t   room;
+    va_list  args;
+
+    room = KUBE_RESOLVER_WHY_MAX - line->len;
+
+    va_start(args, fmt);
+    n = vsnprintf(line->out + line->len, room, fmt, args);
+    va_end(args);
+
+    if (n > 0) {
+        line->len += ((size_t) n < room) ? (size_t) n : room - 1;
+    }
+}
+
+
+static void
+line_name(resolver_line_t *line, kube_str_t name)
+{
+    char  escaped[RESOLVER_NAME_MAX];
+
+    (void) kube_str_escape(escaped, sizeof(escaped), name);
+    line_add(line, "%s", escaped);
+}
+
+
+static void
+line_service(resolver_line_t *line, const kube_key_t *key)
+{
+    line_add(line, "Service ");
+    line_name(line, key->ns);
+    line_add(line, "/");
+    line_name(line, key->name);
+}
+
+
+static void
+why_namespace(const kube_resolver_t *resolver, const kube_key_t *key,
+    resolver_line_t *line)
+{
+    size_t  i;
+
+    line_add(line, "namespace \"");
+    line_name(line, key->ns);
+    line_add(line, "\" is not in namespaces=");
+
+    for (i = 0; i < resolver->namespaces.names_n; i++) {
+        line_add(line, i != 0 ? "," : "");
+        line_name(line, resolver->namespaces.names[i]);
+    }
+}
+
+
+static void
+why_ports(const kube_key_t *key, const kube_resolution_t *resolution,
+    resolver_line_t *line)
+{
+    size_t                 i;
+    const kube_port_t     *port;
+    const kube_service_t  *service;
+
+    service = &resolution->snapshot.service;
+    line_service(line, key);
+
+    if (resolution->error == KUBE_RESOLVE_PORT_NEEDED) {
+        line_add(line, " has several ports and the key names none");
+
+    } else if (key->port.number != 0) {
+        line_add(line, " has no port %u", (unsigned) key->port.number);
+
+    } else {
+        line_add(line, " has no port ");
+        line_name(line, key->port.name.len != 0 ? key->port.name
+                                                : KUBE_STR("at all"));
+    }
+
+    for (i = 0; i < service->ports_n; i++) {
+        port = &service->ports[i];
+
+        line_add(line, i == 0 ? "; it has " : ", ");
+        line_name(line, port->name.len != 0 ? port->name
+                                            : KUBE_STR("unnamed"));
+        line_add(line, " (%u%s%s)", (unsigned) port->port,
+                 port->protocol == KUBE_PROTOCOL_TCP ? "" : " ",
+                 port->protocol == KUBE_PROTOCOL_TCP
+                 ? "" : kube_protocol_text(port->protocol));
+    }
+}
+
+
+/* Names the first address that could be used if the policy let it. */
+static void
+why_denied(const kube_key_t *key, const kube_resolution_t *resolution,
+    resolver_line_t *line)
+{
+    size_t                   i;
+    const kube_slice_t      *slice;
+    const kube_explained_t  *row;
+    char                     text[KUBE_ADDR_TEXT_MAX];
+
+    for (i = 0; i < resolution->selection.rows_n; i++) {
+        row = &resolution->selection.rows[i];
+
+        if (row->denied_because == NULL) {
+            continue;
+        }
+
+        slice = &resolution->snapshot.slices[row->slice];
+        (void) kube_addr_text(&slice->endpoints[row->endpoint].address, text);
+
+        line_add(line, "address %s of ", text);
+        line_service(line, key);
+        line_add(line, " is denied: %s", row->denied_because);
+        return;
+    }
+}
+
+
+static void
+why_missing(const kube_resolver_t *resolver, const kube_key_t *key,
+    const kube_resolution_t *resolution, kube_arena_t *arena,
+    resolver_line_t *line)
+{
+    kube_shape_t                  shape;
+    kube_coverage_t               coverage;
+    const kube_coverage_scope_t  *scope;
+
+    shape = resolution->found ? KUBE_SHAPE_SLICE : KUBE_SHAPE_SERVICE;
+    scope = NULL;
+
+    if (kube_coverage_read(resolver->zone, arena, &coverage) == KUBE_OK) {
+        (void) kube_coverage_of(&coverage, shape, key->ns, &scope);
+    }
+
+    line_add(line, resolution->error == KUBE_RESOLVE_FORBIDDEN
+                   ? "the API server forbids to list "
+                   : "no list has been completed of ");
+    line_add(line, "%s in ", scope != NULL
+                             ? kube_resource_text(scope->resource)
+                             : "the objects");
+    line_name(line, scope != NULL && scope->ns.len == 0
+                    ? KUBE_STR("all namespaces") : key->ns);
+}
+
+
+static void
+why_resolution(const kube_resolver_t *resolver, const kube_key_t *key,
+    const kube_resolution_t *resolution, kube_arena_t *arena,
+    resolver_line_t *line)
+{
+    switch (resolution->error) {
+
+    case KUBE_RESOLVE_NO_SERVICE:
+        line_add(line, "there is no ");
+        line_service(line, key);
+        break;
+
+    case KUBE_RESOLVE_NO_PORT:
+    case KUBE_RESOLVE_PORT_NEEDED:
+        why_ports(key, resolution, line);
+        break;
+
+    case KUBE_RESOLVE_NO_ENDPOINTS:
+        line_service(line, key);
+        line_add(line, " has no endpoints");
+        break;
+
+    case KUBE_RESOLVE_NO_READY_ENDPOINT:
+        line_add(line, "no endpoint of ");
+        line_service(line, key);
+        line_add(line, " is ready; it has %zu",
+                 resolution->selection.rows_n);
+        break;
+
+    case KUBE_RESOLVE_NO_FAMILY:
+        line_add(line, "no endpoint of ");
+        line_service(line, key);
+        line_add(line, " has an %s address; it has %zu",
+                 resolver->select.family == KUBE_FAMILY_IPV4 ? "IPv4"
+                 : resolver->select.family == KUBE_FAMILY_IPV6 ? "IPv6" : "IP",
+                 resolution->selection.rows_n);
+        break;
+
+    case KUBE_RESOLVE_ADDRESS_DENIED:
+        why_denied(key, resolution, line);
+        break;
+
+    case KUBE_RESOLVE_EXTERNAL_NAME:
+        line_service(line, key);
+        line_add(line, " is an ExternalName, which is not followed");
+        break;
+
+    case KUBE_RESOLVE_TOO_LARGE:
+        line_service(line, key);
+        line_add(line, " has more endpoints than can be read");
+        break;
+
+    case KUBE_RESOLVE_NOT_SYNCED:
+    case KUBE_RESOLVE_FORBIDDEN:
+        why_missing(resolver, key, resolution, arena, line);
+        break;
+
+    default:
+        break;
+    }
+}
+
+
+kube_resolve_error_t
+kube_resolver_why(const kube_resolver_t *resolver, kube_str_t text,
+    kube_arena_t *arena, char out[KUBE_RESOLVER_WHY_MAX])
+{
+    kube_key_t            key;
+    kube_error_t          wrong;
+    resolver_line_t       line;
+    kube_resolution_t     resolution;
+    kube_resolve_error_t  error;
+
+    out[0] = '\0';
+    line.out = out;
+    line.len = 0;
+
+    error = kube_resolver_key(resolver, text, &key);
+
+    switch (error) {
+
+    case KUBE_RESOLVE_OK:
+        break;
+
+    case KUBE_RESOLVE_NO_KEY:
+        line_add(&line, "the key is empty");
+        return error;
+
+    case KUBE_RESOLVE_NAMESPACE_DENIED:
+        why_namespace(resolver, &key, &line);
+        return error;
+
+    default:
+        if (kube_key_parse(text, resolver->dns, &key, &wrong) != KUBE_OK) {
+            line_add(&line, "%s", wrong.what);
+        }
+
+        return error;
+    }
+
+    if (kube_resolve(resolver, &key, KUBE_SELECT_EXPLAIN, arena, &resolution)
+        != KUBE_OK)
+    {
+        line_service(&line, &key);
+        line_add(&line, " could not be read");
+        return KUBE_RESOLVE_NOT_SYNCED;
+    }
+
+    why_resolution(resolver, &key, &resolution, arena, &line);
+
+    return resolution.error;
+}

@@ -1,0 +1,90 @@
+/*
+ * kube_resolver - THE resolver: from a key to endpoints, or to the reason why
+ * there are none.  Key, policy, look-up and selection in one place, for
+ * upstreams, kube_resolve, readiness and the status page alike.
+ *
+ * It holds no cache: callers that ask again for the same Service compare heads
+ * (kube_zone_head) and call it when the head has moved.  It picks no endpoint:
+ * balancers do.  No state; may be called from any process.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_RESOLVER_H
+#define KUBE_RESOLVER_H
+
+
+#include "kube_select.h"
+
+
+/* Who asks: a directive.  The caller owns what it names. */
+typedef struct {
+    const kube_zone_t      *zone;
+    kube_namespaces_t       namespaces;       /* that a key may name */
+    kube_select_options_t   select;
+    bool                    dns;              /* form=dns: both forms */
+    bool                    unsynced_fail;    /* unsynced=fail: no data of a
+                                                 state file */
+} kube_resolver_t;
+
+
+/*
+ * Parses a key made of variables and judges its namespace.  KUBE_RESOLVE_OK,
+ * and key's strings are views into text; or NO_KEY, BAD_KEY,
+ * NAMESPACE_DENIED.
+ */
+kube_resolve_error_t kube_resolver_key(const kube_resolver_t *resolver,
+    kube_str_t text, kube_key_t *key);
+
+
+/* Strings and arrays are the arena's. */
+typedef struct {
+    kube_resolve_error_t  error;       /* why there is no endpoint; else OK */
+    uint32_t              entry;       /* the Service's; 0: nothing to compare
+                                          heads with */
+    uint64_t              head;        /* as of which this was read */
+    bool                  found;       /* what follows is valid */
+    kube_snapshot_t       snapshot;
+    kube_selection_t      selection;
+} kube_resolution_t;
+
+/*
+ * Resolves a key.  flags: KUBE_SELECT_*.  Beyond kube_select()'s, error may be
+ * NAMESPACE_DENIED, NO_SERVICE, NOT_SYNCED, FORBIDDEN or TOO_LARGE (for the
+ * arena; entry and head are set, so that the caller need not try again until
+ * the Service changes).  found is false for these, but for NOT_SYNCED and
+ * FORBIDDEN where it is the slices that are missing.
+ *
+ * KUBE_OK, also where error tells why there is no endpoint; KUBE_NOMEM; or
+ * KUBE_CHANGED: the Service changed faster than it could be read, use what was
+ * read before.
+ */
+kube_rc_t kube_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
+    unsigned flags, kube_arena_t *arena, kube_resolution_t *resolution)
+    KUBE_MUST_CHECK;
+
+/*
+ * The canonical text of what a key resolved to, and NUL: namespace/name and
+ * the name of the Service's port, or its number where it has no name; the
+ * port as the key has it where the Service has no such port.  Returns the
+ * length.
+ */
+size_t kube_resolution_text(const kube_key_t *key,
+    const kube_resolution_t *resolution, char out[KUBE_KEY_TEXT_MAX]);
+
+
+/* Names the object and the choice there was, such as "Service shop/web has
+   no port 8080; it has http (80)". */
+#define KUBE_RESOLVER_WHY_MAX  512
+
+/*
+ * Says in words why text cannot be resolved, for a line of a log: goes the
+ * whole way again.  out is NUL-terminated, empty where text resolves now.
+ * Returns the error that it found, NOT_SYNCED where it could not look.
+ */
+kube_resolve_error_t kube_resolver_why(const kube_resolver_t *resolver,
+    kube_str_t text, kube_arena_t *arena, char out[KUBE_RESOLVER_WHY_MAX]);
+
+
+#endif /* KUBE_RESOLVER_H */

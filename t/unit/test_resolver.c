@@ -1,0 +1,496 @@
+/*
+ * test_resolver - from a key to endpoints or a reason, and the words for it.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_resolver.h"
+#include "route_test.h"
+
+
+typedef struct {
+    zone_test_t        t;
+    kube_resolver_t    resolver;
+    kube_str_t         names[2];
+} bed_t;
+
+
+static void
+bed_open(bed_t *bed)
+{
+    memset(bed, 0, sizeof(bed_t));
+    zone_test_open(&bed->t, 1u << 20);
+
+    bed->resolver.zone = &bed->t.zone;
+    bed->resolver.namespaces.all = true;
+}
+
+
+static void
+bed_close(bed_t *bed)
+{
+    zone_test_close(&bed->t);
+}
+
+
+static kube_key_t
+key_of(const char *text)
+{
+    kube_key_t  key;
+
+    assert_int_equal(kube_key_parse(kube_str(text), true, &key, NULL),
+                     KUBE_OK);
+
+    return key;
+}
+
+
+/* Resets the arena first: one resolution at a time. */
+static kube_resolution_t
+resolve(bed_t *bed, const char *text, unsigned flags)
+{
+    kube_key_t         key;
+    kube_resolution_t  made;
+
+    key = key_of(text);
+    kube_arena_reset(&bed->t.arena);
+    assert_int_equal(kube_resolve(&bed->resolver, &key, flags, &bed->t.arena,
+                                  &made), KUBE_OK);
+
+    assert_true((made.selection.n == 0) == (made.error != KUBE_RESOLVE_OK));
+
+    return made;
+}
+
+
+static void
+check(bed_t *bed, const char *text, kube_resolve_error_t error,
+    const char *canonical, const char *why)
+{
+    char               out[KUBE_KEY_TEXT_MAX], line[KUBE_RESOLVER_WHY_MAX];
+    kube_key_t         key;
+    kube_resolution_t  made;
+
+    made = resolve(bed, text, 0);
+
+    if (made.error != error) {
+        fail_msg("%s: %d, not %d", text, (int) made.error, (int) error);
+    }
+
+    key = key_of(text);
+    (void) kube_resolution_text(&key, &made, out);
+    assert_string_equal(out, canonical);
+
+    kube_arena_reset(&bed->t.arena);
+    assert_int_equal(kube_resolver_why(&bed->resolver, kube_str(text),
+                                       &bed->t.arena, line), error);
+    assert_string_equal(line, why);
+}
+
+
+static void
+test_resolver_key(void **state)
+{
+    bed_t       bed;
+    kube_key_t  key;
+
+    (void) state;
+    bed_open(&bed);
+    bed.names[0] = KUBE_STR("shop");
+    bed.names[1] = KUBE_STR("api");
+    bed.resolver.namespaces = (kube_namespaces_t) { false, bed.names, 2 };
+
+#define KEY(text, error)                                                      \
+    assert_int_equal(kube_resolver_key(&bed.resolver, KUBE_STR(text), &key),  \
+                     KUBE_RESOLVE_##error)
+
+    KEY("", NO_KEY);
+    KEY("shop", BAD_KEY);
+    KEY("shop/../infra/x", BAD_KEY);
+    KEY("infra/web", NAMESPACE_DENIED);
+    KEY("web.shop", BAD_KEY);
+    KEY("shop/web:80", OK);
+    assert_true(kube_str_eq(key.ns, KUBE_STR("shop")));
+    assert_int_equal(key.port.number, 80);
+
+    bed.resolver.dns = true;
+    KEY("web.shop", OK);
+    KEY("web.infra", NAMESPACE_DENIED);
+#undef KEY
+
+    /* the policy holds in the resolver itself, whoever parsed the key */
+    route_test_service(&bed.t, "infra", "web", "http:80");
+    check(&bed, "infra/web", KUBE_RESOLVE_NAMESPACE_DENIED, "infra/web",
+          "namespace \"infra\" is not in namespaces=shop,api");
+
+    bed_close(&bed);
+}
+
+
+static void
+test_resolver_finds(void **state)
+{
+    bed_t              bed;
+    kube_resolution_t  made;
+
+    (void) state;
+    bed_open(&bed);
+    route_test_service(&bed.t, "shop", "web", "http:80 :81");
+    route_test_slice(&bed.t, "shop", "web-1", "web", "http:8080 :8081",
+                     "10.0.0.2=rs 10.0.0.1=rs 10.0.0.3=");
+
+    made = resolve(&bed, "shop/web:http", 0);
+    assert_int_equal(made.error, KUBE_RESOLVE_OK);
+    assert_true(made.found);
+    assert_int_equal(made.selection.n, 2);
+    assert_int_equal(made.selection.endpoints[0].port, 8080);
+    assert_int_equal(made.selection.rows_n, 3);
+    assert_int_equal(made.entry, zone_test_find(&bed.t, KUBE_RESOURCE_SERVICES,
+                                                "shop", "web"));
+    assert_true(made.head == kube_zone_head(&bed.t.zone, made.entry));
+    assert_true(made.snapshot.revision != 0);
+
+    /* by the identity of the port, however the key spells it */
+    check(&bed, "shop/web:http", KUBE_RESOLVE_OK, "shop/web:http", "");
+    check(&bed, "shop/web:80", KUBE_RESOLVE_OK, "shop/web:http", "");
+    check(&bed, "shop/web:81", KUBE_RESOLVE_OK, "shop/web:81", "");
+
+    route_test_service(&bed.t, "shop", "one", "http:80");
+    route_test_slice(&bed.t, "shop", "one-1", "one", "http:8080",
+                     "10.0.0.1=rs");
+    check(&bed, "shop/one", KUBE_RESOLVE_OK, "shop/one:http", "");
+    check(&bed, "shop/one:80", KUBE_RESOLVE_OK, "shop/one:http", "");
+
+    bed_close(&bed);
+}
+
+
+static void
+test_resolver_ports(void **state)
+{
+    bed_t  bed;
+
+    (void) state;
+    bed_open(&bed);
+    route_test_service(&bed.t, "shop", "web", "http:80");
+    route_test_service(&bed.t, "shop", "two", "http:80 dns:53/UDP :81");
+    route_test_service(&bed.t, "shop", "none", "");
+
+    check(&bed, "shop/web:8080", KUBE_RESOLVE_NO_PORT, "shop/web:8080",
+          "Service shop/web has no port 8080; it has http (80)");
+    check(&bed, "shop/web:admin", KUBE_RESOLVE_NO_PORT, "shop/web:admin",
+          "Service shop/web has no port admin; it has http (80)");
+    check(&bed, "shop/two", KUBE_RESOLVE_PORT_NEEDED, "shop/two",
+          "Service shop/two has several ports and the key names none; "
+          "it has http (80), dns (53 UDP), unnamed (81)");
+    check(&bed, "shop/two:dns", KUBE_RESOLVE_NO_PORT, "shop/two:dns",
+          "Service shop/two has no port dns; "
+          "it has http (80), dns (53 UDP), unnamed (81)");
+    check(&bed, "shop/none", KUBE_RESOLVE_NO_PORT, "shop/none",
+          "Service shop/none has no port at all");
+
+    bed_close(&bed);
+}
+
+
+static void
+test_resolver_endpoints(void **state)
+{
+    bed_t  bed;
+
+    (void) state;
+    bed_open(&bed);
+    route_test_namespace(&bed.t, 0, "", "synced", "synced");
+    route_test_service(&bed.t, "shop", "web", "http:80");
+
+    check(&bed, "shop/web", KUBE_RESOLVE_NO_ENDPOINTS, "shop/web:http",
+          "Service shop/web has no endpoints");
+
+    route_test_slice(&bed.t, "shop", "web-1", "web", "http:8080",
+                     "10.0.0.1= 10.0.0.2=t");
+    check(&bed, "shop/web", KUBE_RESOLVE_NO_READY_ENDPOINT, "shop/web:http",
+          "no endpoint of Service shop/web is ready; it has 2");
+
+    route_test_slice(&bed.t, "shop", "web-1", "web", "http:8080",
+                     "10.0.0.1= 127.0.0.7=rs 169.254.169.254=rs");
+    check(&bed, "shop/web", KUBE_RESOLVE_ADDRESS_DENIED, "shop/web:http",
+          "address 127.0.0.7 of Service shop/web is denied: "
+          "loopback (127.0.0.0/8)");
+
+    bed.resolver.select.family = KUBE_FAMILY_IPV6;
+    check(&bed, "shop/web", KUBE_RESOLVE_NO_FAMILY, "shop/web:http",
+          "no endpoint of Service shop/web has an IPv6 address; it has 3");
+
+    (void) route_test_service_of(&bed.t, "shop", "out", "http:80",
+                                 KUBE_SERVICE_EXTERNAL_NAME, 0);
+    check(&bed, "shop/out", KUBE_RESOLVE_EXTERNAL_NAME, "shop/out:http",
+          "Service shop/out is an ExternalName, which is not followed");
+
+    bed_close(&bed);
+}
+
+
+/* What is missing is "no such" only where it would have been seen. */
+static void
+test_resolver_coverage(void **state)
+{
+    bed_t              bed;
+    kube_resolution_t  made;
+
+    (void) state;
+    bed_open(&bed);
+
+    check(&bed, "shop/web", KUBE_RESOLVE_NOT_SYNCED, "shop/web",
+          "no list has been completed of the objects in shop");
+
+    route_test_namespace(&bed.t, 0, "shop", "listing", "listing");
+    route_test_namespace(&bed.t, 1, "infra", "forbidden", "forbidden");
+    route_test_namespace(&bed.t, 2, "api", "synced", "forbidden");
+
+    check(&bed, "shop/web", KUBE_RESOLVE_NOT_SYNCED, "shop/web",
+          "no list has been completed of services in shop");
+    check(&bed, "infra/web", KUBE_RESOLVE_FORBIDDEN, "infra/web",
+          "the API server forbids to list services in infra");
+    check(&bed, "api/web", KUBE_RESOLVE_NO_SERVICE, "api/web",
+          "there is no Service api/web");
+    check(&bed, "else/web", KUBE_RESOLVE_NOT_SYNCED, "else/web",
+          "no list has been completed of the objects in else");
+
+    /* the Service is there, its slices are not known */
+
+    route_test_service(&bed.t, "api", "web", "http:80");
+    route_test_service(&bed.t, "shop", "web", "http:80");
+
+    check(&bed, "api/web", KUBE_RESOLVE_FORBIDDEN, "api/web:http",
+          "the API server forbids to list endpointslices in api");
+    check(&bed, "shop/web", KUBE_RESOLVE_NOT_SYNCED, "shop/web:http",
+          "no list has been completed of endpointslices in shop");
+
+    /* nothing of the Service changes when the list ends: look again */
+
+    made = resolve(&bed, "shop/web", 0);
+    assert_true(made.found && made.entry == 0);
+    route_test_namespace(&bed.t, 0, "shop", "synced", "synced");
+    made = resolve(&bed, "shop/web", 0);
+    assert_int_equal(made.error, KUBE_RESOLVE_NO_ENDPOINTS);
+    assert_true(made.entry != 0);
+
+    /* a 403 of now does not undo what has been listed */
+
+    kube_zone_scope_set(&bed.t.zone, 1, KUBE_COUNTER_GAUGE_FORBIDDEN, 1);
+    made = resolve(&bed, "shop/web", 0);
+    assert_int_equal(made.error, KUBE_RESOLVE_NO_ENDPOINTS);
+
+    /* all namespaces at once */
+
+    route_test_namespace(&bed.t, 0, "", "forbidden", "forbidden");
+    check(&bed, "shop/none", KUBE_RESOLVE_FORBIDDEN, "shop/none",
+          "the API server forbids to list services in all namespaces");
+
+    bed_close(&bed);
+}
+
+
+static void
+test_resolver_state_file(void **state)
+{
+    bed_t              bed;
+    kube_resolution_t  made;
+
+    (void) state;
+    bed_open(&bed);
+    (void) route_test_service_of(&bed.t, "shop", "web", "http:80",
+                                 KUBE_SERVICE_CLUSTER_IP,
+                                 KUBE_RECORD_F_STATE_FILE);
+    route_test_slice(&bed.t, "shop", "web-1", "web", "http:8080",
+                     "10.0.0.1=rs");
+
+    made = resolve(&bed, "shop/web", 0);
+    assert_int_equal(made.error, KUBE_RESOLVE_OK);
+    assert_true(made.snapshot.from_state_file);
+
+    bed.resolver.unsynced_fail = true;
+    made = resolve(&bed, "shop/web", 0);
+    assert_int_equal(made.error, KUBE_RESOLVE_NOT_SYNCED);
+    assert_true(!made.found && made.entry == 0);
+
+    bed_close(&bed);
+}
+
+
+/* Above the arena's ceiling: a fact about the Service, not about memory. */
+static void
+test_resolver_too_large(void **state)
+{
+    bed_t              bed;
+    kube_key_t         key;
+    kube_arena_t       arena;
+    kube_resolution_t  made;
+    char               line[KUBE_RESOLVER_WHY_MAX];
+
+    (void) state;
+    bed_open(&bed);
+    assert_int_equal(zone_test_put(&bed.t, "shop", "web", 1, 79, 20, 100,
+                                   1000), KUBE_OK);
+    key = key_of("shop/web");
+
+    kube_arena_init(&arena, &bed.t.at.alloc, 32u << 10);
+    assert_int_equal(kube_resolve(&bed.resolver, &key, 0, &arena, &made),
+                     KUBE_OK);
+    assert_int_equal(made.error, KUBE_RESOLVE_TOO_LARGE);
+    assert_false(made.found);
+    assert_true(made.entry != 0);
+    assert_true(made.head == kube_zone_head(&bed.t.zone, made.entry));
+
+    kube_arena_reset(&arena);
+    assert_int_equal(kube_resolver_why(&bed.resolver, KUBE_STR("shop/web"),
+                                       &arena, line), KUBE_RESOLVE_TOO_LARGE);
+    assert_string_equal(line, "Service shop/web has more endpoints than can "
+                              "be read");
+    kube_arena_done(&arena);
+
+    bed_close(&bed);
+}
+
+
+static void
+test_resolver_explain(void **state)
+{
+    bed_t              bed;
+    kube_resolution_t  made;
+
+    (void) state;
+    bed_open(&bed);
+    route_test_service(&bed.t, "shop", "web", "http:80 admin:81");
+    route_test_slice(&bed.t, "shop", "web-1", "web", "admin:8081",
+                     "10.0.0.1=rs 127.0.0.1=rs");
+
+    made = resolve(&bed, "shop/web", 0);
+    assert_int_equal(made.error, KUBE_RESOLVE_PORT_NEEDED);
+    assert_int_equal(made.selection.rows_n, 0);
+
+    made = resolve(&bed, "shop/web", KUBE_SELECT_EXPLAIN);
+    assert_int_equal(made.error, KUBE_RESOLVE_PORT_NEEDED);
+    assert_int_equal(made.selection.rows_n, 2);
+    assert_string_equal(made.selection.rows[0].excluded_because,
+                        "no such port");
+
+    made = resolve(&bed, "shop/web",
+                   KUBE_SELECT_EXPLAIN | KUBE_SELECT_ANY_PORT);
+    assert_int_equal(made.error, KUBE_RESOLVE_OK);
+    assert_int_equal(made.selection.n, 1);
+    assert_null(made.selection.rows[0].excluded_because);
+    assert_int_equal(made.selection.rows[0].port, 8081);
+    assert_string_equal(made.selection.rows[1].excluded_because,
+                        "address denied");
+    assert_string_equal(made.selection.rows[1].denied_because,
+                        "loopback (127.0.0.0/8)");
+
+    bed_close(&bed);
+}
+
+
+static void
+test_resolver_why_of_keys(void **state)
+{
+    bed_t       bed;
+    unsigned    i;
+    kube_str_t  many[64];
+    char        line[KUBE_RESOLVER_WHY_MAX];
+
+    (void) state;
+    bed_open(&bed);
+
+    assert_int_equal(kube_resolver_why(&bed.resolver, KUBE_STR(""),
+                                       &bed.t.arena, line),
+                     KUBE_RESOLVE_NO_KEY);
+    assert_string_equal(line, "the key is empty");
+
+    assert_int_equal(kube_resolver_why(&bed.resolver, KUBE_STR("shop/a\nb"),
+                                       &bed.t.arena, line),
+                     KUBE_RESOLVE_BAD_KEY);
+    assert_string_equal(line, "invalid service name");
+
+    /* a line that does not fit is cut, not overrun */
+
+    for (i = 0; i < 64; i++) {
+        many[i] = KUBE_STR("a-namespace-with-a-rather-long-name-0123456789");
+    }
+
+    bed.resolver.namespaces = (kube_namespaces_t) { false, many, 64 };
+    assert_int_equal(kube_resolver_why(&bed.resolver, KUBE_STR("shop/web"),
+                                       &bed.t.arena, line),
+                     KUBE_RESOLVE_NAMESPACE_DENIED);
+    assert_int_equal(strlen(line), KUBE_RESOLVER_WHY_MAX - 1);
+
+    bed_close(&bed);
+}
+
+
+static void
+resolver_oom(alloc_test_t *at, void *ctx)
+{
+    bed_t              *bed = ctx;
+    kube_rc_t           rc;
+    kube_key_t          key;
+    kube_arena_t        arena;
+    kube_resolution_t   made;
+    char                line[KUBE_RESOLVER_WHY_MAX];
+
+    kube_arena_init(&arena, &at->alloc, 16u << 20);
+
+    key = key_of("shop/web");
+    rc = kube_resolve(&bed->resolver, &key, 0, &arena, &made);
+    alloc_test_assert_rc(at, rc);
+
+    if (rc == KUBE_OK) {
+        assert_int_equal(made.error, KUBE_RESOLVE_NO_ENDPOINTS);
+    }
+
+    kube_arena_reset(&arena);
+
+    key = key_of("shop/none");
+    rc = kube_resolve(&bed->resolver, &key, 0, &arena, &made);
+    alloc_test_assert_rc(at, rc);
+
+    kube_arena_reset(&arena);
+    (void) kube_resolver_why(&bed->resolver, KUBE_STR("shop/none"), &arena,
+                             line);
+
+    kube_arena_done(&arena);
+}
+
+
+static void
+test_resolver_oom(void **state)
+{
+    bed_t  bed;
+
+    (void) state;
+    bed_open(&bed);
+    route_test_namespace(&bed.t, 0, "", "synced", "synced");
+    route_test_service(&bed.t, "shop", "web", "http:80");
+    ALLOC_TEST_RUN(resolver_oom, &bed);
+    bed_close(&bed);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_resolver_key),
+        cmocka_unit_test(test_resolver_finds),
+        cmocka_unit_test(test_resolver_ports),
+        cmocka_unit_test(test_resolver_endpoints),
+        cmocka_unit_test(test_resolver_coverage),
+        cmocka_unit_test(test_resolver_state_file),
+        cmocka_unit_test(test_resolver_too_large),
+        cmocka_unit_test(test_resolver_explain),
+        cmocka_unit_test(test_resolver_why_of_keys),
+        cmocka_unit_test(test_resolver_oom),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
