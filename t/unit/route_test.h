@@ -89,14 +89,13 @@ route_test_endpoints(const char *text, kube_endpoint_t *eps)
 static inline uint32_t
 route_test_stage(zone_test_t *t, const kube_object_t *object, uint16_t flags)
 {
-    bool            same;
     uint32_t        entry;
     kube_record_t  *record;
 
     record = zone_test_encode(object);
     record->flags |= flags;
-    assert_int_equal(zone_test_stage(t, record, 1000, &entry, &same),
-                     KUBE_OK);
+    assert_int_equal(kube_zone_stage(t->writer, record, 0, &entry), KUBE_OK);
+    free(record);
 
     return entry;
 }
@@ -108,7 +107,7 @@ route_test_publish(zone_test_t *t, uint32_t service, const uint32_t *slices,
 {
     bool  changed;
 
-    assert_int_equal(kube_zone_publish(t->writer, service, slices, n, 1000,
+    assert_int_equal(kube_zone_publish(t->writer, service, slices, n,
                                        &changed), KUBE_OK);
 }
 
