@@ -20,7 +20,7 @@ test="libnginx-mod-stream python3-pytest python3-pytest-timeout
     python3-pytest-xdist python3-hypothesis python3-trustme
     python3-cryptography python3-psutil python3-yaml procps valgrind"
 e2e="iproute2 nftables iptables python3-requests ca-certificates"
-lint="cppcheck clang clang-tidy codespell shellcheck pmccabe flake8
+lint="cppcheck clang clang-tidy clang-tidy-19 codespell shellcheck pmccabe flake8
     libnginx-mod-stream binutils git python3"
 
 wanted=

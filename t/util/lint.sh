@@ -12,6 +12,7 @@ cd "$(dirname "$0")/../.." || exit 1
 shopt -s nullglob
 
 build=${KUBE_BUILD_DIR:-build/release}
+export KUBE_BUILD_DIR=$build
 work=$build/lint
 jobs=${JOBS:-2}
 python=${PYTHON:-/usr/bin/python3}
@@ -71,6 +72,37 @@ check_headers()
 check_symbols()
 {
     t/util/symbols.sh "$work/symbols"
+}
+
+
+# Circles of files, by the objects of the build.
+check_circles()
+{
+    "$python" t/util/circles.py
+}
+
+
+check_private()
+{
+    "$python" t/util/private.py
+}
+
+
+check_arithmetic()
+{
+    "$python" t/util/arithmetic.py
+}
+
+
+check_unused()
+{
+    "$python" t/util/unused.py
+}
+
+
+check_docs()
+{
+    "$python" t/util/docs.py
 }
 
 
@@ -177,8 +209,8 @@ check_examples()
 }
 
 
-all=(sources style layers headers symbols compile cppcheck tidy spelling shell
-     python examples go)
+all=(sources style layers headers symbols circles private arithmetic unused docs
+     compile cppcheck tidy spelling shell python examples go)
 failed=()
 
 mkdir -p "$work"
@@ -187,11 +219,11 @@ for check in "${@:-${all[@]}}"; do
     "check_$check" >"$work/$check.log" 2>&1
     rc=$?
     if [ $rc -eq 0 ]; then
-        printf 'lint %-9s ok      %3d s  %s\n' "$check" \
+        printf 'lint %-10s ok      %3d s  %s\n' "$check" \
             $((SECONDS - started)) "$(tail -n 1 "$work/$check.log")"
     else
         cat "$work/$check.log"
-        printf 'lint %-9s FAILED  %3d s\n' "$check" $((SECONDS - started))
+        printf 'lint %-10s FAILED  %3d s\n' "$check" $((SECONDS - started))
         failed+=("$check")
     fi
 done

@@ -72,6 +72,72 @@ def functions_of(file):
             )
 
 
+def single_callers(file):
+    """(static functions called at all, those called from one place alone)."""
+    spans = list(file.functions())
+    code = "\n".join(file.code)
+    heads = {s for head, start, _ in spans for s in range(head, start)}
+    called = single = 0
+    for head, start, _ in spans:
+        above = file.code[head - 1] if head else ""
+        text = " ".join([above, *file.code[head:start]])
+        name = re.search(r"(\w+)\s*\(", " ".join(file.code[head:start]))
+        if not name or not re.search(r"\bstatic\b", text):
+            continue
+        word = re.compile(rf"\b{name[1]}\b")
+        uses = [
+            i
+            for i, line in enumerate(file.code)
+            if word.search(line) and i not in heads and not line.startswith(name[1] + "(")
+            for _ in word.findall(line)
+            if not re.match(rf"static .*\b{name[1]}\(", line)
+        ]
+        # a callback has no callers that could be counted
+        if uses and re.search(rf"\b{name[1]}\b(?!\s*\()", code) is None:
+            called += 1
+            single += len(uses) == 1
+    return called, single
+
+
+def comment_lines(file):
+    """Lines that are comment, the licence's not counted."""
+    count = 0
+    for m in re.finditer(r"/\*.*?\*/", file.text, re.S):
+        count += len([x for x in m[0].split("\n") if re.search(r"\w", x)])
+        count -= 2 * ("SPDX-License-Identifier" in m[0])
+    return count
+
+
+def share(part, whole):
+    """In percent."""
+    return 100 * part / whole if whole else 0
+
+
+def shares(files):
+    """Shares of comments in lines, in headers' lines, and of single callers."""
+    heads = [f for f in files if f.path.suffix == ".h"]
+    pairs = [single_callers(f) for f in files]
+    comments = [
+        share(sum(map(comment_lines, some)), sum(len(f.lines) - 1 for f in some))
+        for some in (files, heads)
+    ]
+    return (*comments, share(sum(p[1] for p in pairs), sum(p[0] for p in pairs)))
+
+
+def folders():
+    """One line for each folder of src/."""
+    print("folder          files  lines  functions  p50  p90  comment  one caller")
+    for folder in sorted(p for p in (ROOT / "src").iterdir() if p.is_dir()):
+        files = [File(p) for p in sorted(folder.glob("*.[ch]"))]
+        sizes = [fn[1] for f in files for fn in functions_of(f)]
+        comment, _, single = shares(files)
+        print(
+            f"src/{folder.name:<12}{len(files):>5}{sum(len(f.lines) - 1 for f in files):>7}"
+            f"{len(sizes):>11}{percentile(sizes, 0.5):>5}{percentile(sizes, 0.9):>5}"
+            f"{comment:>7.1f} %{single:>10.0f} %"
+        )
+
+
 def fields(file):
     """(struct, number of fields) of each structure."""
     for m in re.finditer(r"^(?:typedef )?struct (\w*)\s*\{\n(.*?)^\}", file.text, re.M | re.S):
@@ -113,6 +179,16 @@ def report(area, paths):
             f" {over:.1f} % over 15   (good p90 <= 9, <= 3 %, again above 25)"
         )
 
+    comment, in_heads, single = shares(files)
+    print(
+        f"  comment          {comment:.1f} % of lines, {in_heads:.1f} % of headers'"
+        "   (good >= 13 %, >= 35 %)"
+    )
+    print(
+        f"  static functions {single:.0f} % of those called have one caller"
+        "   (a helper with one caller must earn its name)"
+    )
+
     again = [f"{shown[f]}: {n} lines" for f, n in lengths.items() if n > 800]
     for f, name, size, count, depth in functions:
         if size > 70:
@@ -138,6 +214,7 @@ def main():
         paths = sorted(p for pattern in patterns for p in ROOT.glob(pattern))
         if paths:
             report(area, paths)
+    folders()
     return 0
 
 
