@@ -388,17 +388,20 @@ static bool
 refused_name(kube_indexer_t *ix, kube_resource_t resource, kube_str_t ns,
     kube_str_t name, uint32_t mark, const kube_index_refusal_t *refusal)
 {
-    uint8_t    slot;
-    uint32_t   entry;
-    kube_rc_t  rc;
+    uint8_t           slot;
+    kube_rc_t         rc;
+    kube_zone_item_t  item;
 
     slot = kube_index_scope_of(ix, resource, ns);
 
-    rc = kube_zone_refuse(ix->conf.writer, resource, ns, name,
-                          kube_rv_str(&refusal->rv),
-                          (kube_str_t) { refusal->reason,
-                                         refusal->reason_len },
-                          &entry);
+    rc = kube_zone_item_name(ix->conf.writer, resource, ns, name, &item);
+
+    if (rc == KUBE_OK) {
+        rc = kube_zone_refuse(ix->conf.writer, &item,
+                              kube_rv_str(&refusal->rv),
+                              (kube_str_t) { refusal->reason,
+                                             refusal->reason_len });
+    }
 
     refused_log(ix, resource, ns, name, refusal, rc == KUBE_OK);
 
@@ -407,7 +410,7 @@ refused_name(kube_indexer_t *ix, kube_resource_t resource, kube_str_t ns,
     }
 
     if (rc == KUBE_OK) {
-        refused_set(ix, entry, slot, mark, refusal->size);
+        refused_set(ix, item.entry, slot, mark, refusal->size);
         return true;
     }
 

@@ -280,7 +280,7 @@ zone_entry_is_valid(const kube_zone_t *zone, uint32_t entry, uint32_t offset)
         return false;
     }
 
-    hash = kube_zone_hash(zone, id.resource, id.meta.ns, id.meta.name);
+    hash = kube_zone_hash(zone, &id);
 
     return hash == kube_half_get(&kube_zone_entry(zone, entry)->hash)
            && zone_refs_are_valid(zone, record);
@@ -380,6 +380,29 @@ kube_zone_validate(void *mem, size_t size)
     }
 
     return KUBE_OK;
+}
+
+
+uint32_t
+kube_key_hash(kube_seed_t seed, kube_resource_t resource, kube_str_t ns,
+    kube_str_t name)
+{
+    unsigned char  bytes[2 + KUBE_NAMESPACE_LEN_MAX + KUBE_NAME_LEN_MAX];
+
+    /* the two lengths keep "a" + "bc" apart from "ab" + "c" */
+    bytes[0] = (unsigned char) ns.len;
+    bytes[1] = (unsigned char) name.len;
+
+    if (ns.len != 0) {
+        memcpy(bytes + 2, ns.data, ns.len);
+    }
+
+    if (name.len != 0) {
+        memcpy(bytes + 2 + ns.len, name.data, name.len);
+    }
+
+    return (uint32_t) (kube_hash64(seed, bytes, 2 + ns.len + name.len)
+                       + resource);
 }
 
 

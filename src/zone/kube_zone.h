@@ -76,6 +76,13 @@ typedef struct {
 
 void kube_zone_usage(const kube_zone_t *zone, kube_zone_usage_t *usage);
 
+/*
+ * Hash of a key under a seed: one for all tables of keys.  ns and name are
+ * not longer than KUBE_NAMESPACE_LEN_MAX and KUBE_NAME_LEN_MAX.
+ */
+uint32_t kube_key_hash(kube_seed_t seed, kube_resource_t resource,
+    kube_str_t ns, kube_str_t name);
+
 /* The largest record the zone can hold, bytes. */
 size_t kube_zone_record_max(const kube_zone_t *zone);
 

@@ -151,27 +151,26 @@ copy_services(copy_t *copy)
 static void
 copy_one(copy_t *copy, const kube_record_t *record)
 {
-    uint32_t          entry;
-    kube_record_id_t  id;
+    kube_zone_item_t  item;
 
-    if (kube_record_id(record, record->size, &id) != KUBE_OK
-        || kube_zone_writer_find(copy->writer, id.resource, id.meta.ns,
-                                 id.meta.name) != 0)
+    if (kube_zone_item(copy->writer, record, &item) != KUBE_OK
+        || item.entry != 0)
     {
         return;
     }
 
-    if (record->kind == KUBE_RECORD_SLICE) {
-        entry = copy_stage(copy, record);
-
-        if (entry != 0) {
-            kube_zone_publish_orphan(copy->writer, entry);
+    if (record->kind == KUBE_RECORD_REFUSED) {
+        if (kube_zone_refuse(copy->writer, &item, item.id.meta.rv,
+                             item.id.reason)
+            != KUBE_OK)
+        {
+            copy->left_out = true;
         }
 
-    } else if (kube_zone_refuse(copy->writer, id.resource, id.meta.ns,
-                                id.meta.name, id.meta.rv, id.reason, &entry)
-               != KUBE_OK)
-    {
+    } else if (kube_zone_stage_item(copy->writer, &item, 0) == KUBE_OK) {
+        kube_zone_publish_orphan(copy->writer, item.entry);
+
+    } else {
         copy->left_out = true;
     }
 }

@@ -235,16 +235,21 @@ kube_zone_server_number(const kube_zone_t *zone)
 }
 
 
+/* The hash that an object's entry bears; the same for all kinds of record. */
+static inline uint32_t
+kube_zone_hash(const kube_zone_t *zone, const kube_record_id_t *id)
+{
+    return kube_key_hash(zone->image->geometry.seed, id->resource,
+                         id->meta.ns, id->meta.name);
+}
+
+
 /* The head of any number; NULL: none has it. */
 kube_word_t *kube_zone_head_of(const kube_zone_t *zone, uint32_t number);
 
 /* The geometry at mem is one that create makes for size bytes. */
 kube_rc_t kube_zone_geometry_check(const void *mem, size_t size)
     KUBE_MUST_CHECK;
-
-/* Hash of a key; the same for all kinds of one resource. */
-uint32_t kube_zone_hash(const kube_zone_t *zone, kube_resource_t resource,
-    kube_str_t ns, kube_str_t name);
 
 /* Bytes that a record at offset may have; 0: no record can begin there. */
 size_t kube_zone_room_at(const kube_zone_t *zone, uint32_t offset);

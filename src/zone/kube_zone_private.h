@@ -23,11 +23,20 @@
 #define KUBE_ZONE_MOVES_FORCED  8
 
 
+/*
+ * What the writer knows of an entry.  service is the published Service that
+ * names a record of this slice, so that no label is read for it; 0: none.
+ * Where more than one may (while a slice changes its label), each record's
+ * label tells: KUBE_ZONE_SEVERAL.
+ */
 typedef struct {
     uint32_t  staged;         /* offset of a record not published; 0 */
+    uint32_t  service;
     uint32_t  next;           /* free entries: in unused or in quarantine */
-    uint64_t  freed_ms;       /* in quarantine: since; recovery: marks */
+    uint32_t  freed_ms;       /* in quarantine: since, modulo 2^32 */
 } kube_zone_side_t;
+
+#define KUBE_ZONE_SEVERAL  UINT32_MAX
 
 typedef struct {
     uint32_t  live;           /* bytes of records in use */
@@ -119,13 +128,20 @@ void kube_zone_log_drop_service(kube_zone_writer_t *w, uint32_t offset,
 
 /* Entries: kube_zone_table.c */
 
-/* The published Service that a slice's record names; 0: none. */
+/* The published Service that a slice's label names; 0: none. */
 uint32_t kube_zone_service_of(const kube_zone_writer_t *w,
     const kube_record_t *slice);
 
-/* A published Service's ref to the record at offset; NULL: none. */
+/*
+ * The ref of a published Service to the slice's record at offset, and the
+ * Service; NULL: none names it.
+ */
 const kube_ref_t *kube_zone_ref_to(const kube_zone_writer_t *w,
-    uint32_t service, uint32_t offset);
+    uint32_t offset, uint32_t *service);
+
+/* Notes that the published Service names a record of the slice. */
+void kube_zone_service_names(kube_zone_writer_t *w, uint32_t service,
+    uint32_t slice);
 
 /* True where an entry could be had. */
 bool kube_zone_entry_available(const kube_zone_writer_t *w);

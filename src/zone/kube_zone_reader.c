@@ -69,25 +69,9 @@ reader_key_make(const kube_zone_t *zone, kube_resource_t resource,
     memcpy(key->words, bytes, key->n * READER_UNIT);
     memcpy(&key->mask, mask, READER_UNIT);
 
-    key->hash = (uint32_t) (kube_hash64(zone->image->geometry.seed, bytes,
-                                        len)
-                            + resource);
+    key->hash = kube_key_hash(zone->image->geometry.seed, resource, ns, name);
 
     return KUBE_OK;
-}
-
-
-uint32_t
-kube_zone_hash(const kube_zone_t *zone, kube_resource_t resource,
-    kube_str_t ns, kube_str_t name)
-{
-    reader_key_t  key;
-
-    if (reader_key_make(zone, resource, ns, name, &key) != KUBE_OK) {
-        return 0;
-    }
-
-    return key.hash;
 }
 
 

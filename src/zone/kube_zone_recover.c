@@ -17,10 +17,12 @@
 #include "kube_zone_private.h"
 
 
-/* Marks in kube_zone_side_t.freed_ms; the low half is a list's first. */
-#define RECOVER_LINKED  (1ull << 63)
-#define RECOVER_BROKEN  (1ull << 62)
-#define RECOVER_FIRST   0xffffffffull
+/*
+ * During the walk, kube_zone_side_t.freed_ms holds marks, and next the list
+ * of a Service's slices: its first in the Service's, the next in a slice's.
+ */
+#define RECOVER_LINKED  0x1u
+#define RECOVER_BROKEN  0x2u
 
 
 static uint32_t
@@ -33,11 +35,17 @@ recover_entries(const kube_zone_writer_t *w)
 static void
 recover_reset(kube_zone_writer_t *w)
 {
+    uint32_t                     e;
     const kube_zone_geometry_t  *g;
 
     g = &w->zone->image->geometry;
 
     memset(w->side, 0, (g->entries_n + 1ull) * sizeof(kube_zone_side_t));
+
+    for (e = 1; e <= g->entries_n; e++) {
+        w->side[e].service = KUBE_ZONE_SEVERAL;
+    }
+
     memset(w->bits, 0,
            (size_t) g->segments_n * g->segment_size / KUBE_ZONE_UNIT / 8);
     memset(w->segments, 0, g->segments_n * sizeof(kube_zone_segment_t));
@@ -94,7 +102,7 @@ recover_object(const kube_zone_writer_t *w, uint32_t entry, uint32_t offset,
         return NULL;
     }
 
-    hash = kube_zone_hash(w->zone, id->resource, id->meta.ns, id->meta.name);
+    hash = kube_zone_hash(w->zone, id);
 
     if (hash != kube_half_get(&kube_zone_entry(w->zone, entry)->hash)) {
         return NULL;
@@ -412,15 +420,13 @@ static void
 recover_attach(kube_zone_writer_t *w, uint32_t entry,
     const kube_record_t *slice)
 {
-    uint32_t           service;
-    kube_zone_side_t  *side;
+    uint32_t  service;
 
     service = kube_zone_service_of(w, slice);
 
     if (service != 0) {
-        side = &w->side[service];
-        w->side[entry].next = (uint32_t) (side->freed_ms & RECOVER_FIRST);
-        side->freed_ms = (side->freed_ms & ~RECOVER_FIRST) | entry;
+        w->side[entry].next = w->side[service].next;
+        w->side[service].next = entry;
     }
 }
 
@@ -441,7 +447,7 @@ recover_services(kube_zone_writer_t *w, kube_takeover_t *takeover)
         }
 
         broken = (w->side[e].freed_ms & RECOVER_BROKEN) != 0;
-        slice = (uint32_t) (w->side[e].freed_ms & RECOVER_FIRST);
+        slice = w->side[e].next;
 
         for (n = 0; slice != 0 && n < KUBE_SERVICE_SLICES_MAX; n++) {
             slices[n] = slice;
@@ -469,6 +475,22 @@ recover_services(kube_zone_writer_t *w, kube_takeover_t *takeover)
 }
 
 
+/* From here on the side table knows who names whom. */
+static void
+recover_named(kube_zone_writer_t *w, uint32_t entry,
+    const kube_record_t *service)
+{
+    uint32_t           i;
+    const kube_ref_t  *refs;
+
+    refs = kube_record_refs(service);
+
+    for (i = 0; i < service->refs_n; i++) {
+        kube_zone_service_names(w, entry, refs[i].entry);
+    }
+}
+
+
 static void
 recover_free_list(kube_zone_writer_t *w, kube_takeover_t *takeover)
 {
@@ -477,6 +499,7 @@ recover_free_list(kube_zone_writer_t *w, kube_takeover_t *takeover)
 
     for (e = recover_entries(w); e != 0; e--) {
         side = &w->side[e];
+        side->service = 0;
 
         if (kube_zone_entry_offset(w, e) != 0) {
             side->next = 0;
@@ -516,6 +539,7 @@ kube_zone_recover(kube_zone_writer_t *w, kube_takeover_t *takeover)
     recover_each(w, KUBE_RECORD_SLICE, recover_attach);
     recover_services(w, takeover);
     recover_free_list(w, takeover);
+    recover_each(w, KUBE_RECORD_SERVICE, recover_named);
 
     kube_zone_table_show(w);
 }

@@ -286,16 +286,14 @@ kube_zone_log_append(kube_zone_writer_t *w, const kube_record_t *record,
 
 /* Returns the Service whose ref was changed; 0: none names the slice. */
 static uint32_t
-segment_move_ref(kube_zone_writer_t *w, const kube_record_t *slice,
-    uint32_t offset, uint32_t moved)
+segment_move_ref(kube_zone_writer_t *w, uint32_t offset, uint32_t moved)
 {
     size_t             at;
     uint32_t           service;
     kube_ref_t         changed;
     const kube_ref_t  *ref;
 
-    service = kube_zone_service_of(w, slice);
-    ref = kube_zone_ref_to(w, service, offset);
+    ref = kube_zone_ref_to(w, offset, &service);
 
     if (ref == NULL) {
         return 0;
@@ -330,7 +328,7 @@ segment_move(kube_zone_writer_t *w, uint32_t offset)
     KUBE_FAILPOINT("move_copied");
 
     if (record->kind == KUBE_RECORD_SLICE) {
-        service = segment_move_ref(w, record, offset, moved);
+        service = segment_move_ref(w, offset, moved);
         KUBE_FAILPOINT("move_ref");
 
         if (service != 0) {
@@ -509,7 +507,7 @@ kube_zone_log_open(kube_zone_writer_t *w)
 void
 kube_zone_log_drop(kube_zone_writer_t *w, uint32_t offset)
 {
-    uint32_t        number;
+    uint32_t        number, service;
     kube_record_t  *record;
 
     if (offset == 0 || !segment_bit_get(w, offset)) {
@@ -532,8 +530,7 @@ kube_zone_log_drop(kube_zone_writer_t *w, uint32_t offset)
     }
 
     if (record->kind == KUBE_RECORD_SLICE
-        && kube_zone_ref_to(w, kube_zone_service_of(w, record), offset)
-           != NULL)
+        && kube_zone_ref_to(w, offset, &service) != NULL)
     {
         return;
     }
@@ -557,6 +554,10 @@ kube_zone_log_drop_service(kube_zone_writer_t *w, uint32_t offset, bool refs)
     ref = kube_record_refs(record);
 
     for (i = 0; refs && i < record->refs_n; i++) {
+        if (w->side[ref[i].entry].service == record->entry) {
+            w->side[ref[i].entry].service = 0;
+        }
+
         kube_zone_log_drop(w, ref[i].offset);
     }
 

@@ -12,6 +12,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <string.h>
+
 #include "kube_failpoint.h"
 #include "kube_zone_private.h"
 
@@ -46,20 +48,106 @@ kube_zone_newest(const kube_zone_writer_t *w, uint32_t entry)
 }
 
 
-static bool
-table_entry_is(const kube_zone_writer_t *w, uint32_t entry,
-    kube_resource_t resource, kube_str_t ns, kube_str_t name)
+/* Looks item->id up: fills hash, entry and held. */
+static void
+table_find(const kube_zone_writer_t *w, kube_zone_item_t *item)
 {
-    kube_record_id_t      id;
+    uint32_t                  e;
+    kube_record_id_t         *held;
+    const kube_record_t      *record;
+    const kube_zone_entry_t  *entry;
+
+    held = &item->held;
+    item->hash = kube_zone_hash(w->zone, &item->id);
+
+    for (e = kube_half_get(kube_zone_bucket(w->zone, item->hash));
+         e != 0;
+         e = kube_half_get(&entry->next))
+    {
+        entry = kube_zone_entry(w->zone, e);
+
+        if (kube_half_get(&entry->hash) != item->hash) {
+            continue;
+        }
+
+        record = kube_zone_newest(w, e);
+
+        if (record != NULL
+            && kube_record_id(record, record->size, held) == KUBE_OK
+            && held->resource == item->id.resource
+            && kube_str_eq(held->meta.name, item->id.meta.name)
+            && kube_str_eq(held->meta.ns, item->id.meta.ns))
+        {
+            item->entry = e;
+            item->relabelled = (record->kind != KUBE_RECORD_SLICE
+                                || !kube_str_eq(held->service,
+                                                item->id.service));
+            return;
+        }
+    }
+
+    memset(held, 0, sizeof(kube_record_id_t));
+}
+
+
+kube_rc_t
+kube_zone_item(const kube_zone_writer_t *w, const kube_record_t *record,
+    kube_zone_item_t *item)
+{
+    memset(item, 0, sizeof(kube_zone_item_t));
+
+    if (kube_record_id(record, record->size, &item->id) != KUBE_OK) {
+        return KUBE_INVALID;
+    }
+
+    item->record = record;
+    table_find(w, item);
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_zone_item_name(const kube_zone_writer_t *w, kube_resource_t resource,
+    kube_str_t ns, kube_str_t name, kube_zone_item_t *item)
+{
+    memset(item, 0, sizeof(kube_zone_item_t));
+
+    if (ns.len == 0 || ns.len > KUBE_NAMESPACE_LEN_MAX
+        || name.len == 0 || name.len > KUBE_NAME_LEN_MAX)
+    {
+        return KUBE_INVALID;
+    }
+
+    item->id.resource = resource;
+    item->id.meta.ns = ns;
+    item->id.meta.name = name;
+    table_find(w, item);
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_zone_item_entry(const kube_zone_writer_t *w, uint32_t entry,
+    kube_zone_item_t *item)
+{
     const kube_record_t  *record;
 
+    memset(item, 0, sizeof(kube_zone_item_t));
     record = kube_zone_newest(w, entry);
 
-    return record != NULL
-           && kube_record_id(record, record->size, &id) == KUBE_OK
-           && id.resource == resource
-           && kube_str_eq(id.meta.name, name)
-           && kube_str_eq(id.meta.ns, ns);
+    if (record == NULL
+        || kube_record_id(record, record->size, &item->held) != KUBE_OK)
+    {
+        return KUBE_NOT_FOUND;
+    }
+
+    item->id = item->held;
+    item->hash = kube_half_get(&kube_zone_entry(w->zone, entry)->hash);
+    item->entry = entry;
+
+    return KUBE_OK;
 }
 
 
@@ -67,31 +155,13 @@ uint32_t
 kube_zone_writer_find(const kube_zone_writer_t *w, kube_resource_t resource,
     kube_str_t ns, kube_str_t name)
 {
-    uint32_t                  e, hash;
-    const kube_zone_entry_t  *entry;
+    kube_zone_item_t  item;
 
-    if (ns.len == 0 || ns.len > KUBE_NAMESPACE_LEN_MAX
-        || name.len == 0 || name.len > KUBE_NAME_LEN_MAX)
-    {
+    if (kube_zone_item_name(w, resource, ns, name, &item) != KUBE_OK) {
         return 0;
     }
 
-    hash = kube_zone_hash(w->zone, resource, ns, name);
-
-    for (e = kube_half_get(kube_zone_bucket(w->zone, hash));
-         e != 0;
-         e = kube_half_get(&entry->next))
-    {
-        entry = kube_zone_entry(w->zone, e);
-
-        if (kube_half_get(&entry->hash) == hash
-            && table_entry_is(w, e, resource, ns, name))
-        {
-            return e;
-        }
-    }
-
-    return 0;
+    return item.entry;
 }
 
 
@@ -128,14 +198,21 @@ kube_zone_service_of(const kube_zone_writer_t *w, const kube_record_t *slice)
 
 
 const kube_ref_t *
-kube_zone_ref_to(const kube_zone_writer_t *w, uint32_t service,
-    uint32_t offset)
+kube_zone_ref_to(const kube_zone_writer_t *w, uint32_t offset,
+    uint32_t *service)
 {
     uint32_t              i;
     const kube_ref_t     *refs;
     const kube_record_t  *record;
 
-    record = kube_zone_published(w, service);
+    record = kube_zone_record_at(w, offset);
+    *service = w->side[record->entry].service;
+
+    if (*service == KUBE_ZONE_SEVERAL) {
+        *service = kube_zone_service_of(w, record);
+    }
+
+    record = kube_zone_published(w, *service);
 
     if (record == NULL) {
         return NULL;
@@ -153,6 +230,20 @@ kube_zone_ref_to(const kube_zone_writer_t *w, uint32_t service,
 }
 
 
+void
+kube_zone_service_names(kube_zone_writer_t *w, uint32_t service,
+    uint32_t slice)
+{
+    uint32_t  *known;
+
+    known = &w->side[slice].service;
+
+    if (*known != service) {
+        *known = (*known == 0) ? service : KUBE_ZONE_SEVERAL;
+    }
+}
+
+
 bool
 kube_zone_entry_available(const kube_zone_writer_t *w)
 {
@@ -161,8 +252,8 @@ kube_zone_entry_available(const kube_zone_writer_t *w)
     first = w->quarantine_first;
 
     return w->unused != 0
-           || (first != 0 && w->now_ms >= w->side[first].freed_ms
-                                          + KUBE_ZONE_QUARANTINE_MS);
+           || (first != 0 && (uint32_t) w->now_ms - w->side[first].freed_ms
+                             >= KUBE_ZONE_QUARANTINE_MS);
 }
 
 
@@ -234,6 +325,11 @@ kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash)
     w->side[entry].freed_ms = 0;
     w->entries_used++;
 
+    /* a slice that was removed while a Service named it */
+    if (w->side[entry].service != 0) {
+        w->side[entry].service = KUBE_ZONE_SEVERAL;
+    }
+
     return entry;
 }
 
@@ -243,7 +339,7 @@ kube_zone_entry_free(kube_zone_writer_t *w, uint32_t entry)
 {
     w->side[entry].staged = 0;
     w->side[entry].next = 0;
-    w->side[entry].freed_ms = w->now_ms;
+    w->side[entry].freed_ms = (uint32_t) w->now_ms;
     w->entries_used--;
 
     if (w->quarantine_first == 0) {

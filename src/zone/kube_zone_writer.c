@@ -263,26 +263,30 @@ kube_zone_is_same(const kube_zone_writer_t *w, uint32_t entry,
 }
 
 
+/* What made room since the item was made may have taken its entry, too. */
+static uint32_t
+writer_item_entry(const kube_zone_writer_t *w, const kube_zone_item_t *item)
+{
+    return (kube_zone_newest(w, item->entry) != NULL) ? item->entry : 0;
+}
+
+
 kube_rc_t
-kube_zone_stage(kube_zone_writer_t *w, const kube_record_t *record,
-    unsigned flags, uint32_t *entry)
+kube_zone_stage_item(kube_zone_writer_t *w, kube_zone_item_t *item,
+    unsigned flags)
 {
     bool                  same;
     uint32_t              e, offset;
     uint64_t              revision;
-    kube_record_id_t      id;
-    const kube_record_t  *published;
+    const kube_record_t  *record, *published;
+
+    record = item->record;
 
     if (record->size > kube_zone_record_max(w->zone)) {
         return KUBE_TOO_LARGE;
     }
 
-    if (kube_record_id(record, record->size, &id) != KUBE_OK) {
-        return KUBE_INVALID;
-    }
-
-    e = kube_zone_writer_find(w, id.resource, id.meta.ns, id.meta.name);
-    *entry = e;
+    e = writer_item_entry(w, item);
     published = kube_zone_published(w, e);
     same = kube_zone_is_same(w, e, record);
 
@@ -301,10 +305,7 @@ kube_zone_stage(kube_zone_writer_t *w, const kube_record_t *record,
     }
 
     if (e == 0) {
-        e = kube_zone_entry_take(w, kube_zone_hash(w->zone, id.resource,
-                                                   id.meta.ns,
-                                                   id.meta.name));
-        *entry = e;
+        e = kube_zone_entry_take(w, item->hash);
     }
 
     /* making room may have moved it */
@@ -316,9 +317,37 @@ kube_zone_stage(kube_zone_writer_t *w, const kube_record_t *record,
 
     writer_drop_staged(w, e);
     w->side[e].staged = offset;
+
+    if (item->relabelled && w->side[e].service != 0) {
+        w->side[e].service = KUBE_ZONE_SEVERAL;
+    }
+
+    item->entry = e;
     kube_zone_table_show(w);
 
     return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_zone_stage(kube_zone_writer_t *w, const kube_record_t *record,
+    unsigned flags, uint32_t *entry)
+{
+    kube_rc_t         rc;
+    kube_zone_item_t  item;
+
+    if (record->size > kube_zone_record_max(w->zone)) {
+        return KUBE_TOO_LARGE;
+    }
+
+    rc = kube_zone_item(w, record, &item);
+
+    if (rc == KUBE_OK) {
+        rc = kube_zone_stage_item(w, &item, flags);
+        *entry = item.entry;
+    }
+
+    return rc;
 }
 
 
@@ -390,33 +419,31 @@ writer_diff(const kube_zone_writer_t *w, const kube_record_t *published,
 }
 
 
-/* Every slice is one of the Service whose newest record service is. */
 static bool
-writer_slices_are_of(const kube_zone_writer_t *w,
-    const kube_record_t *service, const uint32_t *slices, size_t n)
+writer_slice_is_of(const kube_zone_writer_t *w, uint32_t slice,
+    uint32_t service)
 {
-    size_t                i;
     kube_record_id_t      id, slice_id;
-    const kube_record_t  *slice;
+    const kube_record_t  *record, *slice_record;
 
-    if (kube_record_id(service, service->size, &id) != KUBE_OK) {
+    slice_record = kube_zone_newest(w, slice);
+
+    if (slice_record == NULL || slice_record->kind != KUBE_RECORD_SLICE) {
         return false;
     }
 
-    for (i = 0; i < n; i++) {
-        slice = kube_zone_newest(w, slices[i]);
-
-        if (slice == NULL
-            || slice->kind != KUBE_RECORD_SLICE
-            || kube_record_id(slice, slice->size, &slice_id) != KUBE_OK
-            || !kube_str_eq(slice_id.service, id.meta.name)
-            || !kube_str_eq(slice_id.meta.ns, id.meta.ns))
-        {
-            return false;
-        }
+    /* it was published as one, and has kept its label since */
+    if (w->side[slice].service == service) {
+        return true;
     }
 
-    return true;
+    record = kube_zone_newest(w, service);
+
+    return kube_record_id(record, record->size, &id) == KUBE_OK
+           && kube_record_id(slice_record, slice_record->size, &slice_id)
+              == KUBE_OK
+           && kube_str_eq(slice_id.service, id.meta.name)
+           && kube_str_eq(slice_id.meta.ns, id.meta.ns);
 }
 
 
@@ -531,6 +558,11 @@ kube_zone_service_publish(kube_zone_writer_t *w, uint32_t service,
 
     kube_zone_log_drop(w, staged);
     kube_zone_log_drop_service(w, old, !broken);
+
+    for (i = 0; i < n; i++) {
+        kube_zone_service_names(w, service, slices[i]);
+    }
+
     kube_zone_table_show(w);
 
     return KUBE_OK;
@@ -541,6 +573,7 @@ kube_rc_t
 kube_zone_publish(kube_zone_writer_t *w, uint32_t service,
     const uint32_t *slices, size_t n, bool *changed)
 {
+    size_t                i;
     const kube_record_t  *newest;
 
     *changed = false;
@@ -548,10 +581,15 @@ kube_zone_publish(kube_zone_writer_t *w, uint32_t service,
 
     if (newest == NULL
         || newest->kind != KUBE_RECORD_SERVICE
-        || n > KUBE_SERVICE_SLICES_MAX
-        || !writer_slices_are_of(w, newest, slices, n))
+        || n > KUBE_SERVICE_SLICES_MAX)
     {
         return KUBE_INVALID;
+    }
+
+    for (i = 0; i < n; i++) {
+        if (!writer_slice_is_of(w, slices[i], service)) {
+            return KUBE_INVALID;
+        }
     }
 
     return kube_zone_service_publish(w, service, slices, n, false, changed);
@@ -582,21 +620,17 @@ kube_zone_remove(kube_zone_writer_t *w, uint32_t entry)
 
 
 kube_rc_t
-kube_zone_refuse(kube_zone_writer_t *w, kube_resource_t resource,
-    kube_str_t ns, kube_str_t name, kube_str_t rv, kube_str_t reason,
-    uint32_t *entry)
+kube_zone_refuse(kube_zone_writer_t *w, kube_zone_item_t *item, kube_str_t rv,
+    kube_str_t reason)
 {
     uint32_t         e, old, offset;
     writer_small_t   small;
 
-    if (kube_record_refused_size(ns, name) == 0) {
-        return KUBE_INVALID;
-    }
+    /* the item's names may lie in the zone: written down before it changes */
+    kube_record_refused_encode(item->id.resource, item->id.meta.ns,
+                               item->id.meta.name, rv, reason, small.bytes);
 
-    kube_record_refused_encode(resource, ns, name, rv, reason, small.bytes);
-
-    e = kube_zone_writer_find(w, resource, ns, name);
-    *entry = e;
+    e = writer_item_entry(w, item);
 
     if (kube_zone_is_same(w, e, &small.record)
         && w->side[e].staged == 0
@@ -614,9 +648,7 @@ kube_zone_refuse(kube_zone_writer_t *w, kube_resource_t resource,
     }
 
     if (e == 0) {
-        e = kube_zone_entry_take(w, kube_zone_hash(w->zone, resource, ns,
-                                                   name));
-        *entry = e;
+        e = kube_zone_entry_take(w, item->hash);
     }
 
     offset = kube_zone_log_append(w, &small.record, e,
@@ -627,6 +659,7 @@ kube_zone_refuse(kube_zone_writer_t *w, kube_resource_t resource,
 
     writer_drop_staged(w, e);
     kube_zone_log_drop_service(w, old, true);
+    item->entry = e;
     kube_zone_table_show(w);
 
     return KUBE_OK;

@@ -69,19 +69,54 @@ bool kube_zone_writer_held(const kube_zone_writer_t *writer);
  */
 void kube_zone_writer_now(kube_zone_writer_t *writer, uint64_t now_ms);
 
+/*
+ * An object on its way into the zone.  Its identity is read and its key is
+ * hashed and looked up once, when the item is made; the steps below take the
+ * item.  Between the two, no other item of the same key may be staged or
+ * refused; that other keys are (to make room) does no harm.
+ */
+typedef struct {
+    const kube_record_t  *record;      /* borrowed; NULL: a name alone */
+    kube_record_id_t      id;          /* borrows from record, or the names */
+    uint32_t              hash;        /* kube_key_hash(), zone's seed */
+    uint32_t              entry;       /* that has the key; 0: none has */
+    kube_record_id_t      held;        /* of the entry's newest record; good
+                                          until the next call that writes */
+    bool                  relabelled;  /* held, but not as a slice of the
+                                          same Service */
+} kube_zone_item_t;
+
+/*
+ * The item of a record (SERVICE or SLICE, as encoded with refs_n 0, not in
+ * the zone): KUBE_OK, or KUBE_INVALID (not a record of an object).  The item
+ * of a name: KUBE_OK, or KUBE_INVALID (nothing can have this name).  The item
+ * of what an entry holds, without a record, id being held: KUBE_OK, or
+ * KUBE_NOT_FOUND.
+ */
+kube_rc_t kube_zone_item(const kube_zone_writer_t *writer,
+    const kube_record_t *record, kube_zone_item_t *item)  KUBE_MUST_CHECK;
+kube_rc_t kube_zone_item_name(const kube_zone_writer_t *writer,
+    kube_resource_t resource, kube_str_t ns, kube_str_t name,
+    kube_zone_item_t *item)  KUBE_MUST_CHECK;
+kube_rc_t kube_zone_item_entry(const kube_zone_writer_t *writer,
+    uint32_t entry, kube_zone_item_t *item)  KUBE_MUST_CHECK;
+
 /* The record may take room that ordinary ones must leave free. */
 #define KUBE_STAGE_USE_RESERVE  0x1
 
 /*
- * Stages record (SERVICE or SLICE, as encoded with refs_n 0) under its key;
- * finds or makes the entry.  What readers see is unchanged.  Staging again
- * replaces what was staged.  record must not lie in the zone.  flags is 0 or
- * KUBE_STAGE_USE_RESERVE.
+ * Stages the item's record under its key, in item->entry, which is taken
+ * where it was 0.  What readers see is unchanged.  Staging again replaces
+ * what was staged.  flags is 0 or KUBE_STAGE_USE_RESERVE.
  *
  * KUBE_OK; KUBE_FULL (nothing changed, failures + 1); KUBE_TOO_LARGE (than a
- * segment); KUBE_INVALID (not a record of an object).  An update is ordinary
- * where it is not larger than the room left and what it replaces.
+ * segment).  An update is ordinary where it is not larger than the room left
+ * and what it replaces.
  */
+kube_rc_t kube_zone_stage_item(kube_zone_writer_t *writer,
+    kube_zone_item_t *item, unsigned flags)  KUBE_MUST_CHECK;
+
+/* Both steps for one record; also KUBE_INVALID. */
 kube_rc_t kube_zone_stage(kube_zone_writer_t *writer,
     const kube_record_t *record, unsigned flags, uint32_t *entry)
     KUBE_MUST_CHECK;
@@ -126,7 +161,7 @@ void kube_zone_publish_orphan(kube_zone_writer_t *writer, uint32_t slice);
  */
 void kube_zone_remove(kube_zone_writer_t *writer, uint32_t entry);
 
-/* Writer-side look-up (published or staged; REFUSED included); 0: none. */
+/* The entry of a key (published, staged or refused); 0: none. */
 uint32_t kube_zone_writer_find(const kube_zone_writer_t *writer,
     kube_resource_t resource, kube_str_t ns, kube_str_t name);
 
@@ -135,13 +170,14 @@ uint32_t kube_zone_writer_next(const kube_zone_writer_t *writer,
     uint32_t entry);
 
 /*
- * Names an object as refused, replacing what its key held before.  There are
- * entries for as many refused objects as can be held.  KUBE_INVALID: no key.
- * KUBE_FULL: not even that fits (the caller must not publish a version).
+ * Names an object as refused, in item->entry, replacing what its key held
+ * before; rv may be empty, reason is cut to KUBE_RECORD_REASON_MAX.  There
+ * are entries for as many refused objects as can be held.  KUBE_OK, or
+ * KUBE_FULL: not even the name fits (the caller must not publish a version).
  */
 kube_rc_t kube_zone_refuse(kube_zone_writer_t *writer,
-    kube_resource_t resource, kube_str_t ns, kube_str_t name, kube_str_t rv,
-    kube_str_t reason, uint32_t *entry)  KUBE_MUST_CHECK;
+    kube_zone_item_t *item, kube_str_t rv, kube_str_t reason)
+    KUBE_MUST_CHECK;
 
 /* True where a record of size bytes would be taken now (not the reserve). */
 bool kube_zone_has_room(const kube_zone_writer_t *writer, size_t size);

@@ -471,10 +471,8 @@ zone_copy_setup(zone_test_t *t)
                                                         "nobody", 5, 1, 2),
                                      1000, &e, &same), KUBE_OK);
     kube_zone_publish_orphan(t->writer, e);
-    assert_int_equal(kube_zone_refuse(t->writer, KUBE_RESOURCE_SERVICES,
-                                      KUBE_STR("shop"), KUBE_STR("big"),
-                                      KUBE_STR("9"), KUBE_STR("too_large"),
-                                      &e), KUBE_OK);
+    assert_int_equal(zone_test_refuse(t, KUBE_RESOURCE_SERVICES, "shop",
+                                      "big", "9", "too_large", &e), KUBE_OK);
 
     memset(&info, 0, sizeof(info));
     info.resource = KUBE_RESOURCE_ENDPOINTSLICES;

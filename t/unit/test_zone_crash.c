@@ -725,11 +725,8 @@ test_crash_reuse_is_announced(void **state)
         odd = crash_odd;
         snprintf(name, sizeof(name), "gone-%u", i);
         kube_zone_writer_now(t.writer, i * 1000ull);
-        assert_int_equal(kube_zone_refuse(t.writer, KUBE_RESOURCE_SERVICES,
-                                          KUBE_STR("shop"),
-                                          zone_test_str(name), KUBE_STR("1"),
-                                          KUBE_STR("x"), &e),
-                         KUBE_OK);
+        assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                          name, "1", "x", &e), KUBE_OK);
         kube_zone_remove(t.writer, e);
 
         /* the first time round they come from no chain */

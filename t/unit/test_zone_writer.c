@@ -318,10 +318,8 @@ test_writer_refuse(void **state)
     zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
     assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 0, 0, 1000),
                      KUBE_OK);
-    assert_int_equal(kube_zone_refuse(t.writer, KUBE_RESOURCE_SERVICES,
-                                      KUBE_STR("shop"), KUBE_STR("web"),
-                                      KUBE_STR("2"), KUBE_STR("zone_full"),
-                                      &e), KUBE_OK);
+    assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                      "web", "2", "zone_full", &e), KUBE_OK);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_NOT_FOUND);
     assert_int_equal(kube_zone_writer_find(t.writer, KUBE_RESOURCE_SERVICES,
                                            KUBE_STR("shop"),
@@ -349,10 +347,8 @@ test_writer_refuse(void **state)
     kube_zone_usage(&t.zone, &u);
     assert_int_equal(u.refused, 0);
 
-    assert_int_equal(kube_zone_refuse(t.writer, KUBE_RESOURCE_SERVICES,
-                                      KUBE_STR(""), KUBE_STR("web"),
-                                      KUBE_STR("2"), KUBE_STR("x"), &e),
-                     KUBE_INVALID);
+    assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "", "web",
+                                      "2", "x", &e), KUBE_INVALID);
     zone_test_close(&t);
 }
 
@@ -377,10 +373,8 @@ test_writer_quarantine(void **state)
     /* every entry once: held and freed */
     for (i = 0; i < max; i++) {
         snprintf(name, sizeof(name), "svc-%u", i);
-        assert_int_equal(kube_zone_refuse(t.writer, KUBE_RESOURCE_SERVICES,
-                                          KUBE_STR("shop"),
-                                          zone_test_str(name), KUBE_STR("1"),
-                                          KUBE_STR("x"), &e), KUBE_OK);
+        assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                          name, "1", "x", &e), KUBE_OK);
         kube_zone_remove(t.writer, e);
         assert_true(kube_zone_head(&t.zone, e) == 0);
     }
@@ -520,11 +514,8 @@ writer_refuse_many(zone_test_t *t, unsigned n)
 
     for (i = 0; i < n; i++) {
         snprintf(name, sizeof(name), "refused-%u", i);
-        assert_int_equal(kube_zone_refuse(t->writer,
-                                          KUBE_RESOURCE_ENDPOINTSLICES,
-                                          KUBE_STR("shop"),
-                                          zone_test_str(name), KUBE_STR("1"),
-                                          KUBE_STR("zone_full"), &e),
+        assert_int_equal(zone_test_refuse(t, KUBE_RESOURCE_ENDPOINTSLICES,
+                                          "shop", name, "1", "zone_full", &e),
                          KUBE_OK);
     }
 }

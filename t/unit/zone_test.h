@@ -216,6 +216,28 @@ zone_test_stage(zone_test_t *t, kube_record_t *record, uint64_t now_ms,
 }
 
 
+/* The entry goes to *entry; KUBE_INVALID: no object can have this name. */
+static inline kube_rc_t
+zone_test_refuse(zone_test_t *t, kube_resource_t resource, const char *ns,
+    const char *name, const char *rv, const char *reason, uint32_t *entry)
+{
+    kube_rc_t         rc;
+    kube_zone_item_t  item;
+
+    *entry = 0;
+    rc = kube_zone_item_name(t->writer, resource, zone_test_str(ns),
+                             zone_test_str(name), &item);
+
+    if (rc == KUBE_OK) {
+        rc = kube_zone_refuse(t->writer, &item, zone_test_str(rv),
+                              zone_test_str(reason));
+        *entry = item.entry;
+    }
+
+    return rc;
+}
+
+
 /* Stages a Service with n slices ("<name>-0" ...) and publishes them. */
 static inline kube_rc_t
 zone_test_put(zone_test_t *t, const char *ns, const char *name, unsigned rv,
