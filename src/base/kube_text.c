@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kube_text.h"
+#include "kube_utf8.h"
 
 
 /* What stands for one byte needs no more than this: "\u001f". */
@@ -77,47 +78,6 @@ kube_text_printf(kube_text_t *text, const char *fmt, ...)
 }
 
 
-/* The length of the well-formed sequence at s, RFC 3629; 0: there is none. */
-static size_t
-text_utf8_len(const unsigned char *s, size_t len)
-{
-    size_t         i, n;
-    unsigned char  low, high;
-
-    low = 0x80;
-    high = 0xbf;
-
-    if (s[0] >= 0xc2 && s[0] <= 0xdf) {
-        n = 2;
-
-    } else if (s[0] >= 0xe0 && s[0] <= 0xef) {
-        n = 3;
-        low = (s[0] == 0xe0) ? 0xa0 : low;
-        high = (s[0] == 0xed) ? 0x9f : high;
-
-    } else if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-        n = 4;
-        low = (s[0] == 0xf0) ? 0x90 : low;
-        high = (s[0] == 0xf4) ? 0x8f : high;
-
-    } else {
-        return 0;
-    }
-
-    if (n > len || s[1] < low || s[1] > high) {
-        return 0;
-    }
-
-    for (i = 2; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-
-    return n;
-}
-
-
 /* Writes what stands for the ASCII character c; 0: c itself. */
 static size_t
 text_escape_byte(unsigned char c, kube_escape_t how,
@@ -159,9 +119,11 @@ text_escape_byte(unsigned char c, kube_escape_t how,
 void
 kube_text_escape(kube_text_t *text, kube_str_t s, kube_escape_t how)
 {
-    size_t                i, n, len, start;
-    const unsigned char  *p;
     char                  out[TEXT_ESCAPE_MAX];
+    size_t                i, n, len, start;
+    uint32_t              code;
+    kube_str_t            rest;
+    const unsigned char  *p;
 
     p = (const unsigned char *) s.data;
     start = 0;
@@ -178,13 +140,15 @@ kube_text_escape(kube_text_t *text, kube_str_t s, kube_escape_t how)
             }
 
         } else {
-            n = text_utf8_len(&p[i], s.len - i);
+            rest = (kube_str_t) { s.data + i, s.len - i };
+            code = kube_utf8_next(&rest);
+            n = s.len - i - rest.len;
 
-            if (n != 0) {
+            /* U+FFFD itself has three bytes */
+            if (code != KUBE_UTF8_REPLACEMENT || n != 1) {
                 continue;
             }
 
-            n = 1;
             len = sizeof(TEXT_REPLACEMENT) - 1;
             memcpy(out, TEXT_REPLACEMENT, len);
         }
