@@ -74,9 +74,9 @@ GOOD = slice_text()
 # What becomes of an object:
 #   refused  it is skipped, counted, and named in "refused"
 #   part     a part of it is left out and counted, the rest is used
-#   unnamed  it is skipped and counted; whose it was cannot be read
-#   broken   the same; it is no JSON, so a watch of it is opened again, and
-#            when that shows it again, there is a list
+#   broken   it is skipped and counted; whose it was cannot be read, so a
+#            watch of it is opened again, and when that shows it again, there
+#            is a list
 #   taken    it is odd, and right
 OBJECTS = [
     ("endpoints a string", "refused", SLICES, slice_text(endpoints="no")),
@@ -99,10 +99,10 @@ OBJECTS = [
         service_text(spec={"ports": "no"}),
     ),
     (
-        "513 ports",
-        "refused",
+        "700 ports",
+        "taken",
         "services",
-        service_text(spec={"ports": [{"name": f"p{k}", "port": k + 1} for k in range(513)]}),
+        service_text(spec={"ports": [{"name": f"p{k}", "port": k + 1} for k in range(700)]}),
     ),
     ("type a list", "refused", "services", service_text(spec={"type": []})),
     ("spec a list", "refused", "services", service_text(spec=[])),
@@ -131,24 +131,54 @@ OBJECTS = [
     ),
     ("service port of 0", "part", "services", service_text(spec={"ports": [{"port": 0}]})),
     ("service port of 65536", "part", "services", service_text(spec={"ports": [{"port": 65536}]})),
-    ("name with a slash", "unnamed", SLICES, slice_text(meta(name="../bad"))),
-    ("no name", "unnamed", SLICES, slice_text(meta(name=None))),
-    ("name a number", "unnamed", SLICES, slice_text(meta(name=7))),
+    ("name with a slash", "broken", SLICES, slice_text(meta(name="../bad"))),
+    ("no name", "broken", SLICES, slice_text(meta(name=None))),
+    ("name a number", "broken", SLICES, slice_text(meta(name=7))),
     (
         "metadata null",
-        "unnamed",
+        "broken",
         SLICES,
         GOOD.replace(json.dumps(meta()).encode(), b"null"),
     ),
-    ("namespace in upper case", "unnamed", SLICES, slice_text(meta(namespace="SHOP"))),
-    ("leading zero", "broken", SLICES, GOOD.replace(b"8080", b"08080")),
-    ("nan", "broken", SLICES, GOOD.replace(b"8080", b"NaN")),
-    ("bad utf-8", "broken", SLICES, GOOD.replace(b"127.60.0.1", b"127.60\xff.0.1")),
-    ("control byte", "broken", SLICES, GOOD.replace(b"127.60.0.1", b"127.60\x01.0.1")),
-    ("lone surrogate", "broken", SLICES, GOOD.replace(b"127.60.0.1", b"\\ud800")),
-    ("bad escape", "broken", SLICES, GOOD.replace(b"127.60.0.1", b"\\x31")),
+    ("namespace in upper case", "broken", SLICES, slice_text(meta(namespace="SHOP"))),
+    ("leading zero", "part", SLICES, GOOD.replace(b"8080", b"08080")),
+    ("nan", "part", SLICES, GOOD.replace(b"8080", b"NaN")),
+    ("bad utf-8", "part", SLICES, GOOD.replace(b"127.60.0.1", b"127.60\xff.0.1")),
+    ("control byte", "part", SLICES, GOOD.replace(b"127.60.0.1", b"127.60\x01.0.1")),
+    ("lone surrogate", "part", SLICES, GOOD.replace(b"127.60.0.1", b"\\ud800")),
+    ("bad escape", "part", SLICES, GOOD.replace(b"127.60.0.1", b"\\x31")),
     ("name with a NUL", "broken", SLICES, slice_text(meta(name="ba\0d"))),
-    ("depth 10000", "broken", SLICES, GOOD.replace(b'"IPv4"', b'"IPv4","a":' + nested(10000))),
+    ("no comma", "refused", SLICES, GOOD.replace(b'"IPv4",', b'"IPv4"')),
+    ("depth 10001", "refused", SLICES, GOOD.replace(b'"IPv4"', b'"IPv4","a":' + nested(10001))),
+    (
+        "NUL in the label",
+        "refused",
+        SLICES,
+        slice_text(meta(labels={objects.SERVICE_NAME_LABEL: "b\0"})),
+    ),
+    (
+        "NUL in a zone",
+        "part",
+        SLICES,
+        GOOD.replace(b'"conditions"', b'"zone":"a\\u0000","conditions"'),
+    ),
+    ("NUL in a port's name", "part", SLICES, GOOD.replace(b'"http"', b'"h\\u0000"')),
+    ("NUL in an annotation", "taken", SLICES, slice_text(meta(annotations={"a\0": "\0"}))),
+    ("half a pair in one", "taken", SLICES, slice_text(meta(annotations={"a": "\ud800"}))),
+    (
+        "a number of 2000 digits",
+        "taken",
+        SLICES,
+        GOOD.replace(b'"IPv4"', b'"IPv4","n":' + b"7" * 2000),
+    ),
+    ("bytes in a string", "taken", SLICES, GOOD.replace(b'"IPv4"', b'"IPv4","n":"\xff\x01\\x"')),
+    (
+        "metadata twice",
+        "taken",
+        SLICES,
+        GOOD.replace(b'"IPv4"', b'"IPv4","metadata":{"generation":1}'),
+    ),
+    ("depth 10000", "taken", SLICES, GOOD.replace(b'"IPv4"', b'"IPv4","a":' + nested(10000))),
     ("endpoints null", "taken", SLICES, slice_text(endpoints=None)),
     ("endpoints absent", "taken", SLICES, slice_text(endpoints="absent")),
     ("ports null", "taken", SLICES, slice_text(ports=None)),
@@ -220,7 +250,7 @@ def skipped(gateway, resource):
 def check(cluster, gateway, verdict, resource, where):
     """Skipped, counted, named and logged as the verdict says; nothing else is harmed."""
     row = unharmed(cluster, gateway, resource)
-    lost = verdict in ("refused", "unnamed", "broken")
+    lost = verdict in ("refused", "broken")
     assert (row["skipped"] == 0) == (verdict == "taken"), row
     assert skipped(gateway, resource) == row["skipped"]
     assert row["objects"] == cluster.held(resource) - lost, row

@@ -1,9 +1,9 @@
 /*
- * kube_decode - one JSON text of the API to the fields used: an object, a
+ * kube_decode - one JSON object of the API to the fields used: an object, a
  * watch event, the metadata of a list.
  *
- * It judges form only: which event may be applied is the reflector's
- * business.  Whoever owns the arena may call it.
+ * It knows the envelope and leaves the rest to the projection that the
+ * resource's row names.  Whoever owns the arena may call it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -12,16 +12,140 @@
 #include <string.h>
 
 #include "kube_decode.h"
-#include "kube_decode_field.h"
+#include "kube_decode_impl.h"
+
+
+typedef void (*decode_projection_pt)(kube_decode_t *d, kube_object_t *object);
+
+static const decode_projection_pt  decode_projections[] = {
+#define XX(name, text, path, version, kind, shape, named, decode)             \
+    kube_decode_##decode,
+    KUBE_RESOURCE_MAP(XX)
+#undef XX
+};
 
 
 static kube_rc_t
-decode_report(const kube_decode_t *d, kube_rc_t rc, kube_error_t *error)
+decode_say(kube_rc_t rc, const char *what, kube_error_t *error)
 {
+    error->rc = rc;
+    error->what = what;
+    error->offset = 0;
+
+    return rc;
+}
+
+
+static void
+decode_begin(kube_decode_t *d, kube_arena_t *arena, kube_str_t text)
+{
+    kube_lexer_init(&d->lx, text);
+
+    d->arena = arena;
+    d->dropped = 0;
+    d->nomem = false;
+}
+
+
+/* What has come of it. */
+static kube_rc_t
+decode_end(kube_decode_t *d, kube_error_t *error)
+{
+    if (kube_lexer_end(&d->lx)) {
+        return KUBE_OK;
+    }
+
+    (void) decode_say(d->nomem ? KUBE_NOMEM : KUBE_INVALID, d->lx.what, error);
+    error->offset = (size_t) (d->lx.p - d->lx.start);
+
+    return error->rc;
+}
+
+
+/* Fills *meta with what is good; the result says what is not, or NULL. */
+static const char *
+decode_meta(kube_resource_t resource, const kube_envelope_t *envelope,
+    kube_meta_t *meta)
+{
+    kube_rv_t           rv;
+    const kube_meta_t  *from;
+
+    from = &envelope->meta;
+
+    if (kube_name_is_label(from->ns)) {
+        meta->ns = from->ns;
+    }
+
+    if (kube_resource_info(resource)->is_name(from->name)) {
+        meta->name = from->name;
+    }
+
+    if (kube_decode_is_printable(from->uid, KUBE_UID_LEN_MAX)) {
+        meta->uid = from->uid;
+    }
+
+    if (kube_rv_parse(from->rv, &rv) == KUBE_OK) {
+        meta->rv = from->rv;
+    }
+
+    return (envelope->what != NULL) ? envelope->what
+           : (meta->ns.len == 0) ? "missing or malformed metadata.namespace"
+           : (meta->name.len == 0) ? "missing or malformed metadata.name"
+           : (meta->uid.len == 0) ? "missing or malformed metadata.uid"
+           : (meta->rv.len == 0) ? "missing or malformed "
+                                   "metadata.resourceVersion"
+           : NULL;
+}
+
+
+static void
+decode_reset(kube_object_t *object, kube_resource_t resource,
+    const kube_meta_t *meta)
+{
+    memset(object, 0, sizeof(kube_object_t));
+    object->resource = resource;
+
+    /* meta begins every shape */
+    object->u.service.meta = *meta;
+}
+
+
+/* The object behind a good envelope, whose metadata is filled. */
+static kube_rc_t
+decode_body(kube_arena_t *arena, const kube_envelope_t *envelope,
+    kube_object_t *object, uint32_t *dropped, kube_error_t *error)
+{
+    kube_rc_t      rc;
+    kube_str_t     kind;
+    kube_meta_t    meta;
+    kube_decode_t  d;
+
+    kind = kube_str(kube_resource_info(object->resource)->kind);
+
+    if (envelope->kind.len != 0 && !kube_str_eq(envelope->kind, kind)) {
+        return decode_say(KUBE_INVALID, "wrong kind", error);
+    }
+
+    if (envelope->too_large) {
+        return decode_say(KUBE_TOO_LARGE, "it is larger than max_object",
+                          error);
+    }
+
+    meta = *kube_object_meta(object);
+    decode_begin(&d, arena, envelope->object);
+
+    if (kube_lexer_enter(&d.lx, '{')) {
+        decode_projections[object->resource](&d, object);
+
+    } else {
+        kube_lexer_fail(&d.lx, "not an object");
+    }
+
+    rc = decode_end(&d, error);
+    *dropped = d.dropped;
+
     if (rc != KUBE_OK) {
-        error->rc = rc;
-        error->what = d->what;
-        error->offset = 0;
+        decode_reset(object, object->resource, &meta);
     }
 
     return rc;
@@ -30,192 +154,130 @@ decode_report(const kube_decode_t *d, kube_rc_t rc, kube_error_t *error)
 
 kube_rc_t
 kube_decode_object(kube_arena_t *arena, kube_resource_t resource,
-    kube_str_t text, kube_object_t *object, uint32_t *dropped,
-    kube_error_t *error)
+    const kube_envelope_t *envelope, kube_object_t *object,
+    uint32_t *dropped, kube_error_t *error)
 {
-    cJSON          *root;
-    kube_rc_t       rc;
-    kube_decode_t   d;
+    const char   *what;
+    kube_meta_t   meta;
 
-    memset(object, 0, sizeof(kube_object_t));
-    object->resource = resource;
+    memset(&meta, 0, sizeof(kube_meta_t));
     *dropped = 0;
 
-    rc = kube_json_parse(arena, text, &root, error);
-    if (rc != KUBE_OK) {
-        return rc;
+    what = decode_meta(resource, envelope, &meta);
+    decode_reset(object, resource, &meta);
+
+    if (what != NULL) {
+        return decode_say(KUBE_INVALID, what, error);
     }
 
-    d = (kube_decode_t) { arena, 0, NULL };
-
-    rc = kube_decode_tree(&d, root, resource, object);
-    *dropped = d.dropped;
-
-    return decode_report(&d, rc, error);
+    return decode_body(arena, envelope, object, dropped, error);
 }
 
 
 static kube_watch_type_t
 decode_watch_type(kube_str_t text)
 {
-    if (kube_str_eq(text, KUBE_STR("ADDED"))) {
-        return KUBE_WATCH_ADDED;
-    }
+    unsigned                  i;
+    static const char *const  texts[] = {
+        [KUBE_WATCH_ADDED] = "ADDED",
+        [KUBE_WATCH_MODIFIED] = "MODIFIED",
+        [KUBE_WATCH_DELETED] = "DELETED",
+        [KUBE_WATCH_BOOKMARK] = "BOOKMARK",
+        [KUBE_WATCH_ERROR] = "ERROR"
+    };
 
-    if (kube_str_eq(text, KUBE_STR("MODIFIED"))) {
-        return KUBE_WATCH_MODIFIED;
-    }
-
-    if (kube_str_eq(text, KUBE_STR("DELETED"))) {
-        return KUBE_WATCH_DELETED;
-    }
-
-    if (kube_str_eq(text, KUBE_STR("BOOKMARK"))) {
-        return KUBE_WATCH_BOOKMARK;
-    }
-
-    if (kube_str_eq(text, KUBE_STR("ERROR"))) {
-        return KUBE_WATCH_ERROR;
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (kube_str_eq(text, kube_str(texts[i]))) {
+            return (kube_watch_type_t) i;
+        }
     }
 
     return KUBE_WATCH_UNKNOWN;
 }
 
 
-static void
-decode_bookmark(const cJSON *meta, kube_watch_event_t *event)
+static kube_rc_t
+decode_bookmark(kube_arena_t *arena, const kube_envelope_t *envelope,
+    kube_watch_event_t *event, kube_error_t *error)
 {
-    kube_str_t  end;
+    kube_str_t              name;
+    kube_decode_t           d;
+    kube_decode_metadata_t  m;
 
-    end = kube_json_string(kube_json_get(meta, "annotations"),
-                           "k8s.io/initial-events-end");
+    decode_begin(&d, arena, envelope->object);
 
-    event->initial_events_end = kube_str_eq(end, KUBE_STR("true"));
+    m = (kube_decode_metadata_t) {
+        .annotation_key = KUBE_STR("k8s.io/initial-events-end")
+    };
+
+    if (kube_lexer_enter(&d.lx, '{')) {
+        while (kube_lexer_member(&d.lx, &name)) {
+            if (kube_str_eq(name, KUBE_STR("metadata"))) {
+                kube_decode_metadata(&d, &m);
+
+            } else {
+                kube_lexer_value(&d.lx, NULL);
+            }
+        }
+    }
+
+    event->initial_events_end = kube_str_eq(m.annotation, KUBE_STR("true"));
+
+    return decode_end(&d, error);
 }
 
 
-static kube_rc_t
-decode_event(kube_decode_t *d, const cJSON *root, kube_resource_t resource,
-    kube_watch_event_t *event)
+kube_rc_t
+kube_decode_watch_event(kube_arena_t *arena, kube_resource_t resource,
+    const kube_envelope_t *envelope, kube_watch_event_t *event,
+    uint32_t *dropped, kube_error_t *error)
 {
-    kube_rv_t     rv;
-    const cJSON  *type, *object, *meta;
+    const char   *what;
+    kube_meta_t   meta;
 
-    type = kube_json_get(root, "type");
+    memset(event, 0, sizeof(kube_watch_event_t));
+    memset(&meta, 0, sizeof(kube_meta_t));
 
-    if (!cJSON_IsString(type)) {
-        return kube_decode_fail(d, "not a watch event");
+    event->type = decode_watch_type(envelope->type);
+    *dropped = 0;
+
+    what = decode_meta(resource, envelope, &meta);
+    decode_reset(&event->object, resource, &meta);
+
+    if (envelope->type.len == 0) {
+        return decode_say(KUBE_INVALID, "not a watch event", error);
     }
-
-    event->type = decode_watch_type(kube_str(type->valuestring));
-
-    object = kube_json_get(root, "object");
 
     if (event->type == KUBE_WATCH_UNKNOWN) {
         return KUBE_OK;
     }
 
     if (event->type == KUBE_WATCH_ERROR) {
-        if (object == NULL) {
-            return KUBE_OK;
-        }
-
-        if (kube_json_print(d->arena, object, &event->status_text)
-            != KUBE_OK)
-        {
-            return kube_decode_nomem(d);
-        }
-
+        event->status_text = envelope->object;
         return KUBE_OK;
     }
 
-    meta = kube_json_get(object, "metadata");
-
-    if (kube_rv_parse(kube_json_string(meta, "resourceVersion"), &rv)
-        == KUBE_OK)
-    {
-        event->rv = rv;
+    if (kube_rv_parse(envelope->meta.rv, &event->rv) != KUBE_OK) {
+        event->rv.len = 0;
     }
 
     if (event->type == KUBE_WATCH_BOOKMARK) {
-        decode_bookmark(meta, event);
-        return KUBE_OK;
+        return (envelope->what == NULL)
+                   ? decode_bookmark(arena, envelope, event, error)
+                   : decode_say(KUBE_INVALID, envelope->what, error);
     }
 
-    event->object_rc = kube_decode_tree(d, object, resource, &event->object);
+    /* what cannot be named would be lost silently, were the version to move */
+    if (meta.ns.len == 0 || meta.name.len == 0 || meta.rv.len == 0) {
+        return decode_say(KUBE_INVALID, what, error);
+    }
+
+    event->object_rc = (what == NULL)
+                           ? decode_body(arena, envelope, &event->object,
+                                         dropped, error)
+                           : decode_say(KUBE_INVALID, what, error);
 
     return (event->object_rc == KUBE_NOMEM) ? KUBE_NOMEM : KUBE_OK;
-}
-
-
-kube_rc_t
-kube_decode_watch_event(kube_arena_t *arena, kube_resource_t resource,
-    kube_str_t text, kube_watch_event_t *event, uint32_t *dropped,
-    kube_error_t *error)
-{
-    cJSON          *root;
-    kube_rc_t       rc;
-    kube_decode_t   d;
-
-    memset(event, 0, sizeof(kube_watch_event_t));
-    event->type = KUBE_WATCH_UNKNOWN;
-    event->object.resource = resource;
-    *dropped = 0;
-
-    rc = kube_json_parse(arena, text, &root, error);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
-    d = (kube_decode_t) { arena, 0, NULL };
-
-    rc = decode_event(&d, root, resource, event);
-    *dropped = d.dropped;
-
-    if (rc == KUBE_OK) {
-        (void) decode_report(&d, event->object_rc, error);
-        return KUBE_OK;
-    }
-
-    return decode_report(&d, rc, error);
-}
-
-
-static kube_rc_t
-decode_list_meta(kube_decode_t *d, const cJSON *root, kube_list_meta_t *meta)
-{
-    int64_t       remaining;
-    kube_str_t    token;
-    const cJSON  *value;
-
-    if (kube_rv_parse(kube_json_string(root, "resourceVersion"), &meta->rv)
-        != KUBE_OK)
-    {
-        return kube_decode_fail(d, "missing or malformed resourceVersion");
-    }
-
-    value = kube_json_get(root, "continue");
-    token = kube_json_string(root, "continue");
-
-    if (!kube_decode_is_absent(value) && !cJSON_IsString(value)) {
-        return kube_decode_fail(d, "malformed continue token");
-    }
-
-    if (token.len != 0
-        && !kube_decode_is_printable(token, KUBE_CONTINUE_LEN_MAX))
-    {
-        return kube_decode_fail(d, "malformed continue token");
-    }
-
-    meta->continue_token = token;
-
-    value = kube_json_get(root, "remainingItemCount");
-
-    if (kube_decode_integer(value, 0, INT64_MAX, &remaining)) {
-        meta->remaining = remaining;
-    }
-
-    return KUBE_OK;
 }
 
 
@@ -223,35 +285,55 @@ kube_rc_t
 kube_decode_list_meta(kube_arena_t *arena, kube_str_t text,
     kube_list_meta_t *meta, kube_error_t *error)
 {
-    cJSON          *root;
-    kube_rc_t       rc;
-    kube_decode_t   d;
+    uint64_t       remaining;
+    kube_rc_t      rc;
+    kube_str_t     name, rv;
+    kube_decode_t  d;
 
     memset(meta, 0, sizeof(kube_list_meta_t));
     meta->remaining = -1;
+    rv = KUBE_STR_NULL;
 
-    rc = kube_json_parse(arena, text, &root, error);
-    if (rc != KUBE_OK) {
-        return rc;
+    decode_begin(&d, arena, text);
+
+    if (!kube_lexer_enter(&d.lx, '{')) {
+        kube_lexer_fail(&d.lx, "not an object");
     }
 
-    d = (kube_decode_t) { arena, 0, NULL };
+    while (kube_lexer_member(&d.lx, &name)) {
+        rc = KUBE_OK;
 
-    return decode_report(&d, decode_list_meta(&d, root, meta), error);
-}
+        if (kube_str_eq(name, KUBE_STR("resourceVersion"))) {
+            rc = kube_decode_text(&d, &rv);
 
+        } else if (kube_str_eq(name, KUBE_STR("continue"))) {
+            rc = kube_decode_text(&d, &meta->continue_token);
 
-const char *
-kube_decode_list_kind(kube_resource_t resource)
-{
-    switch (resource) {
-    case KUBE_RESOURCE_SERVICES:
-        return "ServiceList";
+        } else if (kube_str_eq(name, KUBE_STR("remainingItemCount"))) {
+            if (kube_decode_integer(&d, 0, INT64_MAX, &remaining) == KUBE_OK) {
+                meta->remaining = (int64_t) remaining;
+            }
 
-    case KUBE_RESOURCE_ENDPOINTSLICES:
-        return "EndpointSliceList";
+        } else {
+            kube_lexer_value(&d.lx, NULL);
+        }
 
-    default:
-        return "unknown";
+        if (rc == KUBE_INVALID) {
+            kube_lexer_fail(&d.lx, "malformed resourceVersion or continue "
+                                   "token");
+        }
     }
+
+    if (kube_rv_parse(rv, &meta->rv) != KUBE_OK) {
+        kube_lexer_fail(&d.lx, "missing or malformed resourceVersion");
+    }
+
+    if (meta->continue_token.len != 0
+        && !kube_decode_is_printable(meta->continue_token,
+                                     KUBE_CONTINUE_LEN_MAX))
+    {
+        kube_lexer_fail(&d.lx, "malformed continue token");
+    }
+
+    return decode_end(&d, error);
 }

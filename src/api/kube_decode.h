@@ -1,11 +1,14 @@
 /*
  * kube_decode - one JSON object of the API to the fields used.
  *
- * Today cJSON decodes every item, over an arena.  kube_decode_object() is the
- * seam: a faster scanner may stand before it and must agree with it on
- * every input.
+ * It judges form only: which event may be applied is the reflector's
+ * business.  It reads in three levels (docs/internals/decode.md): the
+ * envelope has to be right; a bad value of a used field costs that field,
+ * endpoint or port; all else is passed over by its structure.
  *
- * Views point into the arena: valid until it is reset.
+ * Views point into the envelope, its text and the arena: they are valid until
+ * the frame goes on or the arena is reset.  src/cache calls it, and whoever
+ * owns the arena.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -15,8 +18,8 @@
 #define KUBE_DECODE_H
 
 
-#include "kube_json.h"
-#include "kube_object.h"
+#include "kube_arena.h"
+#include "kube_envelope.h"
 #include "kube_rv.h"
 
 
@@ -30,12 +33,11 @@ typedef enum {
 } kube_watch_type_t;
 
 /*
- * One watch event.  For ADDED, MODIFIED, DELETED object is filled (object_rc
- * says how that went: KUBE_OK, or KUBE_INVALID with error: the event's
- * object is to be skipped and counted; rv and, where readable, the key are
- * still given; KUBE_TOO_LARGE comes from kube_decode_prefix alone).  For
- * BOOKMARK only rv and initial_events_end.  For ERROR status_text is the JSON
- * of the Status (printed again by cJSON).
+ * One watch event.  For ADDED, MODIFIED, DELETED object is what
+ * kube_decode_object() made of it and object_rc what that returned, with
+ * error; its key and version are always given.  For BOOKMARK only rv and
+ * initial_events_end.  For ERROR status_text is the JSON of the Status, empty
+ * where there is none or it is larger than max_object.
  */
 typedef struct {
     kube_watch_type_t  type;
@@ -53,29 +55,35 @@ typedef struct {
 } kube_list_meta_t;
 
 /*
- * Decodes an item of a list.  An item's kind and apiVersion may be absent
- * (the server leaves them out in lists); where present they must match.
+ * Decodes an item of a list, or the object of an event.  An item's kind and
+ * apiVersion may be absent (the server leaves them out in lists); where
+ * present they must match.
  *
- *   KUBE_INVALID  bad JSON, wrong kind, missing or malformed name, namespace
- *                 or uid, more elements than the limits allow, a tree larger
- *                 than the arena may become: error->what
+ *   KUBE_INVALID    the object is refused: a broken envelope, wrong kind,
+ *                   missing or malformed name, namespace, uid or version,
+ *                   JSON that cannot be walked, more elements than the limits
+ *                   allow, a bad value that decides about all of it; error
+ *                   says what, and where in the object
+ *   KUBE_TOO_LARGE  its text is not held
  *   KUBE_NOMEM
- * A bad single endpoint (unparsable address, wrong family) or port (number
- * out of range, unknown protocol, a name that is no label) is left out; the
- * object stays.  *dropped is set to their number.  Of an object that is
- * KUBE_INVALID the metadata that was readable is filled, the rest is empty.
+ *
+ * *dropped is the number of endpoints, ports, cluster IPs and shown texts
+ * that were left out.  Of an object that is not KUBE_OK the metadata that was
+ * readable is filled, the rest is empty.
  */
 kube_rc_t kube_decode_object(kube_arena_t *arena, kube_resource_t resource,
-    kube_str_t text, kube_object_t *object, uint32_t *dropped,
-    kube_error_t *error)  KUBE_MUST_CHECK;
+    const kube_envelope_t *envelope, kube_object_t *object,
+    uint32_t *dropped, kube_error_t *error)  KUBE_MUST_CHECK;
 
 /*
- * KUBE_INVALID: the line as a whole is not a watch event.  error is filled
- * for that and where event->object_rc is not KUBE_OK.
+ * KUBE_INVALID: it is no watch event, or that of an object whose key or
+ * version cannot be read: a protocol error.  error is filled for that and
+ * where event->object_rc is not KUBE_OK.  KUBE_NOMEM.
  */
 kube_rc_t kube_decode_watch_event(kube_arena_t *arena,
-    kube_resource_t resource, kube_str_t text, kube_watch_event_t *event,
-    uint32_t *dropped, kube_error_t *error)  KUBE_MUST_CHECK;
+    kube_resource_t resource, const kube_envelope_t *envelope,
+    kube_watch_event_t *event, uint32_t *dropped, kube_error_t *error)
+    KUBE_MUST_CHECK;
 
 /*
  * The value of a list's "metadata" member.  KUBE_INVALID where it has no
@@ -84,9 +92,6 @@ kube_rc_t kube_decode_watch_event(kube_arena_t *arena,
  */
 kube_rc_t kube_decode_list_meta(kube_arena_t *arena, kube_str_t text,
     kube_list_meta_t *meta, kube_error_t *error)  KUBE_MUST_CHECK;
-
-/* "ServiceList", "EndpointSliceList": what "kind" of a list must be. */
-const char *kube_decode_list_kind(kube_resource_t resource);
 
 
 #endif /* KUBE_DECODE_H */

@@ -1,8 +1,9 @@
 /*
- * kube_decode_field - readers of single members, and of ports.
+ * kube_decode_field - readers of values that the projections share.
  *
- * Strict in kind: a member of another JSON type than the API's is never
- * converted.  A text is never cut.  For kube_decode*.c only.
+ * It knows no resource: what a bad value costs is the projections' business,
+ * but for ports, which Service and slice have in common.  For kube_decode*.c
+ * only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -10,40 +11,12 @@
 
 #include <string.h>
 
-#include "kube_decode_field.h"
+#include "kube_decode_impl.h"
+#include "kube_utf8.h"
 
 
-/* 2^53: above it a double has no unit digits. */
-#define KUBE_DECODE_INTEGER_MAX  9007199254740992.0
-
-
-kube_rc_t
-kube_decode_fail(kube_decode_t *d, const char *what)
-{
-    d->what = what;
-
-    return KUBE_INVALID;
-}
-
-
-kube_rc_t
-kube_decode_nomem(kube_decode_t *d)
-{
-    if (d->arena->full) {
-        return kube_decode_fail(d, "too large as a tree");
-    }
-
-    d->what = "out of memory";
-
-    return KUBE_NOMEM;
-}
-
-
-bool
-kube_decode_is_absent(const cJSON *value)
-{
-    return value == NULL || cJSON_IsNull(value);
-}
+/* Marks a port that is to be left out, in its protocol. */
+#define DECODE_PORT_BAD  ((kube_protocol_t) (KUBE_PROTOCOL_SCTP + 1))
 
 
 bool
@@ -65,213 +38,379 @@ kube_decode_is_printable(kube_str_t s, size_t max)
 }
 
 
-/* A text that only informs: empty unless it can be shown as it is. */
-kube_str_t
-kube_decode_text(const cJSON *object, const char *name)
+/* Takes a value that is of no use. */
+static kube_rc_t
+decode_pass(kube_decode_t *d)
 {
-    kube_str_t  s;
+    kube_str_t  text;
 
-    s = kube_json_string(object, name);
+    kube_lexer_value(&d->lx, &text);
 
-    if (!kube_decode_is_printable(s, KUBE_STRING_LEN_MAX)) {
-        return KUBE_STR_NULL;
-    }
-
-    return s;
+    return kube_str_eq(text, KUBE_STR("null")) ? KUBE_NOT_FOUND
+                                               : KUBE_INVALID;
 }
 
 
-/* An integer of low..high. */
-bool
-kube_decode_integer(const cJSON *value, int64_t low, int64_t high,
-    int64_t *out)
+/* Memory is short, or the arena may not become that large. */
+static void
+decode_nomem(kube_decode_t *d)
 {
-    double  v;
+    d->nomem = !d->arena->full;
 
-    if (!cJSON_IsNumber(value)) {
-        return false;
-    }
-
-    v = cJSON_GetNumberValue(value);
-
-    /* written so that NaN is refused as well */
-    if (!(v >= (double) low && v <= (double) high)
-        || v < -KUBE_DECODE_INTEGER_MAX || v > KUBE_DECODE_INTEGER_MAX)
-    {
-        return false;
-    }
-
-    *out = (int64_t) v;
-
-    return v - (double) *out == 0.0;
+    kube_lexer_fail(&d->lx, d->nomem ? "out of memory" : "too large");
 }
 
 
-/* A condition: null and absent mean otherwise. */
-bool
-kube_decode_condition(const cJSON *object, const char *name, bool otherwise,
-    bool *out)
-{
-    const cJSON  *value;
-
-    value = kube_json_get(object, name);
-
-    if (kube_decode_is_absent(value)) {
-        *out = otherwise;
-        return true;
-    }
-
-    *out = cJSON_IsTrue(value);
-
-    return cJSON_IsBool(value);
-}
-
-
-/*
- * The member name of object as an array of at most max elements; *n is 0
- * where it is absent.  Else room for *n elements of size bytes is made.
- */
 kube_rc_t
-kube_decode_array(kube_decode_t *d, const cJSON *object, const char *name,
-    size_t max, size_t size, const char *what, const cJSON **array, size_t *n,
-    void **p)
+kube_decode_enter(kube_decode_t *d, char open)
 {
-    const cJSON  *child;
-
-    *n = 0;
-    *p = NULL;
-    *array = kube_json_get(object, name);
-
-    if (kube_decode_is_absent(*array)) {
-        *array = NULL;
-        return KUBE_OK;
-    }
-
-    if (!cJSON_IsArray(*array)) {
-        return kube_decode_fail(d, what);
-    }
-
-    for (child = (*array)->child; child != NULL; child = child->next) {
-        if (++(*n) > max) {
-            return kube_decode_fail(d, what);
-        }
-    }
-
-    if (*n == 0) {
-        return KUBE_OK;
-    }
-
-    *p = kube_arena_alloc(d->arena, *n * size);
-
-    return (*p != NULL) ? KUBE_OK : kube_decode_nomem(d);
+    return kube_lexer_enter(&d->lx, open) ? KUBE_OK : decode_pass(d);
 }
 
 
-static bool
-decode_protocol(const cJSON *object, kube_protocol_t *protocol)
+kube_rc_t
+kube_decode_text(kube_decode_t *d, kube_str_t *s)
 {
-    unsigned      i;
-    kube_str_t    text;
-    const cJSON  *value;
+    bool        plain;
+    char       *text;
+    size_t      size, len;
+    kube_str_t  raw;
 
-    value = kube_json_get(object, "protocol");
-
-    if (kube_decode_is_absent(value)) {
-        *protocol = KUBE_PROTOCOL_TCP;
-        return true;
+    if (!kube_lexer_string(&d->lx, &raw, &plain)) {
+        return decode_pass(d);
     }
 
-    text = kube_json_string(object, "protocol");
+    if (plain && kube_utf8_check(raw)) {
+        *s = raw;
+        return KUBE_OK;
+    }
 
-    for (i = KUBE_PROTOCOL_TCP; i <= KUBE_PROTOCOL_SCTP; i++) {
-        *protocol = (kube_protocol_t) i;
+    /* a byte becomes U+FFFD at worst */
+    size = 3 * raw.len;
 
-        if (kube_str_eq(text, kube_str(kube_protocol_text(*protocol)))) {
-            return true;
+    text = kube_arena_alloc(d->arena, size);
+    if (text == NULL) {
+        decode_nomem(d);
+        return KUBE_INVALID;
+    }
+
+    if (kube_lexer_unescape(raw, text, size, &len) != KUBE_OK) {
+        return KUBE_INVALID;
+    }
+
+    *s = (kube_str_t) { text, len };
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_decode_integer(kube_decode_t *d, uint64_t low, uint64_t high,
+    uint64_t *value)
+{
+    uint64_t    v;
+    kube_str_t  text;
+
+    if (kube_lexer_peek(&d->lx) != '0') {
+        return decode_pass(d);
+    }
+
+    kube_lexer_value(&d->lx, &text);
+
+    if (kube_str_to_u64(text, high, &v) != KUBE_OK || v < low) {
+        return KUBE_INVALID;
+    }
+
+    *value = v;
+
+    return KUBE_OK;
+}
+
+
+void
+kube_decode_shown(kube_decode_t *d, kube_str_t *s)
+{
+    kube_rc_t   rc;
+    kube_str_t  text;
+
+    text = KUBE_STR_NULL;
+    rc = kube_decode_text(d, &text);
+
+    *s = text;
+
+    if (rc != KUBE_NOT_FOUND && !(rc == KUBE_OK && text.len == 0)
+        && !kube_decode_is_printable(text, KUBE_STRING_LEN_MAX))
+    {
+        *s = KUBE_STR_NULL;
+        d->dropped++;
+    }
+}
+
+
+void
+kube_decode_other(kube_decode_t *d, kube_str_t name, kube_resource_t resource)
+{
+    kube_rc_t   rc;
+    kube_str_t  text, version;
+
+    if (!kube_str_eq(name, KUBE_STR("apiVersion"))) {
+        kube_lexer_value(&d->lx, NULL);
+        return;
+    }
+
+    version = kube_str(kube_resource_info(resource)->version);
+    text = version;
+
+    rc = kube_decode_text(d, &text);
+
+    if (rc == KUBE_INVALID
+        || (text.len != 0 && !kube_str_eq(text, version)))
+    {
+        kube_lexer_fail(&d->lx, "wrong apiVersion");
+    }
+}
+
+
+/* The value of key in a map of texts, if it is there. */
+static void
+decode_map(kube_decode_t *d, kube_str_t key, kube_str_t *value)
+{
+    kube_str_t  name;
+
+    if (kube_decode_enter(d, '{') != KUBE_OK) {
+        *value = KUBE_STR_NULL;
+        return;
+    }
+
+    while (kube_lexer_member(&d->lx, &name)) {
+        if (key.len == 0 || !kube_str_eq(name, key)) {
+            kube_lexer_value(&d->lx, NULL);
+
+        } else if (kube_decode_text(d, value) != KUBE_OK) {
+            *value = KUBE_STR_NULL;
+        }
+    }
+}
+
+
+void
+kube_decode_metadata(kube_decode_t *d, kube_decode_metadata_t *m)
+{
+    kube_str_t  name;
+
+    if (kube_decode_enter(d, '{') != KUBE_OK) {
+        return;
+    }
+
+    while (kube_lexer_member(&d->lx, &name)) {
+        if (kube_str_eq(name, KUBE_STR("labels"))) {
+            decode_map(d, m->label_key, &m->label);
+
+        } else if (kube_str_eq(name, KUBE_STR("annotations"))) {
+            decode_map(d, m->annotation_key, &m->annotation);
+
+        } else {
+            kube_lexer_value(&d->lx, NULL);
+        }
+    }
+}
+
+
+bool
+kube_decode_array(kube_decode_t *d, kube_decode_array_t *array,
+    const char *what)
+{
+    kube_rc_t  rc;
+
+    rc = kube_decode_enter(d, '[');
+    array->n = 0;
+
+    if (rc == KUBE_NOT_FOUND) {
+        array->made = 0;
+
+    } else if (rc != KUBE_OK) {
+        kube_lexer_fail(&d->lx, what);
+    }
+
+    return rc == KUBE_OK;
+}
+
+
+void *
+kube_decode_next(kube_decode_t *d, kube_decode_array_t *array, size_t size,
+    size_t max, const char *what, bool *fresh)
+{
+    char          *p;
+    kube_rc_t      rc;
+    kube_alloc_t   alloc;
+
+    if (!kube_lexer_element(&d->lx)) {
+        array->made = (array->n != 0) ? array->made : 0;
+        return NULL;
+    }
+
+    if (array->n == array->cap) {
+        alloc = kube_arena_allocator(d->arena);
+        rc = kube_array_reserve(&alloc, &array->p, &array->cap,
+                                array->n + 1, size, max);
+
+        if (rc == KUBE_TOO_LARGE) {
+            kube_lexer_fail(&d->lx, what);
+            return NULL;
+        }
+
+        if (rc != KUBE_OK) {
+            decode_nomem(d);
+            return NULL;
         }
     }
 
-    return false;
+    p = (char *) array->p + array->n * size;
+    array->n++;
+
+    *fresh = (array->n > array->made);
+
+    if (*fresh) {
+        memset(p, 0, size);
+        array->made = array->n;
+    }
+
+    return p;
+}
+
+
+static kube_rc_t
+decode_protocol(kube_decode_t *d, kube_protocol_t *protocol)
+{
+    kube_rc_t   rc;
+    unsigned    i;
+    kube_str_t  text;
+
+    rc = kube_decode_text(d, &text);
+
+    for (i = KUBE_PROTOCOL_TCP; rc == KUBE_OK && i <= KUBE_PROTOCOL_SCTP;
+         i++)
+    {
+        if (kube_str_eq(text,
+                        kube_str(kube_protocol_text((kube_protocol_t) i))))
+        {
+            *protocol = (kube_protocol_t) i;
+            return KUBE_OK;
+        }
+    }
+
+    return (rc == KUBE_OK) ? KUBE_INVALID : rc;
 }
 
 
 /*
- * A port without a usable name is dropped and not taken for the unnamed
- * one: it would be joined with a port it does not belong to.
+ * False: the port is bad.  One without a usable name is, and is not taken for
+ * the unnamed one: it would be joined with a port it does not belong to.
  */
 static bool
-decode_port(const cJSON *object, bool number_required, kube_port_t *port)
+decode_port_member(kube_decode_t *d, kube_str_t name, bool pointers,
+    kube_port_t *port)
 {
-    int64_t       number;
-    const cJSON  *value;
+    uint64_t   number;
+    kube_rc_t  rc;
 
-    memset(port, 0, sizeof(kube_port_t));
+    if (kube_str_eq(name, KUBE_STR("name"))) {
+        rc = kube_decode_text(d, &port->name);
 
-    if (!cJSON_IsObject(object) || !decode_protocol(object, &port->protocol))
-    {
-        return false;
-    }
-
-    value = kube_json_get(object, "name");
-
-    if (!kube_decode_is_absent(value)) {
-        if (!cJSON_IsString(value)) {
-            return false;
+        if (rc == KUBE_NOT_FOUND && pointers) {
+            port->name = KUBE_STR_NULL;
         }
 
-        port->name = kube_json_string(object, "name");
+        return rc != KUBE_INVALID
+               && (port->name.len == 0 || kube_name_is_label(port->name));
+    }
 
-        if (port->name.len != 0 && !kube_name_is_label(port->name)) {
-            return false;
+    if (kube_str_eq(name, KUBE_STR("protocol"))) {
+        rc = decode_protocol(d, &port->protocol);
+
+        if (rc == KUBE_NOT_FOUND && pointers) {
+            port->protocol = KUBE_PROTOCOL_TCP;
         }
+
+        return rc != KUBE_INVALID;
     }
 
-    port->app_protocol = kube_decode_text(object, "appProtocol");
+    if (kube_str_eq(name, KUBE_STR("port"))) {
+        rc = kube_decode_integer(d, 1, 65535, &number);
 
-    value = kube_json_get(object, "port");
+        if (rc == KUBE_OK) {
+            port->port = (uint16_t) number;
 
-    if (kube_decode_is_absent(value)) {
-        return !number_required;
+        } else if (rc == KUBE_NOT_FOUND && pointers) {
+            port->port = 0;
+        }
+
+        return rc != KUBE_INVALID;
     }
 
-    if (!kube_decode_integer(value, 1, 65535, &number)) {
-        return false;
-    }
+    if (kube_str_eq(name, KUBE_STR("appProtocol"))) {
+        kube_decode_shown(d, &port->app_protocol);
 
-    port->port = (uint16_t) number;
+    } else {
+        kube_lexer_value(&d->lx, NULL);
+    }
 
     return true;
 }
 
 
-kube_rc_t
-kube_decode_ports(kube_decode_t *d, const cJSON *object, bool service,
-    kube_port_t **ports, size_t *ports_n)
+void
+kube_decode_ports(kube_decode_t *d, kube_decode_array_t *array, size_t max,
+    bool pointers)
 {
-    void         *p;
-    size_t        n, max;
+    bool          bad, fresh;
     kube_rc_t     rc;
-    const cJSON  *array, *child;
+    kube_str_t    name;
+    kube_port_t  *port;
 
-    max = service ? KUBE_SERVICE_PORTS_MAX : KUBE_SLICE_PORTS_MAX;
-
-    rc = kube_decode_array(d, object, "ports", max, sizeof(kube_port_t),
-                      "ports is no array or has too many elements",
-                      &array, &n, &p);
-    if (rc != KUBE_OK || n == 0) {
-        return rc;
+    if (!kube_decode_array(d, array, "ports is no array")) {
+        return;
     }
 
-    *ports = p;
+    for ( ;; ) {
+        port = kube_decode_next(d, array, sizeof(kube_port_t), max,
+                                "ports has too many elements", &fresh);
+        if (port == NULL) {
+            return;
+        }
 
-    for (child = array->child; child != NULL; child = child->next) {
-        if (decode_port(child, service, *ports + *ports_n)) {
-            (*ports_n)++;
+        rc = kube_decode_enter(d, '{');
+        bad = (rc == KUBE_INVALID);
 
-        } else {
-            d->dropped++;
+        while (rc == KUBE_OK && kube_lexer_member(&d->lx, &name)) {
+            bad |= !decode_port_member(d, name, pointers, port);
+        }
+
+        if (bad) {
+            port->protocol = DECODE_PORT_BAD;
         }
     }
+}
 
-    return KUBE_OK;
+
+void
+kube_decode_ports_end(kube_decode_t *d, const kube_decode_array_t *array,
+    bool number_required, kube_port_t **ports, size_t *ports_n)
+{
+    size_t        i;
+    kube_port_t  *p;
+
+    p = array->p;
+    *ports = p;
+
+    for (i = 0; i < array->n; i++) {
+        if (p[i].protocol == DECODE_PORT_BAD
+            || (number_required && p[i].port == 0))
+        {
+            d->dropped++;
+
+        } else {
+            p[(*ports_n)++] = p[i];
+        }
+    }
 }

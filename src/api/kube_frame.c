@@ -1,9 +1,9 @@
 /*
  * kube_frame - cuts list items and watch events out of a byte stream as it
- * arrives.
+ * arrives, and reads their envelopes on the way.
  *
- * It does not check the grammar inside an item and does not decode.  One
- * struct per stream; whoever owns it may call it.
+ * It reads the members of a list itself and leaves items and events to
+ * kube_envelope.  One struct per stream; whoever owns it may call it.
  *
  * Invariants: every call either takes at least one byte, returns an item, or
  * leaves the state as it was (NOMEM).  A value that lies whole in one piece
@@ -26,7 +26,6 @@
 #include <string.h>
 
 #include "kube_frame.h"
-#include "kube_scan.h"
 
 
 /* Longer than any name or word that means something here. */
@@ -36,9 +35,6 @@
 
 /* A carry buffer that one huge item left is given back above this. */
 #define KUBE_FRAME_CARRY_KEEP  (256u << 10)
-
-_Static_assert(KUBE_FRAME_PREFIX <= KUBE_OBJECT_BYTES_MIN,
-               "a prefix has to fit what any item may carry");
 
 
 typedef enum {
@@ -66,12 +62,10 @@ typedef enum {
     FRAME_IS_ITEMS
 } frame_member_t;
 
-/* All that a call may change but the bytes of carry: restored at NOMEM. */
+/* What a call may change and NOMEM takes back. */
 typedef struct {
     frame_state_t   state;
-    frame_member_t  member;        /* the top-level member we are in */
-    kube_scan_t     scan;          /* of the value we are in */
-    bool            lines;         /* a watch: an object is a line */
+    frame_member_t  member;        /* the top-level member in hand */
     bool            items_seen;
     bool            oversize;
     char            word[KUBE_FRAME_WORD_MAX];
@@ -80,12 +74,15 @@ typedef struct {
     size_t          carry_len;
 } frame_cursor_t;
 
+/* Of a value that is no item only reader.skip is used. */
 struct kube_frame_s {
-    kube_alloc_t    alloc;
-    size_t          item_bytes_max;
-    frame_cursor_t  c;
-    void           *carry;
-    size_t          carry_cap;
+    kube_alloc_t             alloc;
+    bool                     watch;
+    size_t                   item_bytes_max;
+    frame_cursor_t           c;
+    kube_envelope_reader_t   reader;
+    void                    *carry;
+    size_t                   carry_cap;
 };
 
 
@@ -110,8 +107,8 @@ kube_frame_create(const kube_alloc_t *alloc, kube_frame_mode_t mode,
 
     frame->alloc = *alloc;
     frame->item_bytes_max = item_bytes_max;
-    frame->c.lines = (mode == KUBE_FRAME_WATCH);
-    frame->c.state = frame->c.lines ? FRAME_GAP : FRAME_START;
+    frame->watch = (mode == KUBE_FRAME_WATCH);
+    frame->c.state = frame->watch ? FRAME_GAP : FRAME_START;
 
     return frame;
 }
@@ -149,20 +146,14 @@ kube_frame_partial(const kube_frame_t *frame)
 }
 
 
-static bool
-frame_is_space(char ch)
-{
-    return ch == ' ' || ch == '\n' || ch == '\r' || ch == '\t';
-}
-
-
 static void
 frame_skip_space(kube_str_t *in)
 {
-    while (in->len != 0 && frame_is_space(*in->data)) {
-        in->data++;
-        in->len--;
-    }
+    const char  *p;
+
+    p = kube_lexer_space(in->data, in->data + in->len);
+    in->len -= (size_t) (p - in->data);
+    in->data = p;
 }
 
 
@@ -176,21 +167,30 @@ frame_take(kube_str_t *in, size_t n)
 
 /* The value's first byte must be a bracket or a quote. */
 static void
-frame_value_begin(frame_cursor_t *c)
+frame_value_begin(kube_frame_t *frame)
 {
-    kube_scan_init(&c->scan, c->lines);
+    frame_cursor_t  *c;
+
+    c = &frame->c;
 
     c->state = FRAME_VALUE;
     c->oversize = false;
     c->size_bytes = 0;
+
+    if (c->member == FRAME_IS_ITEMS) {
+        kube_envelope_reader_init(&frame->reader, frame->watch);
+
+    } else {
+        kube_lexer_skip_init(&frame->reader.skip, false);
+    }
 }
 
 
+/* Makes room in carry for len bytes more, as far as max allows. */
 static kube_rc_t
-frame_carry(kube_frame_t *frame, const char *data, size_t len, size_t max)
+frame_reserve(kube_frame_t *frame, size_t len, size_t max)
 {
-    size_t     need;
-    kube_rc_t  rc;
+    size_t  need;
 
     need = frame->c.carry_len + len;
 
@@ -198,44 +198,18 @@ frame_carry(kube_frame_t *frame, const char *data, size_t len, size_t max)
         need = KUBE_FRAME_CARRY_MIN;
     }
 
-    rc = kube_array_reserve(&frame->alloc, &frame->carry, &frame->carry_cap,
-                            need, 1, max);
-    if (rc != KUBE_OK) {
+    if (kube_array_reserve(&frame->alloc, &frame->carry, &frame->carry_cap,
+                           need < max ? need : max, 1, max)
+        != KUBE_OK)
+    {
         return KUBE_NOMEM;
     }
-
-    memcpy((char *) frame->carry + frame->c.carry_len, data, len);
-    frame->c.carry_len += len;
 
     return KUBE_OK;
 }
 
 
-/* Of an item above the limit no more than the prefix. */
-static kube_rc_t
-frame_keep(kube_frame_t *frame, kube_str_t piece, size_t max)
-{
-    size_t           room;
-    frame_cursor_t  *c;
-
-    c = &frame->c;
-
-    if (!c->oversize) {
-        return frame_carry(frame, piece.data, piece.len, max);
-    }
-
-    if (c->carry_len >= KUBE_FRAME_PREFIX) {
-        c->carry_len = KUBE_FRAME_PREFIX;
-        return KUBE_OK;
-    }
-
-    room = KUBE_FRAME_PREFIX - c->carry_len;
-
-    return frame_carry(frame, piece.data,
-                       (piece.len < room) ? piece.len : room, max);
-}
-
-
+/* A value ends whose bytes are given; none: an item above the limit. */
 static kube_rc_t
 frame_emit(kube_frame_t *frame, kube_frame_item_t *item, kube_str_t bytes)
 {
@@ -246,52 +220,31 @@ frame_emit(kube_frame_t *frame, kube_frame_item_t *item, kube_str_t bytes)
     item->bytes = bytes;
     item->size_bytes = c->size_bytes;
 
-    if (c->member == FRAME_IS_KIND) {
+    switch (c->member) {
+    case FRAME_IS_KIND:
         item->kind = KUBE_FRAME_KIND;
         c->state = FRAME_AFTER;
+        break;
 
-    } else if (c->member == FRAME_IS_METADATA) {
+    case FRAME_IS_METADATA:
         item->kind = KUBE_FRAME_METADATA;
         c->state = FRAME_AFTER;
+        break;
 
-    } else {
+    default:
         item->kind = c->oversize ? KUBE_FRAME_SKIPPED : KUBE_FRAME_ITEM;
-        c->state = c->items_seen ? FRAME_ITEM_AFTER : FRAME_GAP;
+        kube_envelope_get(&frame->reader, bytes, &item->envelope);
+        c->state = frame->watch ? FRAME_GAP : FRAME_ITEM_AFTER;
     }
 
     return KUBE_OK;
 }
 
 
-/* The end of a value whose last bytes are piece. */
-static kube_rc_t
-frame_value_end(kube_frame_t *frame, kube_str_t piece, size_t max,
-    kube_frame_item_t *item)
-{
-    frame_cursor_t  *c;
-
-    c = &frame->c;
-
-    if (c->carry_len == 0) {
-        if (c->oversize && piece.len > KUBE_FRAME_PREFIX) {
-            piece.len = KUBE_FRAME_PREFIX;
-        }
-
-        return frame_emit(frame, item, piece);
-    }
-
-    if (frame_keep(frame, piece, max) != KUBE_OK) {
-        return KUBE_NOMEM;
-    }
-
-    return frame_emit(frame, item,
-                      (kube_str_t) { frame->carry, c->carry_len });
-}
-
-
 static kube_rc_t
 frame_on_value(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
 {
+    bool             begun;
     size_t           max;
     kube_rc_t        rc;
     kube_str_t       piece;
@@ -300,8 +253,23 @@ frame_on_value(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
 
     c = &frame->c;
 
+    max = (c->member == FRAME_IS_ITEMS) ? frame->item_bytes_max
+                                        : KUBE_LIST_META_BYTES_MAX;
+    begun = (c->size_bytes != 0);
+
+    /* the reader cannot be taken back: there must be room before it moves */
+    if (begun && c->member != FRAME_IS_UNKNOWN && !c->oversize
+        && frame_reserve(frame, in->len, max) != KUBE_OK)
+    {
+        return KUBE_NOMEM;
+    }
+
     p = in->data;
-    rc = kube_scan(&c->scan, &p, in->data + in->len);
+
+    rc = (c->member == FRAME_IS_ITEMS)
+             ? kube_envelope_read(&frame->reader, &p, in->data + in->len)
+             : kube_lexer_skip(&frame->reader.skip, &p, in->data + in->len);
+
     if (rc == KUBE_PROTO) {
         return rc;
     }
@@ -316,11 +284,6 @@ frame_on_value(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
     }
 
     c->size_bytes += piece.len;
-    max = frame->item_bytes_max;
-
-    if (c->member != FRAME_IS_ITEMS) {
-        max = KUBE_LIST_META_BYTES_MAX;
-    }
 
     if (c->size_bytes > max) {
         if (c->member != FRAME_IS_ITEMS) {
@@ -328,15 +291,31 @@ frame_on_value(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
         }
 
         c->oversize = true;
+        c->carry_len = 0;
     }
 
-    if (rc == KUBE_OK) {
-        return frame_value_end(frame, piece, max, item);
+    if (c->oversize) {
+        return (rc == KUBE_OK) ? frame_emit(frame, item, KUBE_STR_NULL) : rc;
     }
 
-    rc = frame_keep(frame, piece, max);
+    if (rc == KUBE_OK && !begun) {
+        return frame_emit(frame, item, piece);
+    }
 
-    return (rc == KUBE_OK) ? KUBE_AGAIN : rc;
+    /* a value that began in this call begins again where this one fails */
+    if (!begun && frame_reserve(frame, piece.len, max) != KUBE_OK) {
+        return KUBE_NOMEM;
+    }
+
+    memcpy((char *) frame->carry + c->carry_len, piece.data, piece.len);
+    c->carry_len += piece.len;
+
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    return frame_emit(frame, item,
+                      (kube_str_t) { frame->carry, c->carry_len });
 }
 
 
@@ -364,37 +343,43 @@ frame_member(const frame_cursor_t *c)
 }
 
 
+/* What is longer is unknown, whatever its end is. */
 static void
-frame_word_add(frame_cursor_t *c, char ch)
+frame_word_add(frame_cursor_t *c, const char *from, const char *to)
 {
-    /* a longer one is unknown, whatever its end is */
-    if (c->word_len < KUBE_FRAME_WORD_MAX) {
-        c->word[c->word_len++] = ch;
-    }
+    size_t  n, room;
+
+    n = (size_t) (to - from);
+    room = KUBE_FRAME_WORD_MAX - c->word_len;
+
+    memcpy(c->word + c->word_len, from, n < room ? n : room);
+    c->word_len += (n < room) ? n : room;
 }
 
 
 static kube_rc_t
-frame_on_name(frame_cursor_t *c, kube_str_t *in)
+frame_on_name(kube_frame_t *frame, kube_str_t *in)
 {
-    char  ch;
+    kube_rc_t           rc;
+    const char         *p;
+    kube_lexer_skip_t  *skip;
 
-    while (in->len != 0) {
-        ch = *in->data;
-        frame_take(in, 1);
+    skip = &frame->reader.skip;
 
-        if (ch == '"') {
-            c->member = frame_member(c);
-            c->state = FRAME_COLON;
-            break;
-        }
+    p = in->data;
+    rc = kube_lexer_skip_string(skip, &p, in->data + in->len);
 
-        /* an escaped "items" taken for unknown would be an empty list */
-        if (ch == '\\' || (unsigned char) ch < 0x20) {
-            return KUBE_PROTO;
-        }
+    /* an escaped "items" taken for unknown would be an empty list */
+    if (rc == KUBE_PROTO || skip->had_escape) {
+        return KUBE_PROTO;
+    }
 
-        frame_word_add(c, ch);
+    frame_word_add(&frame->c, in->data, (rc == KUBE_OK) ? p - 1 : p);
+    frame_take(in, (size_t) (p - in->data));
+
+    if (rc == KUBE_OK) {
+        frame->c.member = frame_member(&frame->c);
+        frame->c.state = FRAME_COLON;
     }
 
     return KUBE_AGAIN;
@@ -403,10 +388,12 @@ frame_on_name(frame_cursor_t *c, kube_str_t *in)
 
 /* The value of a top-level member begins with the first byte of *in. */
 static kube_rc_t
-frame_on_member(frame_cursor_t *c, kube_str_t *in)
+frame_on_member(kube_frame_t *frame, kube_str_t *in)
 {
-    char  ch;
+    char             ch;
+    frame_cursor_t  *c;
 
+    c = &frame->c;
     ch = *in->data;
 
     switch (c->member) {
@@ -444,7 +431,7 @@ frame_on_member(frame_cursor_t *c, kube_str_t *in)
     }
 
     if (ch == '{' || ch == '[' || ch == '"') {
-        frame_value_begin(c);
+        frame_value_begin(frame);
 
     } else {
         c->state = FRAME_WORD;
@@ -459,22 +446,12 @@ frame_on_member(frame_cursor_t *c, kube_str_t *in)
 static kube_rc_t
 frame_on_word(frame_cursor_t *c, kube_str_t *in)
 {
-    char        ch, lower;
-    kube_str_t  word;
+    kube_str_t   word;
+    const char  *p;
 
-    while (in->len != 0) {
-        ch = *in->data;
-        lower = (char) (ch | 0x20);
-
-        if (!(lower >= 'a' && lower <= 'z') && !(ch >= '0' && ch <= '9')
-            && ch != '-' && ch != '+' && ch != '.')
-        {
-            break;
-        }
-
-        frame_word_add(c, ch);
-        frame_take(in, 1);
-    }
+    p = kube_lexer_word(in->data, in->data + in->len);
+    frame_word_add(c, in->data, p);
+    frame_take(in, (size_t) (p - in->data));
 
     if (in->len == 0) {
         return KUBE_AGAIN;
@@ -527,15 +504,17 @@ frame_on_after(frame_cursor_t *c, kube_str_t *in, kube_frame_item_t *item)
 
 /* Where an item or the end of items may stand. */
 static kube_rc_t
-frame_on_item(frame_cursor_t *c, kube_str_t *in)
+frame_on_item(kube_frame_t *frame, kube_str_t *in)
 {
-    char  ch;
+    char             ch;
+    frame_cursor_t  *c;
 
+    c = &frame->c;
     ch = *in->data;
 
     if (ch == '{' && c->state != FRAME_ITEM_AFTER) {
         c->member = FRAME_IS_ITEMS;
-        frame_value_begin(c);
+        frame_value_begin(frame);
         return KUBE_AGAIN;
     }
 
@@ -585,7 +564,7 @@ frame_step(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
     }
 
     if (c->state == FRAME_NAME) {
-        return frame_on_name(c, in);
+        return frame_on_name(frame, in);
     }
 
     if (c->state == FRAME_WORD) {
@@ -607,20 +586,21 @@ frame_step(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
             return KUBE_PROTO;
         }
 
-        return frame_on_item(c, in);
+        return frame_on_item(frame, in);
 
     case FRAME_START:
         return frame_expect(c, in, '{', FRAME_NAME_FIRST);
 
     case FRAME_NAME_FIRST:
     case FRAME_NAME_NEXT:
+        kube_lexer_skip_init(&frame->reader.skip, true);
         return frame_expect(c, in, '"', FRAME_NAME);
 
     case FRAME_COLON:
         return frame_expect(c, in, ':', FRAME_MEMBER);
 
     case FRAME_MEMBER:
-        return frame_on_member(c, in);
+        return frame_on_member(frame, in);
 
     case FRAME_AFTER:
         return frame_on_after(c, in, item);
@@ -631,12 +611,25 @@ frame_step(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
 }
 
 
+/*
+ * True inside what needs no carry: its end and the failure of a value behind
+ * it may come in one call, which then has to find the skip as it was.
+ */
+static bool
+frame_skips(const frame_cursor_t *c)
+{
+    return c->state == FRAME_NAME
+           || (c->state == FRAME_VALUE && c->member == FRAME_IS_UNKNOWN);
+}
+
+
 kube_rc_t
 kube_frame_next(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
 {
-    kube_rc_t       rc;
-    kube_str_t      start;
-    frame_cursor_t  saved;
+    kube_rc_t          rc;
+    kube_str_t         start;
+    frame_cursor_t     saved;
+    kube_lexer_skip_t  skip;
 
     /* carry of a value handed out by the last call */
     if (frame->c.state != FRAME_VALUE) {
@@ -653,6 +646,10 @@ kube_frame_next(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
     saved = frame->c;
     rc = KUBE_AGAIN;
 
+    if (frame_skips(&saved)) {
+        skip = frame->reader.skip;
+    }
+
     while (in->len != 0 && rc == KUBE_AGAIN) {
         rc = frame_step(frame, in, item);
     }
@@ -660,6 +657,10 @@ kube_frame_next(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
     if (rc == KUBE_NOMEM) {
         frame->c = saved;
         *in = start;
+
+        if (frame_skips(&saved)) {
+            frame->reader.skip = skip;
+        }
 
     } else if (rc == KUBE_PROTO) {
         frame->c.state = FRAME_LOST;

@@ -1,11 +1,12 @@
 /*
  * kube_frame - cuts list items and watch events out of a byte stream as it
- * arrives.
+ * arrives, and reads their envelopes on the way.
  *
- * It knows brackets, strings and the top-level member names of a list; it
- * does not check the grammar inside an item (kube_json does) and keeps no
- * more than one item.  Memory is O(largest item), each byte is looked at
- * once and copied at most twice.  Not thread-safe; the caller owns the struct.
+ * It is the lexer at the outermost levels: it knows the members of a list and
+ * those of an envelope (kube_envelope), and passes over all else by structure
+ * alone.  It decodes nothing (kube_decode does) and holds one item at most.
+ * Memory is O(largest item); each byte is looked at once and copied at most
+ * twice.  Not thread-safe; the caller owns the struct.
  *
  * A list is {"kind":..,"metadata":{..},"items":[{..},..]} in any member
  * order; other members are skipped, "items":null is an empty list, and no
@@ -21,15 +22,7 @@
 #define KUBE_FRAME_H
 
 
-#include "kube_base.h"
-#include "kube_limits.h"
-
-
-/*
- * What is kept of an item above the limit; a key stands well before it.  No
- * limit is smaller, so that it never takes more memory than an item may.
- */
-#define KUBE_FRAME_PREFIX  4096
+#include "kube_envelope.h"
 
 
 typedef enum {
@@ -41,15 +34,16 @@ typedef enum {
     KUBE_FRAME_ITEM = 0,    /* list: an element of items; watch: an event */
     KUBE_FRAME_KIND,        /* list: the value of "kind", quotes included */
     KUBE_FRAME_METADATA,    /* list: the value of "metadata" */
-    KUBE_FRAME_SKIPPED,     /* an item above the limit: bytes are its first
-                               KUBE_FRAME_PREFIX, size_bytes its full size */
+    KUBE_FRAME_SKIPPED,     /* an item above the limit: bytes are empty */
     KUBE_FRAME_END          /* list: the closing bracket was seen */
 } kube_frame_kind_t;
 
+/* bytes and envelope are valid until the next call. */
 typedef struct {
     kube_frame_kind_t  kind;
-    kube_str_t         bytes;        /* valid until the next call */
-    size_t             size_bytes;
+    kube_str_t         bytes;
+    size_t             size_bytes;   /* of the whole item */
+    kube_envelope_t    envelope;     /* of ITEM and SKIPPED */
 } kube_frame_item_t;
 
 typedef struct kube_frame_s  kube_frame_t;
@@ -69,7 +63,8 @@ void kube_frame_destroy(kube_frame_t *frame);
  *   KUBE_OK      *item is filled; call again with the rest of *in
  *   KUBE_AGAIN   *in is used up
  *   KUBE_NOMEM   *in and the state are as before: call again later
- *   KUBE_PROTO   not a list (or a stream of objects); the stream is lost
+ *   KUBE_PROTO   not a list (or a stream of objects), or brackets that do
+ *                not match; the stream is lost
  */
 kube_rc_t kube_frame_next(kube_frame_t *frame, kube_str_t *in,
     kube_frame_item_t *item)  KUBE_MUST_CHECK;

@@ -39,15 +39,17 @@
 #define KUBE_STATUS_BYTES_MAX        (64u << 10)
 #define KUBE_MESSAGE_LEN_MAX         256
 
-#define KUBE_JSON_DEPTH_MAX          64
+/* Go's encoding/json, which the API server reads objects with, goes no
+   deeper: maxNestingDepth. */
+#define KUBE_JSON_DEPTH_MAX          10000
 
-/* discovery.k8s.io/v1 validation: endpoints, ports, addresses of a slice. */
+/* maxEndpoints and maxPorts in Kubernetes' pkg/apis/discovery/validation. */
 #define KUBE_SLICE_ENDPOINTS_MAX     1000
-#define KUBE_SLICE_PORTS_MAX         100
-#define KUBE_SLICE_ADDRESSES_MAX     100
+#define KUBE_SLICE_PORTS_MAX         20000
 
-/* core/v1 has no limit on ports of a Service; etcd's object size is one. */
-#define KUBE_SERVICE_PORTS_MAX       512
+/* core/v1 has no limit on the ports of a Service.  The smallest is written
+   {"port":1} and a comma: no object holds more. */
+#define KUBE_SERVICE_PORTS_MAX       (KUBE_OBJECT_BYTES_MAX / 11)
 #define KUBE_CLUSTER_IPS_MAX         2
 
 /* Slices of one Service that are joined: 100 000 endpoints at 100 a slice. */

@@ -18,7 +18,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "kube_decode_prefix.h"
+#include "kube_decode.h"
 #include "kube_list_watch_internal.h"
 
 
@@ -164,7 +164,7 @@ lw_on_kind(kube_list_watch_t *lw, kube_str_t text)
     size_t       len;
     const char  *kind;
 
-    kind = kube_decode_list_kind(lw->conf.resource);
+    kind = kube_resource_info(lw->conf.resource)->list_kind;
     len = strlen(kind);
 
     if (text.len != len + 2 || memcmp(text.data + 1, kind, len) != 0) {
@@ -249,7 +249,7 @@ lw_begin_item(kube_list_watch_t *lw)
 
 
 static void
-lw_on_list_item(kube_list_watch_t *lw, kube_str_t text)
+lw_on_list_item(kube_list_watch_t *lw, const kube_envelope_t *envelope)
 {
     uint32_t       dropped;
     kube_rc_t      rc;
@@ -260,11 +260,7 @@ lw_on_list_item(kube_list_watch_t *lw, kube_str_t text)
         return;
     }
 
-    memset(&object, 0, sizeof(kube_object_t));
-    object.resource = lw->conf.resource;
-    dropped = 0;
-
-    rc = kube_decode_object(&lw->arena, lw->conf.resource, text, &object,
+    rc = kube_decode_object(&lw->arena, lw->conf.resource, envelope, &object,
                             &dropped, &error);
 
     if (rc == KUBE_OK) {
@@ -273,6 +269,10 @@ lw_on_list_item(kube_list_watch_t *lw, kube_str_t text)
     } else if (rc == KUBE_INVALID) {
         rc = lw_skip(lw, KUBE_COUNTER_SKIPPED_MALFORMED,
                      kube_object_meta(&object), "malformed", error.what);
+
+    } else if (rc == KUBE_TOO_LARGE) {
+        rc = lw_skip(lw, KUBE_COUNTER_SKIPPED_TOO_LARGE,
+                     kube_object_meta(&object), "too_large", error.what);
 
     } else if (rc == KUBE_NOMEM && lw_arena_is_full(lw)) {
         rc = lw_skip(lw, KUBE_COUNTER_SKIPPED_TOO_LARGE, NULL, "",
@@ -376,21 +376,17 @@ lw_on_object_event(kube_list_watch_t *lw, const kube_watch_event_t *event,
 
 
 static void
-lw_on_event(kube_list_watch_t *lw, kube_str_t text)
+lw_on_event(kube_list_watch_t *lw, const kube_envelope_t *envelope)
 {
     uint32_t            dropped;
     kube_rc_t           rc;
     kube_error_t        error;
     kube_watch_event_t  event;
 
-    memset(&event, 0, sizeof(kube_watch_event_t));
-    event.object.resource = lw->conf.resource;
-
     error.what = "malformed";
-    dropped = 0;
 
-    rc = kube_decode_watch_event(&lw->arena, lw->conf.resource, text, &event,
-                                 &dropped, &error);
+    rc = kube_decode_watch_event(&lw->arena, lw->conf.resource, envelope,
+                                 &event, &dropped, &error);
 
     if (rc == KUBE_NOMEM && lw_arena_is_full(lw)) {
         (void) lw_skip(lw, KUBE_COUNTER_SKIPPED_TOO_LARGE, NULL, "",
@@ -430,47 +426,6 @@ lw_on_event(kube_list_watch_t *lw, kube_str_t text)
 }
 
 
-/* An item or event above max_object, of which only the prefix was kept. */
-static void
-lw_on_oversize(kube_list_watch_t *lw, kube_str_t prefix)
-{
-    kube_rc_t            rc;
-    const char          *what;
-    kube_object_t        object;
-    const kube_meta_t   *meta;
-    kube_watch_event_t   event;
-
-    what = "it is larger than max_object";
-    meta = NULL;
-
-    if (lw->x.watch) {
-        if (kube_decode_prefix_event(lw->conf.resource, prefix, &event)
-            == KUBE_OK)
-        {
-            lw_on_object_event(lw, &event, 0, what);
-            return;
-        }
-
-    } else {
-        if (!lw_begin_item(lw)) {
-            return;
-        }
-
-        if (kube_decode_prefix_object(lw->conf.resource, prefix, &object)
-            == KUBE_OK)
-        {
-            meta = kube_object_meta(&object);
-        }
-    }
-
-    rc = lw_skip(lw, KUBE_COUNTER_SKIPPED_TOO_LARGE, meta, "too_large", what);
-
-    if (rc != KUBE_OK) {
-        kube_lw_failed(lw, rc, "");
-    }
-}
-
-
 void
 kube_lw_item(kube_list_watch_t *lw, const kube_frame_item_t *item)
 {
@@ -479,12 +434,13 @@ kube_lw_item(kube_list_watch_t *lw, const kube_frame_item_t *item)
     switch (item->kind) {
 
     case KUBE_FRAME_ITEM:
+    case KUBE_FRAME_SKIPPED:
         if (lw->x.watch) {
-            lw_on_event(lw, item->bytes);
+            lw_on_event(lw, &item->envelope);
             return;
         }
 
-        lw_on_list_item(lw, item->bytes);
+        lw_on_list_item(lw, &item->envelope);
         return;
 
     case KUBE_FRAME_KIND:
@@ -493,10 +449,6 @@ kube_lw_item(kube_list_watch_t *lw, const kube_frame_item_t *item)
 
     case KUBE_FRAME_METADATA:
         lw_on_metadata(lw, item->bytes);
-        return;
-
-    case KUBE_FRAME_SKIPPED:
-        lw_on_oversize(lw, item->bytes);
         return;
 
     case KUBE_FRAME_END:

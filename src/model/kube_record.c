@@ -78,7 +78,7 @@ kube_record_put_str(kube_record_out_t *out, kube_str_t s)
 static void
 record_put_count(kube_record_out_t *out, size_t n)
 {
-    if (n > 0x7f) {
+    while (n > 0x7f) {
         kube_record_put_int(out, (n & 0x7f) | 0x80, 1);
         n >>= 7;
     }

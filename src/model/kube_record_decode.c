@@ -92,15 +92,22 @@ kube_record_get_str(kube_record_in_t *in, size_t max)
 static size_t
 record_get_count(kube_record_in_t *in, size_t max)
 {
-    size_t  n;
+    size_t    n;
+    uint64_t  byte;
+    unsigned  shift;
 
-    n = (size_t) kube_record_get(in, 1);
+    n = 0;
 
-    if (n & 0x80) {
-        n = (n & 0x7f) | (size_t) kube_record_get(in, 1) << 7;
+    for (shift = 0; shift < 32; shift += 7) {
+        byte = kube_record_get(in, 1);
+        n |= (size_t) (byte & 0x7f) << shift;
+
+        if (!(byte & 0x80)) {
+            break;
+        }
     }
 
-    if (n > max) {
+    if (n > max || shift >= 32) {
         in->bad = true;
     }
 
@@ -245,6 +252,12 @@ record_get_ports(record_decoder_t *d, size_t max, size_t *n)
     kube_port_t  *ports, port;
 
     *n = record_get_count(&d->in, max);
+
+    /* a port takes five bytes at least: no memory for what is not there */
+    if (*n > (size_t) (d->in.end - d->in.p) / 5) {
+        d->in.bad = true;
+    }
+
     ports = record_array(d, *n, sizeof(kube_port_t));
 
     for (i = 0; i < *n && !d->in.bad; i++) {

@@ -263,8 +263,8 @@ test_skipped(void **state)
     x = bed_x(&b);
     assert_true(io_head(x, 200, "application/json", 0));
 
-    snprintf(text, sizeof(text), "{\"type\":\"ADDED\",\"object\":{\"x\":\"%s\""
-             "}}\n", huge);
+    snprintf(text, sizeof(text), "{\"type\":\"ADDED\",\"object\":{\"x\":\"%s\","
+             META("big", "8") "}}\n", huge);
     assert_true(io_body(&b.io, x, text));
     assert_true(io_body(&b.io, x,
         EVENT("ADDED", "{\"kind\":\"Service\",\"apiVersion\":\"v1\","
@@ -275,7 +275,8 @@ test_skipped(void **state)
         EVENT("MODIFIED", FULL("web", "11"))));
 
     assert_string_equal(drained(&b),
-                        "X:shop/bad(malformed) D:shop/gone@9 U:shop/web@11");
+                        "X:shop/big(too_large) X:shop/bad(malformed) "
+                        "D:shop/gone@9 U:shop/web@11");
     assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 2);
     assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_MALFORMED), 7);
     assert_rv(&b, "11");
@@ -326,21 +327,21 @@ test_oversize_events(void **state)
         /* of another namespace: not ours to name, the version moves */
         snprintf(text, sizeof(text),
                  EVENT("MODIFIED", "{\"metadata\":{\"name\":\"a\","
-                       "\"namespace\":\"other\",\"resourceVersion\":\"10\"},"
-                       "\"x\":\"%s\"}"), huge);
+                       "\"namespace\":\"other\",\"uid\":\"u\","
+                       "\"resourceVersion\":\"10\"},\"x\":\"%s\"}"), huge);
         assert_true(io_body(&b.io, x, text));
         assert_string_equal(drained(&b), "");
         assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 2);
         assert_rv(&b, "10");
 
-        /* the key stands too late: counted only */
+        /* the key is found wherever it stands */
         snprintf(text, sizeof(text),
                  EVENT("MODIFIED", "{\"x\":\"%s\"," META("big", "11") "}"),
                  huge);
         assert_true(io_body(&b.io, x, text));
-        assert_string_equal(drained(&b), "");
+        assert_string_equal(drained(&b), "X:shop/big(too_large)");
         assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 3);
-        assert_rv(&b, "10");
+        assert_rv(&b, "11");
         bed_done(&b);
     }
 }

@@ -38,7 +38,7 @@ guard='pthread_mutex_.*|pthread_mutexattr_.*'
 
 # cJSON's hooks take no context, so the arena of the parse under way has to be
 # kept somewhere: thread-local, and NULL outside the call.
-mutable='json_arena'
+mutable='json_memory'
 
 allowed()
 {

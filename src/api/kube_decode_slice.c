@@ -1,0 +1,326 @@
+/*
+ * kube_decode_slice - the projection of an EndpointSlice
+ * (discovery.k8s.io/v1).
+ *
+ * A bad endpoint or port is left out and counted.  What decides about the
+ * whole slice, its address type, the label that names its Service and the
+ * lists, refuses it where it is bad, so that the last good record can stay.
+ * Which address may be used is route's business.  For kube_decode.c only.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_date.h"
+#include "kube_decode_impl.h"
+
+
+/* addresses[0]; the others mean nothing.  No family: there is none. */
+static void
+slice_address(kube_decode_t *d, kube_addr_t *addr)
+{
+    bool         first;
+    kube_rc_t    rc;
+    kube_str_t   text;
+    kube_addr_t  parsed;
+
+    parsed.family = KUBE_FAMILY_NONE;
+    first = true;
+
+    rc = kube_decode_enter(d, '[');
+
+    while (rc == KUBE_OK && kube_lexer_element(&d->lx)) {
+        if (!first) {
+            kube_lexer_value(&d->lx, NULL);
+
+        } else if (kube_decode_text(d, &text) != KUBE_OK
+                   || kube_addr_parse(text, &parsed) != KUBE_OK)
+        {
+            parsed.family = KUBE_FAMILY_NONE;
+        }
+
+        first = false;
+    }
+
+    *addr = parsed;
+}
+
+
+/* A condition: null and absent mean otherwise.  False: it is no bool. */
+static bool
+slice_condition(kube_decode_t *d, bool otherwise, bool *condition)
+{
+    kube_str_t  text;
+
+    kube_lexer_value(&d->lx, &text);
+
+    *condition = otherwise;
+
+    if (kube_str_eq(text, KUBE_STR("true"))) {
+        *condition = true;
+
+    } else if (kube_str_eq(text, KUBE_STR("false"))) {
+        *condition = false;
+
+    } else {
+        return kube_str_eq(text, KUBE_STR("null"));
+    }
+
+    return true;
+}
+
+
+static bool
+slice_conditions(kube_decode_t *d, kube_endpoint_t *endpoint)
+{
+    bool        good;
+    kube_rc_t   rc;
+    kube_str_t  name;
+
+    rc = kube_decode_enter(d, '{');
+    good = (rc != KUBE_INVALID);
+
+    while (rc == KUBE_OK && kube_lexer_member(&d->lx, &name)) {
+        if (kube_str_eq(name, KUBE_STR("ready"))) {
+            good &= slice_condition(d, true, &endpoint->ready);
+
+        } else if (kube_str_eq(name, KUBE_STR("serving"))) {
+            good &= slice_condition(d, true, &endpoint->serving);
+
+        } else if (kube_str_eq(name, KUBE_STR("terminating"))) {
+            good &= slice_condition(d, false, &endpoint->terminating);
+
+        } else {
+            kube_lexer_value(&d->lx, NULL);
+        }
+    }
+
+    return good;
+}
+
+
+/* The name of what the endpoint stands for, where that is a Pod. */
+static void
+slice_target(kube_decode_t *d, kube_str_t *pod)
+{
+    kube_rc_t   rc;
+    kube_str_t  name, kind, target;
+
+    kind = KUBE_STR_NULL;
+    target = KUBE_STR_NULL;
+
+    rc = kube_decode_enter(d, '{');
+
+    while (rc == KUBE_OK && kube_lexer_member(&d->lx, &name)) {
+        if (kube_str_eq(name, KUBE_STR("kind"))) {
+            if (kube_decode_text(d, &kind) == KUBE_INVALID) {
+                kind = KUBE_STR_NULL;
+            }
+
+        } else if (kube_str_eq(name, KUBE_STR("name"))) {
+            kube_decode_shown(d, &target);
+
+        } else {
+            kube_lexer_value(&d->lx, NULL);
+        }
+    }
+
+    *pod = kube_str_eq(kind, KUBE_STR("Pod")) ? target : KUBE_STR_NULL;
+}
+
+
+/* Leaves no family where the endpoint is bad. */
+static void
+slice_endpoint(kube_decode_t *d, kube_endpoint_t *endpoint)
+{
+    bool        good;
+    kube_rc_t   rc;
+    kube_str_t  name;
+
+    rc = kube_decode_enter(d, '{');
+    good = (rc != KUBE_INVALID);
+
+    while (rc == KUBE_OK && kube_lexer_member(&d->lx, &name)) {
+        if (kube_str_eq(name, KUBE_STR("addresses"))) {
+            slice_address(d, &endpoint->address);
+
+        } else if (kube_str_eq(name, KUBE_STR("conditions"))) {
+            good &= slice_conditions(d, endpoint);
+
+        } else if (kube_str_eq(name, KUBE_STR("targetRef"))) {
+            slice_target(d, &endpoint->pod);
+
+        } else if (kube_str_eq(name, KUBE_STR("nodeName"))) {
+            kube_decode_shown(d, &endpoint->node);
+
+        } else if (kube_str_eq(name, KUBE_STR("zone"))) {
+            kube_decode_shown(d, &endpoint->zone);
+
+        } else {
+            kube_lexer_value(&d->lx, NULL);
+        }
+    }
+
+    if (!good) {
+        endpoint->address.family = KUBE_FAMILY_NONE;
+    }
+}
+
+
+static void
+slice_endpoints(kube_decode_t *d, kube_decode_array_t *array)
+{
+    bool              fresh;
+    kube_endpoint_t  *endpoint;
+
+    if (!kube_decode_array(d, array, "endpoints is no array")) {
+        return;
+    }
+
+    for ( ;; ) {
+        endpoint = kube_decode_next(d, array, sizeof(kube_endpoint_t),
+                                    KUBE_SLICE_ENDPOINTS_MAX,
+                                    "endpoints has too many elements",
+                                    &fresh);
+        if (endpoint == NULL) {
+            return;
+        }
+
+        if (fresh) {
+            endpoint->ready = true;
+            endpoint->serving = true;
+        }
+
+        slice_endpoint(d, endpoint);
+    }
+}
+
+
+static void
+slice_address_type(kube_decode_t *d, kube_slice_t *slice, bool *known)
+{
+    kube_rc_t   rc;
+    kube_str_t  text;
+
+    text = KUBE_STR_NULL;
+    rc = kube_decode_text(d, &text);
+
+    if (rc == KUBE_NOT_FOUND) {
+        return;
+    }
+
+    *known = true;
+
+    if (kube_str_eq(text, KUBE_STR("IPv4"))) {
+        slice->family = KUBE_FAMILY_IPV4;
+
+    } else if (kube_str_eq(text, KUBE_STR("IPv6"))) {
+        slice->family = KUBE_FAMILY_IPV6;
+
+    } else if (kube_str_eq(text, KUBE_STR("FQDN"))) {
+        slice->family = KUBE_FAMILY_NONE;
+
+    } else {
+        *known = false;
+    }
+}
+
+
+/* A name that no Service can have joins the slice with none. */
+static void
+slice_service(kube_decode_t *d, kube_str_t label, kube_slice_t *slice)
+{
+    size_t  i;
+
+    for (i = 0; i < label.len; i++) {
+        if ((unsigned char) label.data[i] < 0x20 || label.data[i] == 0x7f) {
+            kube_lexer_fail(&d->lx, "control byte in the name of its Service");
+            return;
+        }
+    }
+
+    if (kube_name_is_label(label)) {
+        slice->service = label;
+    }
+}
+
+
+/* Those of the slice's own family; names (FQDN) are no addresses. */
+static void
+slice_endpoints_end(kube_decode_t *d, const kube_decode_array_t *array,
+    kube_slice_t *slice)
+{
+    size_t            i;
+    kube_endpoint_t  *p;
+
+    if (slice->family == KUBE_FAMILY_NONE) {
+        return;
+    }
+
+    p = array->p;
+    slice->endpoints = p;
+
+    for (i = 0; i < array->n; i++) {
+        if (p[i].address.family == slice->family) {
+            p[slice->endpoints_n++] = p[i];
+
+        } else {
+            d->dropped++;
+        }
+    }
+}
+
+
+void
+kube_decode_slice(kube_decode_t *d, kube_object_t *object)
+{
+    bool                     known;
+    int64_t                  ms;
+    kube_str_t               name;
+    kube_slice_t            *slice;
+    kube_decode_array_t      ports, endpoints;
+    kube_decode_metadata_t   meta;
+
+    slice = &object->u.slice;
+    known = false;
+
+    ports = (kube_decode_array_t) { .n = 0 };
+    endpoints = (kube_decode_array_t) { .n = 0 };
+
+    meta = (kube_decode_metadata_t) {
+        .label_key = KUBE_STR("kubernetes.io/service-name"),
+        .annotation_key = KUBE_STR("endpoints.kubernetes.io/"
+                                   "last-change-trigger-time")
+    };
+
+    while (kube_lexer_member(&d->lx, &name)) {
+        if (kube_str_eq(name, KUBE_STR("metadata"))) {
+            kube_decode_metadata(d, &meta);
+
+        } else if (kube_str_eq(name, KUBE_STR("addressType"))) {
+            slice_address_type(d, slice, &known);
+
+        } else if (kube_str_eq(name, KUBE_STR("endpoints"))) {
+            slice_endpoints(d, &endpoints);
+
+        } else if (kube_str_eq(name, KUBE_STR("ports"))) {
+            kube_decode_ports(d, &ports, KUBE_SLICE_PORTS_MAX, true);
+
+        } else {
+            kube_decode_other(d, name, object->resource);
+        }
+    }
+
+    slice_service(d, meta.label, slice);
+
+    if (kube_date_parse_rfc3339(meta.annotation, &ms) == KUBE_OK) {
+        slice->trigger_ms = ms;
+    }
+
+    if (!known) {
+        kube_lexer_fail(&d->lx, "missing or unknown addressType");
+    }
+
+    kube_decode_ports_end(d, &ports, false, &slice->ports, &slice->ports_n);
+    slice_endpoints_end(d, &endpoints, slice);
+}

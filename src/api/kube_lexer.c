@@ -1,0 +1,613 @@
+/*
+ * kube_lexer - the one reader of JSON text.
+ *
+ * Every byte of a list goes through kube_lexer_skip() once: strings are
+ * passed over eight bytes at a time, and what lies between them by a table.
+ * Vector code would replace lexer_quote() and the loop over lexer_bytes, and
+ * nothing else.  No state but the caller's; for src/api only.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <string.h>
+
+#include "kube_lexer.h"
+#include "kube_utf8.h"
+
+
+/* Classes of bytes; 0: it means nothing between values. */
+enum {
+    LEXER_QUOTE = 1,
+    LEXER_OPEN = 2,
+    LEXER_CLOSE = 4,
+    LEXER_SPACE = 8
+};
+
+#define LEXER_STRUCTURE  (LEXER_QUOTE | LEXER_OPEN | LEXER_CLOSE)
+
+static const uint8_t  lexer_bytes[256] = {
+    ['"'] = LEXER_QUOTE,
+    ['{'] = LEXER_OPEN, ['['] = LEXER_OPEN,
+    ['}'] = LEXER_CLOSE, [']'] = LEXER_CLOSE,
+    [' '] = LEXER_SPACE, ['\t'] = LEXER_SPACE,
+    ['\n'] = LEXER_SPACE, ['\r'] = LEXER_SPACE
+};
+
+
+static inline uint8_t
+lexer_class(char ch)
+{
+    return lexer_bytes[(unsigned char) ch];
+}
+
+
+void
+kube_lexer_skip_init(kube_lexer_skip_t *s, bool lines)
+{
+    /* objects is written before it is read */
+
+    s->depth = 0;
+    s->in_string = false;
+    s->escaped = false;
+    s->had_escape = false;
+    s->lines = lines;
+    s->too_deep = false;
+}
+
+
+/* Not 0 where a byte of word equals the byte that needles repeats. */
+static inline uint64_t
+lexer_match(uint64_t word, uint64_t needles)
+{
+    uint64_t  x;
+
+    x = word ^ needles;
+
+    return (x - 0x0101010101010101ull) & ~x & 0x8080808080808080ull;
+}
+
+
+/* The first quote or backslash from p on, or end. */
+static inline const char *
+lexer_quote(const char *p, const char *end)
+{
+    uint64_t  word;
+
+    while (end - p >= 8) {
+        memcpy(&word, p, 8);
+
+        if (lexer_match(word, 0x2222222222222222ull)
+            | lexer_match(word, 0x5c5c5c5c5c5c5c5cull))
+        {
+            break;
+        }
+
+        p += 8;
+    }
+
+    while (p < end && *p != '"' && *p != '\\') {
+        p++;
+    }
+
+    return p;
+}
+
+
+kube_rc_t
+kube_lexer_skip_string(kube_lexer_skip_t *s, const char **pp, const char *end)
+{
+    const char  *p, *from;
+
+    p = *pp;
+    s->in_string = true;
+
+    while (p < end) {
+        if (s->escaped) {
+            s->escaped = false;
+            p++;
+            continue;
+        }
+
+        from = p;
+        p = lexer_quote(p, end);
+
+        if (s->lines && memchr(from, '\n', (size_t) (p - from)) != NULL) {
+            return KUBE_PROTO;
+        }
+
+        if (p == end) {
+            break;
+        }
+
+        if (*p++ == '"') {
+            s->in_string = false;
+            *pp = p;
+            return KUBE_OK;
+        }
+
+        s->escaped = true;
+        s->had_escape = true;
+    }
+
+    *pp = p;
+
+    return KUBE_AGAIN;
+}
+
+
+/* False: the bracket closes one of another kind. */
+static inline bool
+lexer_bracket(kube_lexer_skip_t *s, char ch, uint8_t class)
+{
+    bool       object;
+    uint32_t   at;
+    uint64_t  *word, bit;
+
+    object = (ch == '{' || ch == '}');
+    at = (class == LEXER_OPEN) ? s->depth++ : --s->depth;
+
+    if (at >= KUBE_JSON_DEPTH_MAX) {
+        s->too_deep = true;
+        return true;
+    }
+
+    word = &s->objects[at / 64];
+    bit = 1ull << (at % 64);
+
+    if (class == LEXER_OPEN) {
+        *word = object ? *word | bit : *word & ~bit;
+        return true;
+    }
+
+    return ((*word & bit) != 0) == object;
+}
+
+
+kube_rc_t
+kube_lexer_skip(kube_lexer_skip_t *s, const char **pp, const char *end)
+{
+    uint8_t      class;
+    kube_rc_t    rc;
+    const char  *p;
+
+    p = *pp;
+
+    for ( ;; ) {
+        if (s->in_string) {
+            rc = kube_lexer_skip_string(s, &p, end);
+
+            if (rc != KUBE_OK || s->depth == 0) {
+                *pp = p;
+                return rc;
+            }
+        }
+
+        class = 0;
+
+        while (p < end) {
+            class = lexer_class(*p++) & LEXER_STRUCTURE;
+
+            if (class != 0) {
+                break;
+            }
+        }
+
+        if (class == 0) {
+            *pp = p;
+            return KUBE_AGAIN;
+        }
+
+        if (class == LEXER_QUOTE) {
+            s->in_string = true;
+            continue;
+        }
+
+        if (s->depth == UINT32_MAX || !lexer_bracket(s, p[-1], class)) {
+            return KUBE_PROTO;
+        }
+
+        if (s->depth == 0) {
+            *pp = p;
+            return KUBE_OK;
+        }
+    }
+}
+
+
+const char *
+kube_lexer_space(const char *p, const char *end)
+{
+    while (p < end && lexer_class(*p) == LEXER_SPACE) {
+        p++;
+    }
+
+    return p;
+}
+
+
+const char *
+kube_lexer_word(const char *p, const char *end)
+{
+    char  lower;
+
+    for ( /* void */ ; p < end; p++) {
+        lower = (char) (*p | 0x20);
+
+        if (!(lower >= 'a' && lower <= 'z') && !(*p >= '0' && *p <= '9')
+            && *p != '-' && *p != '+' && *p != '.')
+        {
+            break;
+        }
+    }
+
+    return p;
+}
+
+
+/* Four hexadecimal digits; false: there are none. */
+static bool
+lexer_hex4(kube_str_t *s, uint32_t *value)
+{
+    int     digit;
+    size_t  i;
+
+    *value = 0;
+
+    for (i = 0; i < 4; i++) {
+        if (s->len == 0) {
+            return false;
+        }
+
+        digit = *s->data;
+
+        if (digit >= '0' && digit <= '9') {
+            digit -= '0';
+
+        } else if ((digit | 0x20) >= 'a' && (digit | 0x20) <= 'f') {
+            digit = (digit | 0x20) - 'a' + 10;
+
+        } else {
+            return false;
+        }
+
+        *value = *value << 4 | (uint32_t) digit;
+        s->data++;
+        s->len--;
+    }
+
+    return true;
+}
+
+
+/* s stands behind "\u".  A surrogate without its fellow stays one. */
+static bool
+lexer_unicode(kube_str_t *s, uint32_t *code)
+{
+    uint32_t    low;
+    kube_str_t  rest;
+
+    if (!lexer_hex4(s, code)) {
+        return false;
+    }
+
+    if (*code < 0xd800 || *code > 0xdbff || s->len < 2
+        || s->data[0] != '\\' || s->data[1] != 'u')
+    {
+        return true;
+    }
+
+    rest = (kube_str_t) { s->data + 2, s->len - 2 };
+
+    if (lexer_hex4(&rest, &low) && low >= 0xdc00 && low <= 0xdfff) {
+        *code = 0x10000 + ((*code - 0xd800) << 10) + (low - 0xdc00);
+        *s = rest;
+    }
+
+    return true;
+}
+
+
+/* s stands behind the backslash. */
+static bool
+lexer_escape(kube_str_t *s, uint32_t *code)
+{
+    char                ch;
+    const char         *at;
+    static const char   letters[] = "\"\\/bfnrt";
+    static const char   meanings[] = "\"\\/\b\f\n\r\t";
+
+    if (s->len == 0) {
+        return false;
+    }
+
+    ch = *s->data;
+    s->data++;
+    s->len--;
+
+    if (ch == 'u') {
+        return lexer_unicode(s, code);
+    }
+
+    at = memchr(letters, ch, sizeof(letters) - 1);
+    *code = (at != NULL) ? (unsigned char) meanings[at - letters] : 0;
+
+    return at != NULL;
+}
+
+
+kube_rc_t
+kube_lexer_unescape(kube_str_t raw, char *dst, size_t size, size_t *len)
+{
+    char      text[KUBE_UTF8_LEN_MAX];
+    size_t    n;
+    uint32_t  code;
+
+    *len = 0;
+
+    while (raw.len != 0) {
+        code = kube_utf8_next(&raw);
+
+        if (code == '\\' && !lexer_escape(&raw, &code)) {
+            return KUBE_INVALID;
+        }
+
+        n = kube_utf8_put(code, text);
+
+        if (n > size - *len) {
+            return KUBE_INVALID;
+        }
+
+        memcpy(dst + *len, text, n);
+        *len += n;
+    }
+
+    return KUBE_OK;
+}
+
+
+void
+kube_lexer_init(kube_lexer_t *lx, kube_str_t text)
+{
+    lx->start = (text.len != 0) ? text.data : "";
+    lx->p = lx->start;
+    lx->end = lx->start + text.len;
+    lx->what = NULL;
+    lx->first = false;
+}
+
+
+void
+kube_lexer_fail(kube_lexer_t *lx, const char *what)
+{
+    if (lx->what == NULL) {
+        lx->what = what;
+    }
+
+    /* whoever goes on finds the end here */
+    lx->end = lx->p;
+}
+
+
+/* The next byte that is no space; 0 at the end. */
+static inline char
+lexer_next(kube_lexer_t *lx)
+{
+    if (lx->p < lx->end && lexer_class(*lx->p) == LEXER_SPACE) {
+        lx->p = kube_lexer_space(lx->p, lx->end);
+    }
+
+    return (lx->p < lx->end) ? *lx->p : '\0';
+}
+
+
+char
+kube_lexer_peek(kube_lexer_t *lx)
+{
+    char  ch;
+
+    ch = lexer_next(lx);
+
+    switch (ch) {
+    case '{':
+    case '[':
+    case '"':
+    case 'n':
+    case 't':
+    case 'f':
+        return ch;
+
+    default:
+        return (ch == '-' || (ch >= '0' && ch <= '9')) ? '0' : '\0';
+    }
+}
+
+
+bool
+kube_lexer_enter(kube_lexer_t *lx, char open)
+{
+    if (lexer_next(lx) != open) {
+        return false;
+    }
+
+    lx->p++;
+    lx->first = true;
+
+    return true;
+}
+
+
+/* True: another member or element begins, and its comma has been taken. */
+static bool
+lexer_more(kube_lexer_t *lx, char close)
+{
+    char  ch;
+
+    ch = lexer_next(lx);
+
+    if (ch == close && lx->p < lx->end) {
+        lx->p++;
+        lx->first = false;
+        return false;
+    }
+
+    if (!lx->first) {
+        if (ch != ',') {
+            kube_lexer_fail(lx, "comma or closing bracket expected");
+            return false;
+        }
+
+        lx->p++;
+    }
+
+    lx->first = false;
+
+    return true;
+}
+
+
+bool
+kube_lexer_element(kube_lexer_t *lx)
+{
+    if (!lexer_more(lx, ']')) {
+        return false;
+    }
+
+    if (lexer_next(lx) == ']') {
+        kube_lexer_fail(lx, "value expected");
+    }
+
+    return lx->what == NULL;
+}
+
+
+bool
+kube_lexer_member(kube_lexer_t *lx, kube_str_t *name)
+{
+    bool    plain;
+    size_t  len;
+
+    if (!lexer_more(lx, '}')) {
+        return false;
+    }
+
+    if (!kube_lexer_string(lx, name, &plain)) {
+        kube_lexer_fail(lx, "member name expected");
+        return false;
+    }
+
+    if (!plain) {
+        if (kube_lexer_unescape(*name, lx->name, sizeof(lx->name), &len)
+            != KUBE_OK)
+        {
+            len = 0;
+        }
+
+        *name = (kube_str_t) { lx->name, len };
+    }
+
+    if (lexer_next(lx) != ':') {
+        kube_lexer_fail(lx, "colon expected");
+        return false;
+    }
+
+    lx->p++;
+
+    return true;
+}
+
+
+bool
+kube_lexer_string(kube_lexer_t *lx, kube_str_t *raw, bool *plain)
+{
+    const char  *from, *p;
+
+    if (lexer_next(lx) != '"') {
+        return false;
+    }
+
+    from = lx->p + 1;
+    *plain = true;
+
+    for (p = from; ; p += 2) {
+        p = lexer_quote(p, lx->end);
+
+        if (lx->end - p < 2) {
+            break;
+        }
+
+        if (*p == '"') {
+            break;
+        }
+
+        *plain = false;
+    }
+
+    if (p >= lx->end || *p != '"') {
+        kube_lexer_fail(lx, "unterminated string");
+        return false;
+    }
+
+    *raw = (kube_str_t) { from, (size_t) (p - from) };
+    lx->p = p + 1;
+
+    return true;
+}
+
+
+void
+kube_lexer_value(kube_lexer_t *lx, kube_str_t *text)
+{
+    bool                plain;
+    kube_rc_t           rc;
+    kube_str_t          raw;
+    const char         *from;
+    kube_lexer_skip_t   skip;
+
+    lx->first = false;
+
+    switch (lexer_next(lx)) {
+    case '"':
+        from = lx->p;
+        (void) kube_lexer_string(lx, &raw, &plain);
+        break;
+
+    case '{':
+    case '[':
+        from = lx->p;
+        kube_lexer_skip_init(&skip, false);
+
+        rc = kube_lexer_skip(&skip, &lx->p, lx->end);
+
+        if (rc != KUBE_OK || skip.too_deep) {
+            kube_lexer_fail(lx, (rc == KUBE_AGAIN) ? "unterminated"
+                                : (rc == KUBE_OK) ? "nested too deep"
+                                : "a bracket of another kind expected");
+        }
+
+        break;
+
+    default:
+        from = lx->p;
+        lx->p = kube_lexer_word(lx->p, lx->end);
+
+        if (lx->p == from) {
+            kube_lexer_fail(lx, "value expected");
+        }
+    }
+
+    if (text != NULL) {
+        *text = (kube_str_t) { from, (size_t) (lx->p - from) };
+    }
+}
+
+
+bool
+kube_lexer_end(kube_lexer_t *lx)
+{
+    if (lx->what == NULL && (lexer_next(lx) != '\0' || lx->p != lx->end)) {
+        kube_lexer_fail(lx, "bytes behind the value");
+    }
+
+    return lx->what == NULL;
+}
