@@ -235,7 +235,7 @@ class TestTls:
             with context.wrap_socket(
                 plain, server_hostname="localhost", suppress_ragged_eofs=False
             ) as sock:
-                sock.sendall(f"GET {SERVICES} HTTP/1.1\r\n\r\n".encode())
+                sock.sendall(f"GET {SERVICES} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
                 got = b""
                 while len(got) < 20:
                     got += sock.recv(100)
@@ -246,11 +246,16 @@ class TestTls:
                         sock.recv(100)
 
 
+def plain_get(path, extra=""):
+    """The bytes of a GET."""
+    text = f"GET {path} HTTP/1.1\r\nHost: x\r\n{extra}Authorization: Bearer secret\r\n\r\n"
+    return text.encode()
+
+
 def raw_get(server, path, timeout=WAIT, extra=""):
     """Sends a GET over a bare socket and returns every byte of the answer."""
     with socket.create_connection((server.host, server.port), timeout) as sock:
-        text = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{extra}"
-        sock.sendall(f"{text}Authorization: Bearer secret\r\n\r\n".encode())
+        sock.sendall(plain_get(path, f"Connection: close\r\n{extra}"))
         got = b""
         while True:
             data = sock.recv(65536)
@@ -365,9 +370,7 @@ class TestFaults:
     def test_silence(self, standin, cut):
         standin.fault(verb="list", at_bytes=40, cut=cut)
         with socket.create_connection((standin.host, standin.port), WAIT) as sock:
-            sock.sendall(
-                f"GET {SERVICES} HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n".encode()
-            )
+            sock.sendall(plain_get(SERVICES))
             got = b""
             while len(got) < 40:
                 got += sock.recv(4096)
@@ -458,8 +461,7 @@ class TestFaults:
     @pytest.mark.parametrize("how", ["clean", "fin", "rst"])
     def test_close_watches(self, standin, how):
         with socket.create_connection((standin.host, standin.port), WAIT) as sock:
-            text = f"GET {SERVICES}?watch=true HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n"
-            sock.sendall(text.encode())
+            sock.sendall(plain_get(SERVICES + "?watch=true"))
             standin.wait_watch("services")
             assert standin.close_watches("services", how) == 1
             got = b""
@@ -569,7 +571,7 @@ class TestLog:
         with client.watch(SERVICES):
             server.fault(verb="list", at_bytes=0, cut="hang")
             with socket.create_connection((server.host, server.port)) as sock:
-                sock.sendall(f"GET {SERVICES} HTTP/1.1\r\n\r\n".encode())
+                sock.sendall(f"GET {SERVICES} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
                 server.wait_requests(2)
                 server.stop()
         assert len(os.listdir("/proc/self/fd")) == before

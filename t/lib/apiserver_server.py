@@ -180,7 +180,7 @@ class Server:
         request = await wire.read_request()
         self.requests.append(request)
         resource = locate(request)
-        keep = request.headers.get("connection", "").lower() != "close"
+        keep = request.keep
         try:
             if request.path.startswith("/_control/"):
                 await control(self, wire, request)

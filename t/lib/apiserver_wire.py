@@ -1,12 +1,13 @@
-# One connection of the stand-in API server: requests read and answers written
-# as bytes, so that an answer can be cut, torn, slowed or spoiled at any of
-# them.  It knows HTTP/1.1 framing, not what is served.
+# One connection of the stand-in API server: requests as h11 reads them, and
+# answers written as bytes, so that one can be cut, torn, slowed or spoiled at
+# any of them.  It knows HTTP/1.1 framing, not what is served.
 #
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
 """Bytes on a connection, and the faults that happen to them."""
 
 import asyncio
+import contextlib
 import email.utils
 import gzip
 import http.client
@@ -16,8 +17,7 @@ import time
 import urllib.parse
 import uuid
 
-MAX_HEAD = 64 * 1024
-MAX_BODY = 16 << 20
+from requests_in import BODY_MAX, BadRequest, Requests
 
 
 class Closed(Exception):
@@ -31,11 +31,12 @@ class Closed(Exception):
 class Request:
     """A request as it came, and what became of it: an entry of the request log."""
 
-    def __init__(self, method, target, headers, body, connection):
+    def __init__(self, method, target, headers, body, keep, connection):
         self.method = method
         self.target = target
         self.headers = headers
         self.body = body
+        self.keep = keep
         self.connection = connection
         path, _, query = target.partition("?")
         self.path = urllib.parse.unquote(path)
@@ -113,10 +114,9 @@ class Wire:
     def __init__(self, reader, writer, chunk_size=32768):
         Wire.numbers += 1
         self.number = Wire.numbers
-        self.reader = reader
         self.writer = writer
         self.chunk_size = chunk_size
-        self.buffer = bytearray()
+        self.requests = Requests(reader)
         self.request = None
         self.fault = None
         self.chunked = False
@@ -129,74 +129,25 @@ class Wire:
 
     # Reading
 
-    async def _more(self):
-        data = await self.reader.read(65536)
-        if not data:
-            raise Closed("closed by client")
-        self.buffer += data
-
     async def read_request(self):
         """The next request; Closed at the end of the connection."""
-        while True:
-            end = self.buffer.find(b"\r\n\r\n")
-            if end >= 0:
-                break
-            if len(self.buffer) > MAX_HEAD:
-                raise Closed("request head too large")
-            await self._more()
-        lines = bytes(self.buffer[:end]).decode("latin-1").split("\r\n")
-        del self.buffer[: end + 4]
         try:
-            method, target, _version = lines[0].split(" ")
-            headers = {}
-            for line in lines[1:]:
-                name, colon, value = line.partition(":")
-                if not colon:
-                    raise ValueError(line)
-                headers[name.lower()] = value.strip()
-            body = await self._read_body(headers)
-        except ValueError:
+            request = await self.requests.next()
+        except EOFError:
+            raise Closed("closed by client") from None
+        except BadRequest:
             self.writer.write(encode_head(400, {"Connection": "close", "Content-Length": "0"}))
             raise Closed("bad request") from None
-        self.request = Request(method, target, headers, body, self.number)
+        self.request = Request(*request, self.number)
         self.fault = None
         self.cut_done = False
         self.sent = self.body_sent = 0
         return self.request
 
-    async def _read_body(self, headers):
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            body = b""
-            while True:
-                size = int(await self._line(), 16)
-                body += await self._exactly(size)
-                await self._line()
-                if size == 0:
-                    return body
-        return await self._exactly(int(headers.get("content-length", "0")))
-
-    async def _line(self):
-        while b"\r\n" not in self.buffer:
-            await self._more()
-        line, _, rest = bytes(self.buffer).partition(b"\r\n")
-        self.buffer[:] = rest
-        return line
-
-    async def _exactly(self, size):
-        if not 0 <= size <= MAX_BODY:
-            raise ValueError("body size")
-        while len(self.buffer) < size:
-            await self._more()
-        data = bytes(self.buffer[:size])
-        del self.buffer[:size]
-        return data
-
     async def _until_gone(self):
-        try:
-            while len(self.buffer) < MAX_BODY:
-                await self._more()
-        except (Closed, OSError):
-            pass
+        with contextlib.suppress(EOFError, OSError):
+            while len(self.requests.buffer) < BODY_MAX:
+                await self.requests.more()
 
     def watch_gone(self):
         """A task that ends when the client has closed; what it sends is kept."""

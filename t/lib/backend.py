@@ -14,8 +14,9 @@ import socket
 import threading
 import urllib.parse
 
+from requests_in import Requests
+
 CALL_TIMEOUT = 30
-MAX_BODY = 16 << 20
 
 
 def seconds(text):
@@ -98,27 +99,19 @@ class Backend:
         if sock is not None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            while await self._one(reader, writer) and self.open:
+            requests = Requests(reader)
+            while await self._one(requests, writer) and self.open:
                 writer.busy = False
-        except (OSError, ValueError, asyncio.CancelledError, asyncio.LimitOverrunError):
-            pass
-        except asyncio.IncompleteReadError:
+        except (OSError, EOFError, ValueError, asyncio.CancelledError):
             pass
         finally:
             self.connections.pop(task, None)
             writer.close()
 
-    async def _one(self, reader, writer):
+    async def _one(self, requests, writer):
         """One request; False: the connection is to be closed."""
-        head = await reader.readuntil(b"\r\n\r\n")
+        method, target, headers, body, keep = await requests.next()
         writer.busy = True
-        lines = head.decode("latin-1").split("\r\n")
-        method, target, version = lines[0].split(" ")
-        headers = {}
-        for line in lines[1:]:
-            name, _, value = line.partition(":")
-            headers[name.strip().lower()] = value.strip()
-        body = await self._body(reader, headers)
 
         self.requests += 1
         self.methods[method] = self.methods.get(method, 0) + 1
@@ -129,32 +122,12 @@ class Backend:
             delay = seconds(query["delay"]) if "delay" in query else self.delay
             if delay:
                 await asyncio.sleep(delay)
-            connection = headers.get("connection", "").lower()
-            keep = self.open and connection != "close"
-            if version == "HTTP/1.0":
-                keep = keep and connection == "keep-alive"
+            keep = keep and self.open
             writer.write(self._answer(method, path, headers, body, query, keep))
             await writer.drain()
         finally:
             self.active -= 1
         return keep
-
-    @staticmethod
-    async def _body(reader, headers):
-        if headers.get("transfer-encoding", "").lower() == "chunked":
-            body = b""
-            while True:
-                size = int((await reader.readuntil(b"\r\n")).strip(), 16)
-                if size > MAX_BODY - len(body):
-                    raise ValueError("body too large")
-                body += await reader.readexactly(size)
-                await reader.readexactly(2)
-                if size == 0:
-                    return body
-        size = int(headers.get("content-length", "0"))
-        if not 0 <= size <= MAX_BODY:
-            raise ValueError("body size")
-        return await reader.readexactly(size)
 
     def _answer(self, method, path, headers, body, query, keep):
         status = int(query.get("status", self.status))

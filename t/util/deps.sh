@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages that a make target needs, where missing.
+# Installs the Debian packages that a make target needs, where missing, and
+# puts promtool into build/tools: its package would bring a server along.
 #
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
@@ -15,22 +16,24 @@ set -eu
 
 build="gcc make libc6-dev util-linux nginx nginx-dev libcurl4-openssl-dev
     libcjson-dev libyaml-dev"
-unit="libcmocka-dev openssl python3"
+unit="libcmocka-dev openssl ca-certificates python3"
 test="libnginx-mod-stream python3-pytest python3-pytest-timeout
     python3-pytest-xdist python3-hypothesis python3-trustme
-    python3-cryptography python3-psutil python3-yaml procps valgrind"
-e2e="iproute2 nftables iptables python3-requests ca-certificates"
-lint="cppcheck clang clang-tidy clang-tidy-19 codespell shellcheck pmccabe flake8
-    libnginx-mod-stream binutils git python3"
+    python3-cryptography python3-h11 python3-prometheus-client python3-psutil
+    python3-yaml procps valgrind"
+e2e="iproute2 nftables iptables python3-requests"
+lint="cppcheck clang clang-tidy clang-tidy-19 codespell shellcheck pmccabe
+    flake8 libnginx-mod-stream binutils git python3"
 
 wanted=
+tools=
 for group; do
     case $group in
         build)  wanted="$wanted $build" ;;
         unit)   wanted="$wanted $build $unit" ;;
-        demo)   wanted="$wanted $build python3 libnginx-mod-stream" ;;
-        test)   wanted="$wanted $build $unit $test" ;;
-        e2e)    wanted="$wanted $build $unit $test $e2e" ;;
+        demo)   wanted="$wanted $build python3 python3-h11 libnginx-mod-stream" ;;
+        test)   wanted="$wanted $build $unit $test" tools=1 ;;
+        e2e)    wanted="$wanted $build $unit $test $e2e" tools=1 ;;
         lint)   wanted="$wanted $build $unit $lint" ;;
         *)      echo "deps.sh: unknown group \"$group\"" >&2; exit 2 ;;
     esac
@@ -51,11 +54,18 @@ missing()
     done
 }
 
+has_promtool()
+{
+    command -v promtool >/dev/null 2>&1 || [ -x build/tools/promtool ]
+}
+
 packages=$(missing | xargs)
-[ -z "$packages" ] && exit 0
+if [ -z "$packages" ] && { [ -z "$tools" ] || has_promtool; }; then
+    exit 0
+fi
 
 root=
-if [ "$(id -u)" != 0 ]; then
+if [ "$(id -u)" != 0 ] && [ -n "$packages" ]; then
     if ! command -v sudo >/dev/null 2>&1; then
         echo "deps.sh: as root, run: apt-get install $packages" >&2
         exit 1
@@ -85,19 +95,38 @@ apt()
         -o DPkg::Lock::Timeout=600 "$@" </dev/null
 }
 
-echo "deps.sh: installing $packages"
 log=$(mktemp)
 
-# shellcheck disable=SC2086
-if ! apt install --no-install-recommends $packages >"$log" 2>&1; then
-    if ! { apt update && apt install --no-install-recommends $packages; } \
-            >"$log" 2>&1
-    then
+# twice: the package lists may be old, or not there at all
+attempt()
+{
+    "$@" >"$log" 2>&1 || { apt update && "$@"; } >"$log" 2>&1 || {
         tail -n 40 "$log" >&2
         rm -f "$log"
         echo "deps.sh: apt-get failed; SKIP_DEPS=1 goes on without" >&2
         exit 1
-    fi
+    }
+}
+
+get_promtool()
+{
+    rm -rf build/tools/prometheus*
+    mkdir -p build/tools/prometheus
+    (cd build/tools && apt-get -q download prometheus) \
+        && dpkg-deb -x build/tools/prometheus_*.deb build/tools/prometheus \
+        && mv build/tools/prometheus/usr/bin/promtool build/tools/ \
+        && rm -rf build/tools/prometheus*
+}
+
+if [ -n "$packages" ]; then
+    echo "deps.sh: installing $packages"
+    # shellcheck disable=SC2086
+    attempt apt install --no-install-recommends $packages
+fi
+
+if [ -n "$tools" ] && ! has_promtool; then
+    echo "deps.sh: unpacking promtool into build/tools"
+    attempt get_promtool
 fi
 
 rm -f "$log"
