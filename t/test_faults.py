@@ -21,13 +21,11 @@ CONF = """
 SLICES = "endpointslices"
 
 
-def polite(api, relists_at_once=False):
+def polite(api):
     """Never two watches of one resource, nor two lists of it, at a time."""
     for resource in ("services", SLICES):
-        assert api.max_concurrent_watches(resource) <= 1
-        lists = sorted((r.started, r.ended) for r in api.find("list", resource))
-        for (_, ended), (started, _) in itertools.pairwise(lists):
-            assert ended is not None and started >= ended - 0.01, f"two lists of {resource}"
+        for verb in ("list", "watch"):
+            assert api.max_concurrent(verb, resource) <= 1, (verb, resource)
 
 
 def scene(cluster, **more):
@@ -49,10 +47,7 @@ def settled(cluster, gateway, timeout=None):
     new = cluster.pods(1, "after")
     rv = cluster.slice("shop", "web", new)
     status.wait_rv(rv, timeout=timeout)
-    for resource in ("services", SLICES):
-        row = status.resource(resource)
-        assert row["objects"] == len(cluster.api.state_at(resource))
-        assert row["refused"] == []
+    cluster.equal(gateway, timeout=timeout)
     assert gateway.get().backend == "after-1"
     assert status.informer()["synced"] and not status.informer()["stale"]
 
@@ -107,7 +102,7 @@ class TestStatuses:
             for r in cluster.api.requests
             if r.resource == SLICES and r.started > failed.started
         ]
-        pause = later[0].started - failed.ended
+        pause = later[0].started - failed.said
         if "retry_after" in more:
             assert pause >= 1.0, f"Retry-After was not waited for: {pause}"
         elif code not in (401, 410):
@@ -165,9 +160,9 @@ class TestStatuses:
         cluster.api.close_watches(how="rst")
         wait_until(lambda: len(cluster.api.requests) >= before + 8)
         found = [r for r in cluster.api.requests[before:] if r.resource == SLICES]
-        gaps = [b.started - a.ended for a, b in itertools.pairwise(found)]
+        gaps = [b.started - a.said for a, b in itertools.pairwise(found)]
         assert min(gaps) >= 0.045, gaps
-        assert max(gaps[:-1] or gaps) <= 0.4 + 0.6 * PATIENCE, gaps
+        assert max(gaps[:-1] or gaps) <= 2 * PATIENCE, gaps
         assert gateway.get().backend == settled_before == pods[0].name
         row = gateway.status.resource(SLICES)
         assert row["state"] == "backoff" and row["last_error"]["reason"]
@@ -247,7 +242,7 @@ class TestWatchErrors:
         assert len(lists) == (2 if verdict == "list" else 1)
         first, second = cluster.api.find("watch", SLICES)[:2]
         if verdict == "wait":
-            assert second.started - first.ended >= 1.0
+            assert second.started - first.said >= 1.0
         if verdict != "list":
             assert second.query["resourceVersion"] == first.query["resourceVersion"]
         polite(cluster.api)
@@ -422,7 +417,7 @@ class TestStreams:
         )
         gateway = cluster.nginx(CONF, more=setup, workers=1)
         found = cluster.api.wait_requests(8, verb="watch", resource=SLICES)
-        gaps = [b.started - a.ended for a, b in itertools.pairwise(found)]
+        gaps = [b.started - a.said for a, b in itertools.pairwise(found)]
         assert min(gaps) >= 0.02, gaps
         assert cluster.api.count(verb="list", resource=SLICES) == 1
         assert gateway.status.metrics().value("nginx_kube_short_watches_total") >= 5
@@ -459,12 +454,12 @@ class TestHistory:
             cluster.service("infra", f"new{n}", pods=[])
         cluster.api.compact()
         cluster.api.listen()
-        status.wait_rv(cluster.api.rv - 1)
-        wait_until(lambda: status.service("infra", "new2"))
+        for resource in ("services", SLICES):
+            status.wait_rv(cluster.api.rv, resource)
+        cluster.equal(gateway)
         for resource in ("services", SLICES):
             row = status.resource(resource)
             assert row["relists"] == 1 and row["lists"] == 2
-            assert row["objects"] == len(cluster.api.state_at(resource))
         after = {(r["namespace"], r["name"]): r["generation"] for r in status.services()}
         changed = {k for k in before if after.get(k) != before[k]}
         assert changed == {("infra", "moved"), ("infra", "s1")}

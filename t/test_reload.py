@@ -49,7 +49,7 @@ class TestSameScope:
         assert gateway.informer() != informer_pid
         assert cluster.api.count(verb="list") == lists == 2
         for resource in ("services", SLICES):
-            assert cluster.api.max_concurrent_watches(resource) <= 2
+            assert cluster.api.max_concurrent("watch", resource) <= 2
             assert gateway.status.resource(resource)["lists"] == 1
         assert gateway.status.informer()["writer"]["takeovers"] == 3
         assert gateway.status.metrics().value("nginx_kube_takeovers_total") == 3
@@ -112,7 +112,7 @@ class TestSameScope:
         gateway.reload(gone=True)
         gateway.wait_status_code(200)
         following(cluster, gateway)
-        assert cluster.api.max_concurrent_watches(SLICES) <= 2
+        assert cluster.api.max_concurrent("watch", SLICES) <= 2
 
     def test_quick_reloads_under_load(self, cluster, figure):
         """Twenty completed cycles with changes: not one request fails."""
@@ -129,7 +129,7 @@ class TestSameScope:
         assert load.failures == [] and load.total >= 300
         wait_until(lambda: not gateway.old_workers())
         assert cluster.api.count(verb="list") == 2
-        assert cluster.api.max_concurrent_watches(SLICES) <= 2
+        assert cluster.api.max_concurrent("watch", SLICES) <= 2
         following(cluster, gateway)
         figure(f"{load.total} requests; master's RSS {rss(gateway.master) - before:+d} KiB")
 

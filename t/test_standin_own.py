@@ -550,15 +550,29 @@ class TestLog:
             standin.wait_watch("services")
             standin.wait_watch("services", "x")
         standin.wait(lambda: standin.watches("services") == 0, what="no watch")
-        assert standin.max_concurrent_watches("services") == 1
+        assert standin.max_concurrent("watch", "services") == 1
         with api.watch(SERVICES), api.watch(SERVICES):
             standin.wait_watch("services", count=2)
         standin.wait(lambda: standin.watches("services") == 0, what="no watch")
-        assert standin.max_concurrent_watches("services") == 2
-        standin.reset_max_watches()
-        assert standin.max_concurrent_watches("services") == 0
+        assert standin.max_concurrent("watch", "services") == 2
+        standin.reset_max()
+        assert standin.max_concurrent("watch", "services") == 0
         assert standin.count(verb="watch") == 4
         assert standin.requests[-1].result == "closed by client"
+
+    def test_a_client_that_left_counts_no_more(self, standin):
+        """Also where the loop learns of the next watch first."""
+        first, second = (
+            socket.create_connection((standin.host, standin.port), WAIT) for _ in range(2)
+        )
+        with first, second:
+            first.sendall(plain_get(SERVICES + "?watch=true"))
+            standin.wait_watch("services")
+            standin._loop.call_soon_threadsafe(time.sleep, 0.3)
+            first.close()
+            second.sendall(plain_get(SERVICES + "?watch=true"))
+            standin.wait_requests(2, verb="watch")
+        assert standin.max_concurrent("watch", "services") == 1
 
     def test_waiting_has_a_deadline(self, standin):
         with pytest.raises(TimeoutError, match="watch of services"):

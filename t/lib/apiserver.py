@@ -285,17 +285,13 @@ class ApiServer:
         """Watches running now."""
         return self.core.watching[(resource, ns)]
 
-    def max_concurrent_watches(self, resource, ns=""):
-        """The most watches of a resource and scope that ever ran at a time."""
-        return self.core.most_watching[(resource, ns)]
+    def max_concurrent(self, verb, resource, ns=""):
+        """The most lists or watches of a resource and scope that were open at a time."""
+        return self.core.most[(verb, resource, ns)]
 
-    def reset_max_watches(self):
-        """Starts the count of max_concurrent_watches() anew."""
-        self._call(self._reset_max)
-
-    def _reset_max(self):
-        self.core.most_watching.clear()
-        self.core.most_watching.update(self.core.watching)
+    def reset_max(self):
+        """Starts the count of max_concurrent() anew."""
+        self._call(self.core.most.clear)
 
     @property
     def accepted(self):

@@ -63,7 +63,7 @@ class Server:
         self.accepted = 0
         self.tls_errors = 0
         self.watching = collections.Counter()
-        self.most_watching = collections.Counter()
+        self.most = collections.Counter()
         self.changed = threading.Condition()
         self.auth.client_ca = tls is not None and tls.verify_mode != ssl.CERT_NONE
 
@@ -180,6 +180,7 @@ class Server:
         request = await wire.read_request()
         self.requests.append(request)
         resource = locate(request)
+        self.count_rivals(wire)
         keep = request.keep
         try:
             if request.path.startswith("/_control/"):
@@ -199,6 +200,26 @@ class Server:
             request.ended = time.monotonic()
             self.notify()
         return keep
+
+    def count_rivals(self, wire):
+        """
+        Notes how many lists, or watches, of the same resource and namespace
+        are under way now: those the client has neither left nor been told the
+        end of, whatever the loop has come to know of that.
+        """
+
+        def same(other):
+            r = other.request
+            return (
+                r is not None
+                and (r.verb, r.resource, r.ns) == key
+                and r.ended is None
+                and not r.over
+                and not other.client_left()
+            )
+
+        key = (wire.request.verb, wire.request.resource, wire.request.ns)
+        self.most[key] = max(self.most[key], sum(map(same, self.connections)))
 
     async def _answer(self, wire, request, resource):
         """Answers; False: the connection must be closed."""
@@ -220,6 +241,7 @@ class Server:
                     await wire.unwatch_gone()
                 if fault.raw is not None:
                     request.status = 0
+                    request.over = True
                     await wire.write(fault.raw)
                     await wire.flush()
                     wire.finish("rst" if fault.cut == "rst" else "fin")
@@ -234,9 +256,7 @@ class Server:
 
     def watch_opened(self, request, watcher):
         """Counts a running watch."""
-        key = (watcher.resource, request.ns)
-        self.watching[key] += 1
-        self.most_watching[key] = max(self.most_watching[key], self.watching[key])
+        self.watching[(watcher.resource, request.ns)] += 1
         self.notify()
 
     def watch_closed(self, request, watcher):

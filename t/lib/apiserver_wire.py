@@ -11,6 +11,7 @@ import contextlib
 import email.utils
 import gzip
 import http.client
+import select
 import socket
 import struct
 import time
@@ -52,6 +53,8 @@ class Request:
         self.user_agent = headers.get("user-agent", "")
         self.time = time.time()
         self.started = time.monotonic()
+        self.said = self.started  # before the last bytes of the answer were written
+        self.over = False  # the client may take the answer as complete
         self.ended = None
         self.status = None
         self.result = "running"
@@ -120,6 +123,7 @@ class Wire:
         self.request = None
         self.fault = None
         self.chunked = False
+        self.length = None
         self.sent = 0
         self.body_sent = 0
         self.frozen = None
@@ -183,6 +187,8 @@ class Wire:
                 headers[name] = value
         lower = {k.lower(): v for k, v in headers.items() if v is not None}
         self.chunked = lower.get("transfer-encoding") == "chunked"
+        self.length = length
+        self.request.over = length == 0
         self.request.status = status
         await self.write(encode_head(status, headers, version, reason))
         if fault is not None and fault.at_events == 0 and not fault.error:
@@ -199,6 +205,8 @@ class Wire:
 
     async def _part(self, data):
         fault = self.fault
+        if self.length is not None and self.body_sent + len(data) >= self.length:
+            self.request.over = True
         if fault is None or fault.at_body is None:
             framed = data
             if self.chunked:
@@ -237,6 +245,7 @@ class Wire:
         if self.fault is not None and self.fault.at_end:
             await self.cut()
         if self.chunked:
+            self.request.over = True
             await self.write(b"0\r\n\r\n")
 
     async def write(self, data):
@@ -278,6 +287,7 @@ class Wire:
             return
         if self.writer.transport.is_closing():
             raise Closed("closed by client")
+        self.request.said = time.monotonic()
         self.writer.write(data)
         self.sent += len(data)
         self.request.bytes = self.sent
@@ -316,26 +326,29 @@ class Wire:
         self.request.result = "fault: silent"
         if deaf:
             self.writer.transport.pause_reading()
-            while not self._peer_closed():
+            while not self.client_left():
                 await asyncio.sleep(0.05)
         else:
             await asyncio.wait([self.watch_gone()])
         self.finish("abort")
         raise Closed("fault: silent")
 
-    def _peer_closed(self):
-        """Whether the client has closed, though nothing is read from it."""
-        sock = self.writer.get_extra_info("socket")
-        if self.writer.transport.is_closing() or sock is None:
+    def client_left(self):
+        """
+        Whether the client has closed or reset the connection by now; the
+        kernel knows it before the loop gets there.
+        """
+        fd = self.writer.get_extra_info("socket").fileno()
+        if fd < 0 or self.writer.transport.is_closing():
             return True
-        if sock.family not in (socket.AF_INET, socket.AF_INET6):
-            return False
-        established = 1
-        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
-        return info[0] != established
+        poll = select.poll()
+        poll.register(fd, select.POLLRDHUP)
+        return bool(poll.poll(0))
 
     def finish(self, how="fin"):
         """Closes: fin, abort (TLS: no close_notify), or rst."""
+        if self.request is not None:
+            self.request.over = True
         if how == "rst":
             reset(self.writer.get_extra_info("socket"))
         if how == "fin":

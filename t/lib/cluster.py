@@ -124,9 +124,27 @@ class Cluster:
             objects.slice(ns, f"{name}-{suffix}", name, made, ports=ports, **more)
         )
 
-    def held(self, resource):
-        """How many objects of a resource the API server holds."""
-        return len(self.api.core.store.tables[resource])
+    def held(self, resource, ns=""):
+        """How many objects of a resource (in a namespace) the API server holds."""
+        keys = list(self.api.core.store.tables[resource])
+        return sum(not ns or key[0] == ns for key in keys)
+
+    def equal(self, gateway, timeout=None):
+        """
+        Waits until nginx shows as many objects of each resource as there are,
+        and refuses none.  A scope's record and its figures are two stores: to
+        have seen a version is not to have seen the count.
+        """
+
+        def check():
+            rows = gateway.status.informer()["resources"]
+            return all(
+                row["objects"] == self.held(row["resource"], row["namespace"])
+                and row["refused"] == []
+                for row in rows
+            )
+
+        wait_until(check, timeout, lambda: f"{gateway.status.informer()['resources']}")
 
     def steady(self, gateway, ns=""):
         """Waits until each side sees that both watches run."""
