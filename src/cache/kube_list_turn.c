@@ -1,0 +1,117 @@
+/*
+ * kube_list_turn - one LIST at a time per API server, first come first served.
+ *
+ * It holds numbers only; what a list is, is up to kube_reflector.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <string.h>
+
+#include "kube_base.h"
+#include "kube_list_turn.h"
+
+
+#define LIST_TURN_NOBODY  KUBE_SCOPES_MAX
+
+
+void
+kube_list_turn_init(kube_list_turn_t *turn)
+{
+    memset(turn, 0, sizeof(kube_list_turn_t));
+
+    turn->holder = LIST_TURN_NOBODY;
+}
+
+
+/* The place in the queue; waiting_n: none. */
+static unsigned
+list_turn_place(const kube_list_turn_t *turn, unsigned scope)
+{
+    unsigned  i;
+
+    for (i = 0; i < turn->waiting_n && turn->waiting[i] != scope; i++) {
+        /* void */
+    }
+
+    return i;
+}
+
+
+static void
+list_turn_leave(kube_list_turn_t *turn, unsigned scope)
+{
+    unsigned  i;
+
+    i = list_turn_place(turn, scope);
+
+    if (i < turn->waiting_n) {
+        turn->waiting_n--;
+        memmove(&turn->waiting[i], &turn->waiting[i + 1],
+                (turn->waiting_n - i) * sizeof(unsigned));
+    }
+}
+
+
+bool
+kube_list_turn_take(kube_list_turn_t *turn, unsigned scope, uint64_t now_ms)
+{
+    unsigned  place;
+
+    if (turn->holder == scope) {
+        return true;
+    }
+
+    place = list_turn_place(turn, scope);
+
+    if (place == turn->waiting_n) {
+        turn->waiting[turn->waiting_n++] = scope;
+    }
+
+    if (place != 0
+        || (turn->holder != LIST_TURN_NOBODY
+            && now_ms - turn->progress_ms < KUBE_LIST_TURN_MS))
+    {
+        return false;
+    }
+
+    list_turn_leave(turn, scope);
+    turn->holder = scope;
+    turn->progress_ms = now_ms;
+
+    return true;
+}
+
+
+void
+kube_list_turn_progress(kube_list_turn_t *turn, unsigned scope,
+    uint64_t now_ms)
+{
+    if (turn->holder == scope) {
+        turn->progress_ms = now_ms;
+    }
+}
+
+
+void
+kube_list_turn_give(kube_list_turn_t *turn, unsigned scope)
+{
+    list_turn_leave(turn, scope);
+
+    if (turn->holder == scope) {
+        turn->holder = LIST_TURN_NOBODY;
+    }
+}
+
+
+uint64_t
+kube_list_turn_deadline(const kube_list_turn_t *turn, unsigned scope)
+{
+    if (list_turn_place(turn, scope) != 0) {
+        return KUBE_NEVER;
+    }
+
+    return (turn->holder == LIST_TURN_NOBODY)
+           ? 0 : turn->progress_ms + KUBE_LIST_TURN_MS;
+}

@@ -1,0 +1,61 @@
+/*
+ * kube_list_turn - one LIST at a time per API server, first come first served.
+ *
+ * It is politeness, not a lock: a list that makes no progress for
+ * KUBE_LIST_TURN_MS loses its turn as soon as another one waits, and goes on
+ * beside that.  So one list that hangs holds up no other for longer.
+ *
+ * The turn is of the whole list, all its pages.  Scopes are numbered from 0.
+ * It knows no list and calls nobody: who waits asks again at the deadline.
+ * Owned by kube_informer, used by its reflectors; one thread.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_LIST_TURN_H
+#define KUBE_LIST_TURN_H
+
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kube_limits.h"
+
+
+#define KUBE_LIST_TURN_MS  5000
+
+typedef struct {
+    unsigned  holder;                     /* KUBE_SCOPES_MAX: nobody */
+    uint64_t  progress_ms;                /* of the holder */
+    unsigned  waiting[KUBE_SCOPES_MAX];   /* in order */
+    unsigned  waiting_n;
+} kube_list_turn_t;
+
+/* Fills turn; no memory of its own; done is not needed. */
+void kube_list_turn_init(kube_list_turn_t *turn);
+
+/*
+ * True: the scope has the turn now, and keeps it until it gives it.  False: it
+ * waits, behind those that have asked before; it asks again at the deadline,
+ * or gives up waiting by kube_list_turn_give().
+ */
+bool kube_list_turn_take(kube_list_turn_t *turn, unsigned scope,
+    uint64_t now_ms);
+
+/* The scope's list has moved on.  Nothing happens to one that lost its turn. */
+void kube_list_turn_progress(kube_list_turn_t *turn, unsigned scope,
+    uint64_t now_ms);
+
+/* The list of the scope is over, or is not wanted any more. */
+void kube_list_turn_give(kube_list_turn_t *turn, unsigned scope);
+
+/*
+ * When a waiting scope should ask again: 0 where it would get the turn now,
+ * KUBE_NEVER where another one has to go before it.
+ */
+uint64_t kube_list_turn_deadline(const kube_list_turn_t *turn,
+    unsigned scope);
+
+
+#endif /* KUBE_LIST_TURN_H */
