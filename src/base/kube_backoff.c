@@ -18,6 +18,7 @@ kube_backoff_init(kube_backoff_t *b, const kube_backoff_conf_t *conf)
     b->conf = *conf;
     b->step_ms = conf->first_ms;
     b->healthy_ms = KUBE_NEVER;
+    b->floors = 0;
 }
 
 
@@ -27,39 +28,24 @@ kube_backoff_healthy(kube_backoff_t *b, uint64_t now_ms)
     if (b->healthy_ms == KUBE_NEVER) {
         b->healthy_ms = now_ms;
     }
+
+    b->floors = 0;
 }
 
 
+/* Half to all of the step, which then doubles. */
 static uint64_t
-backoff_ceiling(const kube_backoff_t *b, bool unreachable)
+backoff_step(kube_backoff_t *b, kube_random_t *r, bool unreachable)
 {
-    if (unreachable && b->conf.unreachable_ms < b->conf.max_ms) {
-        return b->conf.unreachable_ms;
+    uint64_t  ceiling_ms, step_ms;
+
+    ceiling_ms = b->conf.max_ms;
+
+    if (unreachable && b->conf.unreachable_ms < ceiling_ms) {
+        ceiling_ms = b->conf.unreachable_ms;
     }
 
-    return b->conf.max_ms;
-}
-
-
-uint64_t
-kube_backoff_next(kube_backoff_t *b, kube_random_t *r, uint64_t now_ms,
-    bool unreachable, uint64_t floor_ms)
-{
-    uint64_t  ceiling_ms, step_ms, sleep_ms;
-
-    if (b->healthy_ms != KUBE_NEVER
-        && now_ms >= b->healthy_ms
-        && now_ms - b->healthy_ms >= KUBE_BACKOFF_RESET_MS)
-    {
-        b->step_ms = b->conf.first_ms;
-    }
-
-    b->healthy_ms = KUBE_NEVER;
-
-    ceiling_ms = backoff_ceiling(b, unreachable);
     step_ms = (b->step_ms < ceiling_ms) ? b->step_ms : ceiling_ms;
-
-    sleep_ms = kube_random_range(r, step_ms - step_ms / 2, step_ms);
 
     /*
      * The step doubles up to the ceiling of this failure only: when a server
@@ -69,6 +55,38 @@ kube_backoff_next(kube_backoff_t *b, kube_random_t *r, uint64_t now_ms,
     if (b->step_ms < ceiling_ms) {
         b->step_ms = (b->step_ms < ceiling_ms / 2) ? b->step_ms * 2
                                                    : ceiling_ms;
+    }
+
+    return kube_random_range(r, step_ms - step_ms / 2, step_ms);
+}
+
+
+uint64_t
+kube_backoff_next(kube_backoff_t *b, kube_random_t *r, uint64_t now_ms,
+    bool unreachable, uint64_t floor_ms)
+{
+    uint64_t  sleep_ms;
+
+    if (b->healthy_ms <= now_ms
+        && now_ms - b->healthy_ms >= KUBE_BACKOFF_RESET_MS)
+    {
+        b->step_ms = b->conf.first_ms;
+    }
+
+    b->healthy_ms = KUBE_NEVER;
+
+    sleep_ms = backoff_step(b, r, unreachable);
+
+    if (floor_ms == 0) {
+        b->floors = 0;
+        return sleep_ms;
+    }
+
+    floor_ms += kube_random_range(r, 0, floor_ms / 2);
+
+    if (b->floors < KUBE_BACKOFF_FLOORS) {
+        b->floors++;
+        return floor_ms;
     }
 
     return (sleep_ms > floor_ms) ? sleep_ms : floor_ms;

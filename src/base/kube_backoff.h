@@ -9,6 +9,11 @@
  * cannot be reached at all has a ceiling of its own: trying it costs it
  * nothing.
  *
+ * A floor (Retry-After) is lengthened by up to half of itself, so that many
+ * clients do not return together.  The first KUBE_BACKOFF_FLOORS in a row
+ * replace the step; after that the longer of the two counts, because priority
+ * and fairness of the API server says "1" however long its queues are.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
@@ -24,6 +29,7 @@
 #define KUBE_BACKOFF_MAX_MS          30000
 #define KUBE_BACKOFF_UNREACHABLE_MS  4000
 #define KUBE_BACKOFF_RESET_MS        120000
+#define KUBE_BACKOFF_FLOORS          3
 
 
 typedef struct {
@@ -36,6 +42,7 @@ typedef struct {
     kube_backoff_conf_t  conf;
     uint64_t             step_ms;      /* of the next sleep */
     uint64_t             healthy_ms;   /* since when, or KUBE_NEVER */
+    unsigned             floors;       /* failures with a floor, in a row */
 } kube_backoff_t;
 
 /* Copies conf. */
@@ -47,7 +54,7 @@ void kube_backoff_healthy(kube_backoff_t *b, uint64_t now_ms);
 /*
  * Notes a failure at now_ms and returns how long to sleep, in ms.  The step
  * starts again if the peer was healthy for KUBE_BACKOFF_RESET_MS.  floor_ms
- * (Retry-After) is a lower bound and may exceed the ceiling.
+ * (Retry-After; 0: none) is a lower bound and may exceed the ceiling.
  */
 uint64_t kube_backoff_next(kube_backoff_t *b, kube_random_t *r,
     uint64_t now_ms, bool unreachable, uint64_t floor_ms);

@@ -15,7 +15,9 @@
 
 #include <string.h>
 
-#include "kube_informer_internal.h"
+#include "kube_api_lister_watcher.h"
+#include "kube_informer_impl.h"
+#include "kube_zone_stats.h"
 
 
 /* Scope records: a few hundred bytes and an error message each. */
@@ -70,95 +72,14 @@ kube_informer_identity(const kube_informer_t *inf)
 }
 
 
-/* One LIST at a time, first come first served. */
-
-static void
-informer_turn_forget(informer_turn_t *turn, unsigned slot)
-{
-    unsigned  i, n;
-
-    for (i = 0, n = 0; i < turn->waiting_n; i++) {
-
-        if (turn->waiting[i] != slot) {
-            turn->waiting[n++] = turn->waiting[i];
-        }
-    }
-
-    turn->waiting_n = n;
-}
-
-
-static bool
-informer_list_turn(void *ctx, unsigned slot)
-{
-    unsigned          i;
-    informer_turn_t  *turn;
-    kube_informer_t  *inf = ctx;
-
-    turn = &inf->turn;
-
-    if (!turn->taken
-        && (turn->waiting_n == 0 || turn->waiting[0] == slot))
-    {
-        informer_turn_forget(turn, slot);
-        turn->taken = true;
-        turn->holder = slot;
-        return true;
-    }
-
-    for (i = 0; i < turn->waiting_n; i++) {
-
-        if (turn->waiting[i] == slot) {
-            return false;
-        }
-    }
-
-    turn->waiting[turn->waiting_n++] = slot;
-
-    return false;
-}
-
-
-static void
-informer_list_over(void *ctx, unsigned slot)
-{
-    kube_informer_t  *inf = ctx;
-
-    informer_turn_forget(&inf->turn, slot);
-
-    if (inf->turn.taken && inf->turn.holder == slot) {
-        inf->turn.taken = false;
-    }
-
-    if (inf->turn.waiting_n != 0) {
-        inf->again = true;
-    }
-}
-
-
-static void
-informer_error(void *ctx, unsigned slot, kube_str_t reason,
-    kube_str_t message)
-{
-    kube_rc_t         rc;
-    kube_informer_t  *inf = ctx;
-
-    rc = kube_zone_scope_error(inf->writer, slot, reason, message,
-                               inf->now_unix_ms);
-
-    if (rc != KUBE_OK) {
-        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_WARN,
-                       KUBE_EV_ZONE_FULL, "the zone cannot show an error: %s",
-                       kube_rc_text(rc));
-    }
-}
-
-
 static kube_rc_t
 informer_scope_init(kube_informer_t *inf, unsigned slot)
 {
-    informer_scope_t        *scope;
-    kube_list_watch_conf_t   conf;
+    kube_rc_t                        rc;
+    informer_scope_t                *scope;
+    kube_lister_watcher_t            lw;
+    kube_reflector_options_t         options;
+    kube_api_lister_watcher_conf_t   conf;
 
     scope = &inf->scopes[slot];
 
@@ -170,27 +91,31 @@ informer_scope_init(kube_informer_t *inf, unsigned slot)
 
     scope->hash = informer_scope_hash(inf, scope->resource, scope->ns);
 
-    memset(&conf, 0, sizeof(kube_list_watch_conf_t));
-
     conf.io = inf->conf.io;
-    conf.fifo = inf->fifo;
-    conf.zone = inf->conf.zone;
-    conf.sink = inf->conf.sink;
-    conf.slot = slot;
     conf.resource = scope->resource;
     conf.ns = scope->ns;
     conf.label_selector = inf->conf.label_selector[scope->resource];
     conf.field_selector = inf->conf.field_selector[scope->resource];
     conf.object_bytes_max = inf->conf.object_bytes_max;
-    conf.reflector = inf->conf.reflector;
-    conf.reflector.seed += slot;
-    conf.list_turn = informer_list_turn;
-    conf.list_over = informer_list_over;
-    conf.error = informer_error;
-    conf.ctx = inf;
 
-    scope->lw = kube_list_watch_create(&inf->alloc, &conf);
-    if (scope->lw == NULL) {
+    rc = kube_api_lister_watcher_create(&inf->alloc, &conf, &lw);
+
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    options.fifo = inf->fifo;
+    options.zone = inf->conf.zone;
+    options.turn = &inf->turn;
+    options.sink = inf->conf.sink;
+    options.scope = slot;
+    options.resource = scope->resource;
+    options.ns = scope->ns;
+    options.step = inf->conf.reflector;
+    options.step.seed += slot;
+
+    scope->reflector = kube_reflector_create(&inf->alloc, &options, &lw);
+    if (scope->reflector == NULL) {
         return KUBE_NOMEM;
     }
 
@@ -288,6 +213,7 @@ kube_informer_create(const kube_alloc_t *alloc,
     inf->scopes_n = KUBE_RESOURCES
                     * (unsigned) (conf->namespaces_n ? conf->namespaces_n : 1);
 
+    kube_list_turn_init(&inf->turn);
     kube_log_init(&inf->log, conf->sink);
     kube_arena_init(&inf->arena, &inf->alloc, KUBE_INFORMER_ARENA_BYTES);
 
@@ -311,11 +237,13 @@ kube_informer_stop(kube_informer_t *inf)
 
     for (slot = 0; inf->scopes != NULL && slot < inf->scopes_n; slot++) {
 
-        if (inf->scopes[slot].lw == NULL || inf->phase == INFORMER_WAITING) {
+        if (inf->scopes[slot].reflector == NULL
+            || inf->phase == INFORMER_WAITING)
+        {
             continue;
         }
 
-        kube_list_watch_stop(inf->scopes[slot].lw, inf->now_ms);
+        kube_reflector_stop(inf->scopes[slot].reflector, inf->now_ms);
     }
 
     if (inf->writer != NULL && kube_zone_writer_held(inf->writer)) {
@@ -325,7 +253,7 @@ kube_informer_stop(kube_informer_t *inf)
     }
 
     inf->phase = INFORMER_STOPPED;
-    inf->deadline_ms = UINT64_MAX;
+    inf->deadline_ms = KUBE_NEVER;
 }
 
 
@@ -344,7 +272,7 @@ kube_informer_destroy(kube_informer_t *inf)
     alloc = inf->alloc;
 
     for (slot = 0; inf->scopes != NULL && slot < inf->scopes_n; slot++) {
-        kube_list_watch_destroy(inf->scopes[slot].lw);
+        kube_reflector_destroy(inf->scopes[slot].reflector);
     }
 
     if (inf->indexer != NULL) {
@@ -361,32 +289,6 @@ kube_informer_destroy(kube_informer_t *inf)
     kube_free(&alloc, inf->scopes);
     kube_free(&alloc, inf->server);
     kube_free(&alloc, inf);
-}
-
-
-kube_rc_t
-kube_informer_publish_scope(kube_informer_t *inf, unsigned slot)
-{
-    kube_rc_t           rc;
-    informer_scope_t   *scope;
-    kube_scope_info_t   info;
-
-    scope = &inf->scopes[slot];
-
-    memset(&info, 0, sizeof(kube_scope_info_t));
-
-    info.resource = scope->resource;
-    info.ns = scope->ns;
-    info.scope_hash = scope->hash;
-    info.synced = scope->synced;
-    info.rv = kube_rv_str(&scope->rv);
-    info.count = scope->count;
-    info.digest = scope->digest;
-
-    rc = kube_zone_scope_publish(inf->writer, slot, &info);
-    scope->published = (rc == KUBE_OK);
-
-    return rc;
 }
 
 
@@ -487,7 +389,7 @@ informer_version(kube_informer_t *inf, unsigned slot)
     informer_scope_t  *scope;
 
     scope = &inf->scopes[slot];
-    rv = kube_list_watch_rv(scope->lw);
+    rv = kube_reflector_rv(scope->reflector);
 
     kube_indexer_sum(inf->indexer, slot, &sum);
 
@@ -525,7 +427,7 @@ informer_version(kube_informer_t *inf, unsigned slot)
 static void
 informer_rollback(kube_informer_t *inf, unsigned slot)
 {
-    if (!kube_list_watch_rollback(inf->scopes[slot].lw)) {
+    if (!kube_reflector_rollback(inf->scopes[slot].reflector)) {
         return;
     }
 
@@ -538,35 +440,27 @@ informer_rollback(kube_informer_t *inf, unsigned slot)
 }
 
 
-/* Room has returned for what was refused: one list, not too often. */
+/* Shows the last error of a scope. */
 static void
-informer_room(kube_informer_t *inf, unsigned slot)
+informer_error(kube_informer_t *inf, unsigned slot)
 {
-    informer_scope_t  *scope;
+    kube_rc_t   rc;
+    kube_str_t  reason, message;
 
-    scope = &inf->scopes[slot];
-
-    if (kube_indexer_room_returned(inf->indexer, slot)) {
-        scope->room = true;
-    }
-
-    if (!scope->room
-        || scope->listing
-        || (scope->room_ms != 0
-            && inf->now_ms - scope->room_ms < KUBE_RELIST_PACE_MS))
+    if (!kube_reflector_error(inf->scopes[slot].reflector, &reason,
+                              &message))
     {
         return;
     }
 
-    kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE,
-                   KUBE_EV_ROOM_RETURNED, "room for %s again",
-                   kube_resource_text(scope->resource));
+    rc = kube_zone_scope_error(inf->writer, slot, reason, message,
+                               inf->now_unix_ms);
 
-    scope->room = false;
-    scope->room_ms = (inf->now_ms != 0) ? inf->now_ms : 1;
-    inf->again = true;
-
-    kube_list_watch_relist(scope->lw, KUBE_RELIST_ROOM, inf->now_ms);
+    if (rc != KUBE_OK) {
+        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_WARN,
+                       KUBE_EV_ZONE_FULL, "the zone cannot show an error: %s",
+                       kube_rc_text(rc));
+    }
 }
 
 
@@ -597,10 +491,11 @@ informer_work(kube_informer_t *inf)
     unsigned  slot;
 
     inf->again = false;
-    inf->deadline_ms = UINT64_MAX;
+    inf->deadline_ms = KUBE_NEVER;
 
     for (slot = 0; slot < inf->scopes_n; slot++) {
-        kube_list_watch_process(inf->scopes[slot].lw, inf->now_ms);
+        kube_reflector_process(inf->scopes[slot].reflector, inf->now_ms);
+        informer_error(inf, slot);
     }
 
     if (!informer_drain(inf)) {
@@ -617,7 +512,11 @@ informer_work(kube_informer_t *inf)
     for (slot = 0; slot < inf->scopes_n; slot++) {
         informer_rollback(inf, slot);
         informer_version(inf, slot);
-        informer_room(inf, slot);
+
+        if (kube_indexer_room_returned(inf->indexer, slot)) {
+            kube_reflector_relist(inf->scopes[slot].reflector,
+                                  KUBE_RELIST_ROOM, inf->now_ms);
+        }
     }
 
     if (!inf->swept && kube_informer_synced(inf)) {
@@ -663,7 +562,7 @@ uint64_t
 kube_informer_deadline(const kube_informer_t *inf)
 {
     unsigned  slot;
-    uint64_t  deadline_ms, lw_ms;
+    uint64_t  deadline_ms, reflector_ms;
 
     deadline_ms = inf->deadline_ms;
 
@@ -676,10 +575,10 @@ kube_informer_deadline(const kube_informer_t *inf)
     }
 
     for (slot = 0; slot < inf->scopes_n; slot++) {
-        lw_ms = kube_list_watch_deadline(inf->scopes[slot].lw);
+        reflector_ms = kube_reflector_deadline(inf->scopes[slot].reflector);
 
-        if (lw_ms < deadline_ms) {
-            deadline_ms = lw_ms;
+        if (reflector_ms < deadline_ms) {
+            deadline_ms = reflector_ms;
         }
     }
 

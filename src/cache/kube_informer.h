@@ -2,7 +2,7 @@
  * kube_informer - the shared informer of one API server: controller and
  * scopes tied together.
  *
- *   exchange -> list_watch -> DeltaFIFO -> indexer -> work queue -> zone
+ *   lister-watcher -> reflector -> DeltaFIFO -> indexer -> work queue -> zone
  *
  * It owns the writer's guard while it runs, takes over from a predecessor
  * (resuming watches where it stopped), moves the published resourceVersions,
@@ -18,8 +18,9 @@
 #define KUBE_INFORMER_H
 
 
+#include "kube_client.h"
 #include "kube_indexer.h"
-#include "kube_list_watch.h"
+#include "kube_reflector_step.h"
 
 
 #define KUBE_TAKEOVER_RETRY_MS  20

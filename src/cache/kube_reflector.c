@@ -1,783 +1,1027 @@
 /*
- * kube_reflector - the state machine that keeps one scope equal to the API
- * server; the table is in the header, and the switches here follow it.
+ * kube_reflector - the life of one scope: what its lister-watcher yields
+ * becomes deltas for the FIFO and inputs for the step machine, and the
+ * machine's actions become calls.
  *
- * It does no input or output and calls nothing back.  One struct per scope,
- * owned by kube_list_watch.
+ * It knows neither bytes nor connections, and decides nothing itself.  Called
+ * by kube_informer.
  *
- * Every transition but STOP and CREDENTIALS ends in reflector_list(),
- * reflector_next_page(), reflector_watch(), reflector_sleep() or in nothing.
+ * An action waits in r->action until it is carried out, and while it waits no
+ * input but STOP and RELIST is fed.  Order matters in three places: LIST_BEGIN
+ * is in the FIFO before the first item, a delta before the machine hears of
+ * its version, and SYNC before LIST_DONE.  Where the FIFO has no memory the
+ * call is given up: the version has not moved, so nothing is lost.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kube_reflector.h"
+#include "kube_zone_stats.h"
 
 
-static const kube_action_t  reflector_nothing;
+/* Actions in one process(): credentials, request, failure, request, .. */
+#define REFLECTOR_ACTIONS_MAX  8
+
+/* One page of a list, or a watch, in progress. */
+typedef struct {
+    kube_call_t            *handle;       /* NULL: none */
+    bool                    watch;
+    kube_rv_t               began;        /* a watch: the version then */
+    uint64_t                opened_ms;    /* or KUBE_NEVER */
+    uint64_t                events;
+} reflector_call_t;
+
+/* The list in progress, over all its pages. */
+typedef struct {
+    bool                    begun;        /* its LIST_BEGIN is in the FIFO */
+    uint64_t                items;
+    uint64_t                started_ms;
+} reflector_list_t;
+
+/* The last error, until it is asked for. */
+typedef struct {
+    bool                    pending;
+    const char             *reason;
+    char                    message[KUBE_MESSAGE_LEN_MAX];
+} reflector_error_t;
+
+struct kube_reflector_s {
+    kube_alloc_t               alloc;
+    kube_reflector_options_t   options;
+    kube_lister_watcher_t      lw;
+    kube_reflector_machine_t   machine;
+    kube_action_t              action;    /* to be done; NONE: nothing */
+    kube_log_t                 log;
+    reflector_call_t           call;
+    reflector_list_t           list;
+    reflector_error_t          error;
+    bool                       waiting;   /* for its turn to list */
+    bool                       turn;
+    bool                       paused;    /* the FIFO was full */
+    bool                       rollback;
+    uint64_t                   now_ms;    /* of the call we are in */
+    char                       label[128];    /* for the log */
+};
+
+static const kube_meta_t  reflector_no_meta;
+
+/* The zone's counters, by what makes them grow. */
+#define XX(name, family, value, counts)  [counts] = KUBE_COUNTER_##name,
+
+static const kube_counter_t  reflector_relists[] = {
+    KUBE_COUNTER_RELIST_MAP(XX)
+};
+
+static const kube_counter_t  reflector_events[] = {
+    KUBE_COUNTER_EVENT_MAP(XX)
+};
+
+static const kube_counter_t  reflector_verdicts[] = {
+    [KUBE_VERDICT_OK] = KUBE_COUNTER_ERRORS_OTHER,
+    KUBE_COUNTER_VERDICT_MAP(XX)
+};
+
+#undef XX
+
+static const kube_counter_t  reflector_refusals[] = {
+    [KUBE_REFUSAL_NONE] = KUBE_COUNTERS,
+    [KUBE_REFUSAL_TOO_LARGE] = KUBE_COUNTER_SKIPPED_TOO_LARGE,
+    [KUBE_REFUSAL_MALFORMED] = KUBE_COUNTER_SKIPPED_MALFORMED
+};
+
+static_assert(sizeof(reflector_relists) / sizeof(kube_counter_t)
+              == KUBE_RELIST_REASONS, "each reason has a counter");
+static_assert(sizeof(reflector_events) / sizeof(kube_counter_t)
+              == KUBE_WATCH_UNKNOWN, "each type of event has a counter");
+static_assert(sizeof(reflector_verdicts) / sizeof(kube_counter_t)
+              == KUBE_VERDICTS, "each verdict has a counter");
 
 
-const char *
-kube_relist_reason_text(kube_relist_reason_t reason)
+static void
+reflector_count(kube_reflector_t *r, kube_counter_t counter, uint64_t n)
 {
-    static const char *const  texts[] = {
-        "expired", "too_large_rv", "room", "protocol", "other"
-    };
+    kube_zone_scope_add(r->options.zone, r->options.scope, counter, n);
+}
 
-    if ((unsigned) reason >= KUBE_RELIST_REASONS) {
-        return "unknown";
+
+static void
+reflector_gauge(kube_reflector_t *r, kube_counter_t counter, uint64_t value)
+{
+    kube_zone_scope_set(r->options.zone, r->options.scope, counter, value);
+}
+
+
+/* The word of the metrics, the status and the log for a counter. */
+static const char *
+reflector_reason(kube_counter_t counter)
+{
+    return kube_counter_info(counter)->value;
+}
+
+
+static void
+reflector_input(kube_reflector_t *r, const kube_input_t *input)
+{
+    kube_action_t  action;
+
+    action = kube_reflector_input(&r->machine, input, r->now_ms);
+
+    if (action.illegal) {
+        kube_log_event(&r->log, r->now_ms, KUBE_LOG_ERROR, KUBE_EV_INTERNAL,
+                       "input %d of %s in state %d", (int) input->kind,
+                       r->label, (int) r->machine.state);
     }
 
-    return texts[reason];
+    if (action.kind != KUBE_ACTION_NONE) {
+        r->action = action;
+    }
+}
+
+
+static void
+reflector_show_error(kube_reflector_t *r, const char *reason,
+    const char *message)
+{
+    r->error.pending = true;
+    r->error.reason = reason;
+
+    (void) snprintf(r->error.message, sizeof(r->error.message), "%s",
+                    message);
+}
+
+
+/* A call that got no answer, or no end: counted, shown and logged. */
+static void
+reflector_error(kube_reflector_t *r, kube_rc_t rc, const char *text)
+{
+    const char      *reason;
+    kube_counter_t   counter;
+
+    counter = kube_counter_of_rc(rc);
+    reason = reflector_reason(counter);
+
+    if (text[0] == '\0') {
+        text = kube_rc_text(rc);
+    }
+
+    reflector_count(r, counter, 1);
+    reflector_show_error(r, reason, text);
+
+    kube_log_event(&r->log, r->now_ms, KUBE_LOG_WARN, KUBE_EV_REQUEST_FAILED,
+                   "%s of %s failed: %s: %s", r->call.watch ? "watch" : "list",
+                   r->label, reason, text);
+}
+
+
+static void
+reflector_failed(kube_reflector_t *r, kube_rc_t rc, const char *text)
+{
+    reflector_error(r, rc, text);
+
+    if (rc == KUBE_TLS) {
+        r->lw.credentials(r->lw.ctx, r->now_ms);
+    }
+
+    reflector_input(r, &(kube_input_t) { .kind = (rc == KUBE_PROTO)
+                                                 ? KUBE_INPUT_PROTOCOL
+                                                 : KUBE_INPUT_FAILED,
+                                         .rc = rc });
+}
+
+
+static void
+reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
+{
+    kube_counter_t   counter;
+    kube_event_id_t  id;
+
+    counter = reflector_verdicts[status->verdict];
+    id = KUBE_EV_REQUEST_FAILED;
+
+    if (status->verdict == KUBE_VERDICT_FORBIDDEN) {
+        reflector_gauge(r, KUBE_COUNTER_GAUGE_FORBIDDEN, 1);
+        id = KUBE_EV_FORBIDDEN;
+    }
+
+    if (status->verdict == KUBE_VERDICT_UNAUTHORIZED) {
+        id = KUBE_EV_UNAUTHORIZED;
+    }
+
+    if (r->call.opened_ms != KUBE_NEVER) {
+        reflector_count(r, KUBE_COUNTER_EVENTS_ERROR, 1);
+    }
+
+    reflector_count(r, counter, 1);
+    reflector_show_error(r, kube_verdict_text(status->verdict),
+                         status->message);
+
+    kube_log_event(&r->log, r->now_ms, KUBE_LOG_WARN, id,
+                   "%s of %s was answered %d %s: %s%s",
+                   r->call.watch ? "watch" : "list", r->label, status->code,
+                   kube_verdict_text(status->verdict), status->message,
+                   status->retry_after_s ? " (with Retry-After)" : "");
+
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_STATUS,
+                                         .status = status });
+}
+
+
+/* The objects. */
+
+/* Writes a key, safe to print. */
+static const char *
+reflector_key(const kube_meta_t *meta, char *dst, size_t size)
+{
+    size_t  n;
+
+    n = kube_str_escape(dst, size, meta->ns);
+
+    if (n + 2 <= size) {
+        dst[n++] = '/';
+        (void) kube_str_escape(dst + n, size - n, meta->name);
+    }
+
+    return dst;
+}
+
+
+/* A key, or a mark, into the FIFO. */
+static kube_rc_t
+reflector_put(kube_reflector_t *r, kube_delta_kind_t kind,
+    const kube_meta_t *meta, const char *reason)
+{
+    return kube_delta_fifo_put(r->options.fifo,
+                               &(kube_delta_t) {
+                                   .kind = kind,
+                                   .scope = r->options.scope,
+                                   .resource = r->options.resource,
+                                   .ns = meta->ns,
+                                   .name = meta->name,
+                                   .rv = meta->rv,
+                                   .reason = kube_str(reason),
+                                   .read_ms = r->now_ms
+                               });
+}
+
+
+/*
+ * An object that cannot be held is counted.  Where its key is known it is
+ * named, so that the version may move past it.
+ */
+static kube_rc_t
+reflector_refuse(kube_reflector_t *r, kube_refusal_t refusal,
+    const kube_meta_t *meta, const char *what)
+{
+    char             key[KUBE_KEY_LEN_MAX + 1];
+    kube_counter_t   counter;
+
+    counter = reflector_refusals[refusal];
+    reflector_count(r, counter, 1);
+
+    if (meta->name.len == 0) {
+        kube_log_event(&r->log, r->now_ms, KUBE_LOG_WARN, KUBE_EV_SKIPPED,
+                       "an object of %s was skipped: %s", r->label, what);
+        return KUBE_OK;
+    }
+
+    kube_log_event(&r->log, r->now_ms, KUBE_LOG_WARN, KUBE_EV_SKIPPED,
+                   "%s of %s was skipped: %s",
+                   reflector_key(meta, key, sizeof(key)), r->label, what);
+
+    return reflector_put(r, KUBE_DELTA_REFUSED, meta,
+                         reflector_reason(counter));
+}
+
+
+/* An item, or an event of an object, into the FIFO. */
+static kube_rc_t
+reflector_queue(kube_reflector_t *r, kube_delta_kind_t kind,
+    const kube_result_t *result)
+{
+    char                key[KUBE_KEY_LEN_MAX + 1];
+    const kube_meta_t  *meta;
+
+    meta = kube_object_meta(&result->object);
+
+    if (result->refusal != KUBE_REFUSAL_NONE) {
+        return reflector_refuse(r, result->refusal, meta, result->what);
+    }
+
+    if (kind == KUBE_DELTA_DELETED) {
+        return reflector_put(r, kind, meta, NULL);
+    }
+
+    if (result->dropped != 0) {
+        reflector_count(r, KUBE_COUNTER_SKIPPED_ENDPOINTS, result->dropped);
+        kube_log_event(&r->log, r->now_ms, KUBE_LOG_WARN, KUBE_EV_SKIPPED,
+                       "%u malformed parts of %s of %s were left out",
+                       (unsigned) result->dropped,
+                       reflector_key(meta, key, sizeof(key)), r->label);
+    }
+
+    return kube_delta_fifo_object(r->options.fifo, kind, r->options.scope,
+                                  &result->object, r->now_ms);
+}
+
+
+/* False: the FIFO has no memory, and the list is given up. */
+static bool
+reflector_begin_list(kube_reflector_t *r)
+{
+    if (r->list.begun) {
+        return true;
+    }
+
+    if (reflector_put(r, KUBE_DELTA_LIST_BEGIN, &reflector_no_meta, NULL)
+        != KUBE_OK)
+    {
+        reflector_failed(r, KUBE_NOMEM, "");
+        return false;
+    }
+
+    r->list.begun = true;
+
+    return true;
+}
+
+
+static void
+reflector_on_meta(kube_reflector_t *r, const kube_rv_t *rv)
+{
+    const kube_rv_t  *ours;
+
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_META, .rv = *rv });
+
+    if (r->action.kind == KUBE_ACTION_NONE) {
+        (void) reflector_begin_list(r);
+        return;
+    }
+
+    ours = &r->machine.rv;
+
+    kube_log_event(&r->log, r->now_ms, KUBE_LOG_WARN, KUBE_EV_LIST,
+                   "a list of %s at %.*s is older than %.*s: not taken",
+                   r->label, (int) rv->len, rv->data, (int) ours->len,
+                   ours->data);
+}
+
+
+static void
+reflector_on_item(kube_reflector_t *r, const kube_result_t *result)
+{
+    kube_rc_t  rc;
+
+    /* before its version is known a list may be older than what we have */
+
+    if (!r->list.begun
+        && (r->machine.rv.len != 0 || r->machine.list.rv.len != 0))
+    {
+        reflector_failed(r, KUBE_PROTO,
+                         "a list with items before its metadata");
+        return;
+    }
+
+    if (!reflector_begin_list(r)) {
+        return;
+    }
+
+    r->list.items++;
+    rc = reflector_queue(r, KUBE_DELTA_REPLACED, result);
+
+    if (rc != KUBE_OK) {
+        reflector_failed(r, rc, "");
+        return;
+    }
+
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_ITEM });
+}
+
+
+/* The version of an event that the FIFO has taken, or of a bookmark. */
+static void
+reflector_on_version(kube_reflector_t *r, kube_input_kind_t kind,
+    const kube_rv_t *rv)
+{
+    const kube_rv_t  *ours;
+
+    r->call.events++;
+    reflector_gauge(r, KUBE_COUNTER_GAUGE_LAST_EVENT_MS, r->now_ms);
+
+    ours = &r->machine.rv;
+
+    if (rv->len != 0 && kube_rv_cmp(rv, ours) < 0) {
+        reflector_count(r, KUBE_COUNTER_ERRORS_OTHER, 1);
+        reflector_show_error(r, reflector_reason(KUBE_COUNTER_ERRORS_OTHER),
+                             "an event older than the last one");
+        kube_log_event(&r->log, r->now_ms, KUBE_LOG_WARN,
+                       KUBE_EV_REQUEST_FAILED,
+                       "watch of %s went back from %.*s to %.*s", r->label,
+                       (int) ours->len, ours->data, (int) rv->len, rv->data);
+    }
+
+    reflector_input(r, &(kube_input_t) { .kind = kind, .rv = *rv });
+}
+
+
+static void
+reflector_on_event(kube_reflector_t *r, const kube_result_t *result)
+{
+    kube_rc_t  rc;
+
+    if (result->type != KUBE_WATCH_UNKNOWN) {
+        reflector_count(r, reflector_events[result->type], 1);
+    }
+
+    /* an older event is not applied: the machine asks for a list */
+
+    if (result->rv.len == 0
+        || kube_rv_cmp(&result->rv, &r->machine.rv) >= 0)
+    {
+        rc = reflector_queue(r, (result->type == KUBE_WATCH_DELETED)
+                                ? KUBE_DELTA_DELETED : KUBE_DELTA_UPDATED,
+                             result);
+
+        if (rc != KUBE_OK) {
+            reflector_failed(r, rc, "");
+            return;
+        }
+    }
+
+    reflector_on_version(r, KUBE_INPUT_EVENT, &result->rv);
+}
+
+
+static void
+reflector_on_unreadable(kube_reflector_t *r, const char *what)
+{
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_UNREADABLE });
+
+    if (r->action.kind != KUBE_ACTION_NONE) {
+        reflector_error(r, KUBE_PROTO, what);
+        return;
+    }
+
+    (void) reflector_refuse(r, KUBE_REFUSAL_MALFORMED, &reflector_no_meta,
+                            what);
+}
+
+
+static void
+reflector_on_opened(kube_reflector_t *r)
+{
+    r->call.opened_ms = r->now_ms;
+    reflector_gauge(r, KUBE_COUNTER_GAUGE_FORBIDDEN, 0);
+
+    if (r->call.watch) {
+        reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
+    }
+
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_OPENED });
+}
+
+
+static void
+reflector_on_alive(kube_reflector_t *r, const kube_result_t *result)
+{
+    reflector_count(r, KUBE_COUNTER_EVENT_BYTES, result->size_bytes);
+
+    if (r->call.watch) {
+        reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
+    }
+
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_ALIVE,
+                                         .partial = result->partial });
+}
+
+
+/* The last page of a list has ended as it should. */
+static void
+reflector_list_done(kube_reflector_t *r)
+{
+    kube_zone_t  *zone;
+
+    if (reflector_put(r, KUBE_DELTA_SYNC, &reflector_no_meta, NULL)
+        != KUBE_OK)
+    {
+        reflector_failed(r, KUBE_NOMEM, "");
+        return;
+    }
+
+    zone = r->options.zone;
+
+    kube_zone_histogram_observe(zone, KUBE_HISTOGRAM_LIST_DURATION,
+                                r->options.resource,
+                                (r->now_ms - r->list.started_ms) * 1000);
+    kube_zone_histogram_observe(zone, KUBE_HISTOGRAM_ITEMS_PER_LIST,
+                                r->options.resource, r->list.items);
+
+    reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_LIST_DONE });
+
+    r->rollback = (r->rollback || r->action.rollback);
+}
+
+
+static void
+reflector_on_end(kube_reflector_t *r, const kube_result_t *result)
+{
+    if (result->rc != KUBE_OK) {
+        reflector_failed(r, result->rc, result->text);
+        return;
+    }
+
+    if (r->call.watch) {
+        reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_CLOSED });
+        return;
+    }
+
+    if (result->continue_token.len == 0) {
+        reflector_list_done(r);
+        return;
+    }
+
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_PAGE,
+                                         .continue_token
+                                             = result->continue_token });
+}
+
+
+static void
+reflector_result(kube_reflector_t *r, const kube_result_t *result)
+{
+    if (result->kind != KUBE_RESULT_ALIVE) {
+        kube_list_turn_progress(r->options.turn, r->options.scope, r->now_ms);
+    }
+
+    switch (result->kind) {
+
+    case KUBE_RESULT_OPENED:
+        reflector_on_opened(r);
+        return;
+
+    case KUBE_RESULT_META:
+        reflector_on_meta(r, &result->rv);
+        return;
+
+    case KUBE_RESULT_ITEM:
+        reflector_on_item(r, result);
+        return;
+
+    case KUBE_RESULT_EVENT:
+        reflector_on_event(r, result);
+        return;
+
+    case KUBE_RESULT_BOOKMARK:
+        reflector_count(r, KUBE_COUNTER_EVENTS_BOOKMARK, 1);
+        reflector_on_version(r, KUBE_INPUT_BOOKMARK, &result->rv);
+        return;
+
+    case KUBE_RESULT_UNREADABLE:
+        reflector_on_unreadable(r, result->what);
+        return;
+
+    case KUBE_RESULT_ALIVE:
+        reflector_on_alive(r, result);
+        return;
+
+    case KUBE_RESULT_STATUS:
+        reflector_on_status(r, result->status);
+        return;
+
+    case KUBE_RESULT_END:
+        reflector_on_end(r, result);
+    }
+}
+
+
+/*
+ * Takes what the call yields until there is nothing more, an action follows
+ * from it, or the FIFO is full.
+ */
+static void
+reflector_poll(kube_reflector_t *r)
+{
+    kube_result_t  result;
+
+    if (r->paused && kube_delta_fifo_low(r->options.fifo)) {
+        r->paused = false;
+
+        /* it was not the source that was silent */
+
+        if (r->call.handle != NULL && r->call.opened_ms != KUBE_NEVER) {
+            reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_ALIVE });
+        }
+    }
+
+    while (r->call.handle != NULL && r->action.kind == KUBE_ACTION_NONE) {
+
+        if (kube_delta_fifo_high(r->options.fifo)) {
+            r->paused = true;
+        }
+
+        if (r->paused
+            || r->lw.next(r->lw.ctx, r->call.handle, &result) != KUBE_OK)
+        {
+            return;
+        }
+
+        reflector_result(r, &result);
+    }
+}
+
+
+/* The calls. */
+
+/* What was in progress is over. */
+static void
+reflector_end_call(kube_reflector_t *r)
+{
+    uint64_t           ms;
+    reflector_call_t  *call;
+
+    call = &r->call;
+
+    if (call->handle != NULL) {
+        r->lw.cancel(r->lw.ctx, call->handle);
+        call->handle = NULL;
+    }
+
+    if (!call->watch || call->opened_ms == KUBE_NEVER) {
+        return;
+    }
+
+    ms = r->now_ms - call->opened_ms;
+
+    kube_zone_histogram_observe(r->options.zone, KUBE_HISTOGRAM_WATCH_DURATION,
+                                r->options.resource, ms * 1000);
+    kube_zone_histogram_observe(r->options.zone,
+                                KUBE_HISTOGRAM_ITEMS_PER_WATCH,
+                                r->options.resource, call->events);
+
+    if (ms < KUBE_SHORT_WATCH_MS
+        && kube_rv_cmp(&call->began, &r->machine.rv) == 0)
+    {
+        reflector_count(r, KUBE_COUNTER_SHORT_WATCHES, 1);
+    }
+
+    kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_WATCH_CLOSED,
+                   "watch of %s ended after %llu ms and %llu events",
+                   r->label, (unsigned long long) ms,
+                   (unsigned long long) call->events);
+
+    call->opened_ms = KUBE_NEVER;
+}
+
+
+static void
+reflector_count_list(kube_reflector_t *r, const kube_action_t *action)
+{
+    kube_counter_t  counter;
+
+    r->list.begun = false;
+    r->list.items = 0;
+    r->list.started_ms = r->now_ms;
+
+    reflector_count(r, KUBE_COUNTER_LISTS, 1);
+
+    if (!action->relist) {
+        kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_LIST,
+                       "list of %s", r->label);
+        return;
+    }
+
+    counter = reflector_relists[action->reason];
+    reflector_count(r, KUBE_COUNTER_RELISTS, 1);
+    reflector_count(r, counter, 1);
+
+    kube_log_event(&r->log, r->now_ms, KUBE_LOG_NOTICE, KUBE_EV_RELIST,
+                   "list of %s again (%s), %s \"%.*s\"", r->label,
+                   reflector_reason(counter),
+                   action->not_older_than ? "not older than" : "at",
+                   (int) action->rv.len,
+                   action->rv.len ? action->rv.data : "");
+}
+
+
+static void
+reflector_call(kube_reflector_t *r, const kube_action_t *action)
+{
+    reflector_call_t     *call;
+    kube_list_options_t   options;
+
+    call = &r->call;
+    call->watch = (action->kind == KUBE_ACTION_WATCH);
+    call->began = r->machine.rv;
+    call->opened_ms = KUBE_NEVER;
+    call->events = 0;
+
+    if (call->watch) {
+        reflector_count(r, KUBE_COUNTER_WATCHES, 1);
+        kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_WATCH,
+                       "watch of %s from %.*s for %u s", r->label,
+                       (int) action->rv.len, action->rv.data,
+                       (unsigned) action->timeout_s);
+
+    } else if (action->first_page) {
+        reflector_count_list(r, action);
+    }
+
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_SENT });
+
+    memset(&options, 0, sizeof(kube_list_options_t));
+
+    options.rv = action->rv;
+    options.not_older_than = action->not_older_than;
+    options.limit = action->limit;
+    options.continue_token = action->continue_token;
+    options.timeout_s = action->timeout_s;
+
+    call->handle = call->watch
+                   ? r->lw.watch(r->lw.ctx, &options, r->now_ms)
+                   : r->lw.list(r->lw.ctx, &options, r->now_ms);
+
+    if (call->handle == NULL) {
+        reflector_failed(r, KUBE_NOMEM, "");
+    }
+}
+
+
+/* Carries out the action; false: a list has to wait for its turn. */
+static bool
+reflector_act(kube_reflector_t *r)
+{
+    kube_action_t  action;
+
+    action = r->action;
+
+    reflector_end_call(r);
+
+    if (action.kind != KUBE_ACTION_LIST) {
+
+        if (r->turn || r->waiting) {
+            kube_list_turn_give(r->options.turn, r->options.scope);
+        }
+
+        r->turn = false;
+        r->waiting = false;
+
+    } else if (!r->turn) {
+        r->turn = kube_list_turn_take(r->options.turn, r->options.scope,
+                                      r->now_ms);
+        r->waiting = !r->turn;
+
+        if (r->waiting) {
+            return false;
+        }
+    }
+
+    r->action.kind = KUBE_ACTION_NONE;
+
+    switch (action.kind) {
+
+    case KUBE_ACTION_LIST:
+    case KUBE_ACTION_WATCH:
+        reflector_call(r, &action);
+        return true;
+
+    case KUBE_ACTION_CREDENTIALS:
+        r->lw.credentials(r->lw.ctx, r->now_ms);
+        reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER });
+        return true;
+
+    default:
+        return true;
+    }
+}
+
+
+static void
+reflector_timer(kube_reflector_t *r)
+{
+    bool  watching;
+
+    if (r->paused
+        || r->action.kind != KUBE_ACTION_NONE
+        || r->now_ms < r->machine.deadline_ms)
+    {
+        return;
+    }
+
+    watching = (r->machine.state == KUBE_REFLECTOR_WATCHING);
+
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER });
+
+    if (r->action.timeout != NULL) {
+        reflector_error(r, KUBE_TIMEOUT, r->action.timeout);
+
+    } else if (watching && r->action.kind == KUBE_ACTION_WATCH) {
+        kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_IDLE,
+                       "watch of %s was silent or is due, opened again",
+                       r->label);
+    }
+}
+
+
+static void
+reflector_gauges(kube_reflector_t *r)
+{
+    bool  backoff;
+
+    static const kube_scope_state_t  states[] = {
+        [KUBE_REFLECTOR_IDLE] = KUBE_STATE_IDLE,
+        [KUBE_REFLECTOR_LISTING] = KUBE_STATE_LISTING,
+        [KUBE_REFLECTOR_OPENING] = KUBE_STATE_WATCHING,
+        [KUBE_REFLECTOR_WATCHING] = KUBE_STATE_WATCHING,
+        [KUBE_REFLECTOR_BACKOFF] = KUBE_STATE_BACKOFF,
+        [KUBE_REFLECTOR_STOPPED] = KUBE_STATE_STOPPED
+    };
+
+    static_assert(sizeof(states) / sizeof(states[0]) == KUBE_REFLECTOR_STATES,
+                  "each state is shown as one");
+
+    backoff = (r->machine.state == KUBE_REFLECTOR_BACKOFF);
+
+    reflector_gauge(r, KUBE_COUNTER_GAUGE_STATE,
+                    (uint64_t) states[r->machine.state]);
+    reflector_gauge(r, KUBE_COUNTER_GAUGE_RETRY_AT_MS,
+                    backoff ? r->machine.deadline_ms : 0);
+    reflector_gauge(r, KUBE_COUNTER_GAUGE_WATCH_OPEN,
+                    r->machine.state == KUBE_REFLECTOR_WATCHING);
+}
+
+
+/* Actions until one has to wait, or none is left. */
+static void
+reflector_run(kube_reflector_t *r)
+{
+    unsigned  n;
+
+    for (n = 0; n < REFLECTOR_ACTIONS_MAX; n++) {
+
+        if (r->action.kind != KUBE_ACTION_NONE && !reflector_act(r)) {
+            return;
+        }
+
+        reflector_poll(r);
+        reflector_timer(r);
+
+        if (r->action.kind == KUBE_ACTION_NONE) {
+            return;
+        }
+    }
 }
 
 
 void
-kube_reflector_init(kube_reflector_t *r, const kube_reflector_conf_t *conf)
+kube_reflector_process(kube_reflector_t *r, uint64_t now_ms)
 {
-    memset(r, 0, sizeof(kube_reflector_t));
+    r->now_ms = now_ms;
 
-    r->conf = *conf;
-    r->relist_reason = KUBE_RELIST_OTHER;
-    r->deadline_ms = UINT64_MAX;
-
-    kube_random_init(&r->random, conf->seed);
-    kube_backoff_init(&r->backoff, &conf->backoff);
+    reflector_run(r);
+    reflector_gauges(r);
 }
 
 
 uint64_t
 kube_reflector_deadline(const kube_reflector_t *r)
 {
-    return r->deadline_ms;
+    if (r->waiting) {
+        return kube_list_turn_deadline(r->options.turn, r->options.scope);
+    }
+
+    if (r->action.kind != KUBE_ACTION_NONE) {
+        return 0;
+    }
+
+    if (r->paused) {
+        return kube_delta_fifo_low(r->options.fifo) ? 0 : KUBE_NEVER;
+    }
+
+    if (r->call.handle != NULL && r->lw.ready(r->lw.ctx, r->call.handle)) {
+        return 0;
+    }
+
+    return r->machine.deadline_ms;
 }
 
 
 void
-kube_reflector_sent(kube_reflector_t *r, uint64_t now_ms)
+kube_reflector_start(kube_reflector_t *r, const kube_rv_t *rv,
+    uint64_t now_ms)
 {
-    if (r->state == KUBE_REFLECTOR_LISTING) {
-        r->deadline_ms = now_ms + KUBE_LIST_IDLE_MS;
-    }
+    r->now_ms = now_ms;
 
-    if (r->state == KUBE_REFLECTOR_OPENING) {
-        r->deadline_ms = now_ms + KUBE_OPEN_MS;
-    }
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_START,
+                                         .rv = *rv });
 }
 
 
-/*
- * The newest version anything was taken from.  A list that failed half-way
- * may be ahead of rv; the next one must not be behind it.
- */
-static const kube_rv_t *
-reflector_floor(const kube_reflector_t *r)
+void
+kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
+    uint64_t now_ms)
 {
-    return (kube_rv_cmp(&r->list.rv, &r->rv) > 0) ? &r->list.rv : &r->rv;
+    r->now_ms = now_ms;
+
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                         .reason = reason });
 }
 
 
-static kube_action_t
-reflector_list(kube_reflector_t *r, uint64_t now_ms)
+void
+kube_reflector_stop(kube_reflector_t *r, uint64_t now_ms)
 {
-    kube_action_t     action;
-    const kube_rv_t  *floor;
+    r->now_ms = now_ms;
 
-    floor = reflector_floor(r);
-
-    memset(&action, 0, sizeof(kube_action_t));
-
-    action.kind = KUBE_ACTION_LIST;
-    action.first_page = true;
-    action.relist = (r->listed || r->rv.len != 0);
-    action.reason = r->relist_reason;
-    action.limit = r->list.full ? 0 : r->conf.page_size;
-
-    if (r->list.rv_unavailable) {
-        action.rv = KUBE_STR_NULL;
-
-    } else if (floor->len == 0) {
-        action.rv = KUBE_STR("0");
-
-    } else {
-        action.rv = kube_rv_str(floor);
-        action.not_older_than = true;
-    }
-
-    if (action.relist) {
-        r->list.started_ms = (now_ms != 0) ? now_ms : 1;
-    }
-
-    r->list.pages = 0;
-    r->list.token_len = 0;
-    r->list.known = false;
-    r->list.answered = false;
-    r->list.rollback = false;
-
-    r->relist_wanted = false;
-    r->watch_next = false;
-
-    r->state = KUBE_REFLECTOR_LISTING;
-    r->deadline_ms = now_ms + KUBE_LIST_IDLE_MS;
-
-    return action;
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_STOP });
+    (void) reflector_act(r);
+    reflector_gauges(r);
 }
 
 
-static kube_action_t
-reflector_next_page(kube_reflector_t *r, uint64_t now_ms)
+const kube_rv_t *
+kube_reflector_rv(const kube_reflector_t *r)
 {
-    kube_action_t  action;
-
-    memset(&action, 0, sizeof(kube_action_t));
-
-    action.kind = KUBE_ACTION_LIST;
-    action.relist = (r->listed || r->rv.len != 0);
-    action.reason = r->relist_reason;
-    action.limit = r->list.full ? 0 : r->conf.page_size;
-    action.continue_token.data = r->list.token;
-    action.continue_token.len = r->list.token_len;
-
-    r->list.answered = false;
-    r->deadline_ms = now_ms + KUBE_LIST_IDLE_MS;
-
-    return action;
+    return &r->machine.rv;
 }
 
 
-static kube_action_t
-reflector_watch(kube_reflector_t *r, uint64_t now_ms)
+bool
+kube_reflector_rollback(kube_reflector_t *r)
 {
-    uint64_t       t, timeout_s;
-    kube_action_t  action;
+    bool  rollback;
 
-    t = (r->conf.watch_timeout_ms < 1000) ? 1000 : r->conf.watch_timeout_ms;
-    timeout_s = kube_random_range(&r->random, t, 2 * t - 1) / 1000;
+    rollback = r->rollback;
+    r->rollback = false;
 
-    memset(&action, 0, sizeof(kube_action_t));
-
-    action.kind = KUBE_ACTION_WATCH;
-    action.rv = kube_rv_str(&r->rv);
-    action.timeout_s = (timeout_s < UINT32_MAX) ? (uint32_t) timeout_s
-                                                : UINT32_MAX;
-
-    r->watch.events = 0;
-    r->watch.deadline_ms = now_ms + (uint64_t) action.timeout_s * 1000
-                           + KUBE_DEADLINE_MARGIN_MS;
-
-    r->watch_next = false;
-    r->state = KUBE_REFLECTOR_OPENING;
-    r->deadline_ms = now_ms + KUBE_OPEN_MS;
-
-    return action;
+    return rollback;
 }
 
 
-/* What was to be done when nothing hindered us. */
-static kube_action_t
-reflector_go(kube_reflector_t *r, uint64_t now_ms)
+bool
+kube_reflector_error(kube_reflector_t *r, kube_str_t *reason,
+    kube_str_t *message)
 {
-    if (r->watch_next && !r->relist_wanted) {
-        return reflector_watch(r, now_ms);
-    }
-
-    return reflector_list(r, now_ms);
-}
-
-
-/* In a watch state the watch is resumed after the pause, else listed anew. */
-static void
-reflector_pause(kube_reflector_t *r)
-{
-    r->watch_next = (r->state == KUBE_REFLECTOR_OPENING
-                     || r->state == KUBE_REFLECTOR_WATCHING);
-    r->state = KUBE_REFLECTOR_BACKOFF;
-}
-
-
-static kube_action_t
-reflector_sleep(kube_reflector_t *r, uint64_t now_ms, bool unreachable,
-    uint64_t floor_ms)
-{
-    kube_action_t  action;
-
-    reflector_pause(r);
-
-    r->deadline_ms = now_ms + kube_backoff_next(&r->backoff, &r->random,
-                                                now_ms, unreachable, floor_ms);
-
-    memset(&action, 0, sizeof(kube_action_t));
-    action.kind = KUBE_ACTION_SLEEP;
-
-    return action;
-}
-
-
-/* A relist that a watch caused.  410, list, 410, list must not spin. */
-static kube_action_t
-reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
-    uint64_t floor_ms, uint64_t now_ms)
-{
-    r->relist_wanted = true;
-    r->relist_reason = reason;
-
-    if (r->list.started_ms != 0
-        && now_ms - r->list.started_ms < KUBE_RELIST_PACE_MS)
-    {
-        return reflector_sleep(r, now_ms, false, floor_ms);
-    }
-
-    return reflector_list(r, now_ms);
-}
-
-
-static void
-reflector_idle_deadline(kube_reflector_t *r, uint64_t now_ms)
-{
-    uint64_t  deadline_ms;
-
-    deadline_ms = now_ms + r->conf.idle_timeout_ms;
-
-    r->deadline_ms = (deadline_ms < r->watch.deadline_ms)
-                     ? deadline_ms : r->watch.deadline_ms;
-}
-
-
-/* A watch that ends now, in whatever way, was health if it lived. */
-static void
-reflector_note_health(kube_reflector_t *r, uint64_t now_ms)
-{
-    if (r->state == KUBE_REFLECTOR_WATCHING
-        && now_ms - r->watch.opened_ms >= KUBE_SHORT_WATCH_MS)
-    {
-        r->watch.short_ones = 0;
-        kube_backoff_healthy(&r->backoff, r->watch.opened_ms);
-    }
-}
-
-
-/* True: the watch that ends now may be resumed at once. */
-static bool
-reflector_watch_was_healthy(kube_reflector_t *r, uint64_t now_ms)
-{
-    reflector_note_health(r, now_ms);
-
-    if (now_ms - r->watch.opened_ms >= KUBE_SHORT_WATCH_MS) {
-        return true;
-    }
-
-    if (r->watch.events == 0) {
+    if (!r->error.pending) {
         return false;
     }
 
-    if (r->watch.short_ones < KUBE_SHORT_WATCHES_MAX) {
-        r->watch.short_ones++;
-        return true;
-    }
+    r->error.pending = false;
 
-    return false;
+    *reason = kube_str(r->error.reason);
+    *message = kube_str(r->error.message);
+
+    return true;
 }
 
 
-static kube_action_t
-reflector_on_start(kube_reflector_t *r, const kube_input_t *input,
-    uint64_t now_ms)
+kube_reflector_t *
+kube_reflector_create(const kube_alloc_t *alloc,
+    const kube_reflector_options_t *options, const kube_lister_watcher_t *lw)
 {
-    if (r->state != KUBE_REFLECTOR_IDLE) {
-        return reflector_nothing;
+    kube_str_t         ns;
+    kube_reflector_t  *r;
+
+    r = kube_zalloc(alloc, sizeof(kube_reflector_t));
+    if (r == NULL) {
+        lw->destroy(lw->ctx);
+        return NULL;
     }
 
-    if (input->rv.len == 0) {
-        return reflector_list(r, now_ms);
-    }
+    ns = options->ns;
 
-    r->rv = input->rv;
+    r->alloc = *alloc;
+    r->options = *options;
+    r->options.ns = KUBE_STR_NULL;
+    r->lw = *lw;
+    r->call.opened_ms = KUBE_NEVER;
 
-    return reflector_watch(r, now_ms);
+    kube_log_init(&r->log, options->sink);
+    kube_reflector_machine_init(&r->machine, &options->step);
+
+    (void) snprintf(r->label, sizeof(r->label), "%s%s%.*s",
+                    kube_resource_text(options->resource), ns.len ? " in " : "",
+                    (int) ns.len, ns.len ? ns.data : "");
+
+    return r;
 }
 
 
-static kube_action_t
-reflector_on_older_list(kube_reflector_t *r, const kube_input_t *input,
-    uint64_t now_ms)
+void
+kube_reflector_destroy(kube_reflector_t *r)
 {
-    if (!r->list.rv_unavailable) {
-
-        /* a replica that lags though we asked for no older list */
-
-        if (++r->list.stale >= KUBE_STALE_LISTS_MAX) {
-            r->list.stale = 0;
-            r->list.rv_unavailable = true;
-        }
-
-        return reflector_sleep(r, now_ms, false, 0);
+    if (r == NULL) {
+        return;
     }
 
-    if (r->list.rollback_ms == 0) {
-        r->list.rollback_ms = (now_ms != 0) ? now_ms : 1;
-        return reflector_sleep(r, now_ms, false, 0);
+    if (r->call.handle != NULL) {
+        r->lw.cancel(r->lw.ctx, r->call.handle);
     }
 
-    if (now_ms - r->list.rollback_ms < KUBE_ROLLBACK_MS) {
-        return reflector_sleep(r, now_ms, false, 0);
-    }
-
-    r->list.rv = input->rv;
-    r->list.known = true;
-    r->list.rollback = true;
-
-    return reflector_nothing;
-}
-
-
-static kube_action_t
-reflector_on_meta(kube_reflector_t *r, const kube_input_t *input,
-    uint64_t now_ms)
-{
-    if (r->state != KUBE_REFLECTOR_LISTING || r->list.pages != 0) {
-        return reflector_nothing;
-    }
-
-    if (input->rv.len == 0) {
-        return reflector_sleep(r, now_ms, false, 0);
-    }
-
-    r->credentials_tried = false;
-
-    if (kube_rv_cmp(&input->rv, reflector_floor(r)) < 0) {
-        return reflector_on_older_list(r, input, now_ms);
-    }
-
-    r->list.rv = input->rv;
-    r->list.known = true;
-    r->list.stale = 0;
-    r->list.rollback_ms = 0;
-
-    return reflector_nothing;
-}
-
-
-static kube_action_t
-reflector_on_page(kube_reflector_t *r, const kube_input_t *input,
-    uint64_t now_ms)
-{
-    kube_str_t  token, last;
-
-    if (r->state != KUBE_REFLECTOR_LISTING) {
-        return reflector_nothing;
-    }
-
-    token = input->continue_token;
-    last.data = r->list.token;
-    last.len = r->list.token_len;
-
-    /* a list without a version, or a server that sends us in circles */
-
-    if (!r->list.known
-        || token.len == 0
-        || token.len > sizeof(r->list.token)
-        || kube_str_eq(token, last)
-        || r->list.pages == KUBE_PAGES_MAX)
-    {
-        return reflector_sleep(r, now_ms, false, 0);
-    }
-
-    memcpy(r->list.token, token.data, token.len);
-    r->list.token_len = token.len;
-    r->list.pages++;
-
-    return reflector_next_page(r, now_ms);
-}
-
-
-static kube_action_t
-reflector_on_list_done(kube_reflector_t *r, uint64_t now_ms)
-{
-    bool           rollback;
-    kube_action_t  action;
-
-    if (r->state != KUBE_REFLECTOR_LISTING) {
-        return reflector_nothing;
-    }
-
-    if (!r->list.known) {
-        return reflector_sleep(r, now_ms, false, 0);
-    }
-
-    rollback = r->list.rollback;
-
-    r->rv = r->list.rv;
-    r->listed = true;
-    r->list.rv_unavailable = false;
-    r->list.full = false;
-    r->list.rollback = false;
-    r->list.rollback_ms = 0;
-    r->watch.protocol_errors = 0;
-
-    r->watch_next = true;
-    action = reflector_go(r, now_ms);
-
-    action.synced = true;
-    action.rollback = rollback;
-
-    return action;
-}
-
-
-static kube_action_t
-reflector_on_opened(kube_reflector_t *r, uint64_t now_ms)
-{
-    if (r->state != KUBE_REFLECTOR_OPENING) {
-        return reflector_nothing;
-    }
-
-    r->state = KUBE_REFLECTOR_WATCHING;
-    r->credentials_tried = false;
-    r->watch.opened_ms = now_ms;
-    r->watch.events = 0;
-
-    reflector_idle_deadline(r, now_ms);
-
-    return reflector_nothing;
-}
-
-
-static kube_action_t
-reflector_on_bytes(kube_reflector_t *r, uint64_t now_ms)
-{
-    switch (r->state) {
-
-    case KUBE_REFLECTOR_LISTING:
-        r->list.answered = true;
-        r->deadline_ms = now_ms + KUBE_LIST_IDLE_MS;
-        break;
-
-    case KUBE_REFLECTOR_WATCHING:
-        reflector_idle_deadline(r, now_ms);
-        break;
-
-    default:
-        break;
-    }
-
-    return reflector_nothing;
-}
-
-
-static kube_action_t
-reflector_on_version(kube_reflector_t *r, const kube_input_t *input,
-    uint64_t now_ms)
-{
-    int  order;
-
-    if (r->state != KUBE_REFLECTOR_WATCHING) {
-        return reflector_nothing;
-    }
-
-    if (input->rv.len == 0) {
-        return reflector_nothing;
-    }
-
-    order = kube_rv_cmp(&input->rv, &r->rv);
-
-    /* a real server never sends this: it was restored, or is none */
-
-    if (order < 0) {
-        r->relist_wanted = true;
-        r->relist_reason = KUBE_RELIST_OTHER;
-        return reflector_sleep(r, now_ms, false, 0);
-    }
-
-    if (order > 0) {
-        r->rv = input->rv;
-        r->watch.events++;
-        r->watch.protocol_errors = 0;
-        kube_backoff_healthy(&r->backoff, r->watch.opened_ms);
-    }
-
-    return reflector_nothing;
-}
-
-
-static kube_action_t
-reflector_on_protocol(kube_reflector_t *r, uint64_t floor_ms,
-    uint64_t now_ms)
-{
-    if (++r->watch.protocol_errors >= 2) {
-        r->watch.protocol_errors = 0;
-        r->relist_wanted = true;
-        r->relist_reason = KUBE_RELIST_PROTOCOL;
-    }
-
-    return reflector_sleep(r, now_ms, false, floor_ms);
-}
-
-
-/* 410 or "too large resource version". */
-static kube_action_t
-reflector_on_gone(kube_reflector_t *r, const kube_status_t *status,
-    uint64_t now_ms)
-{
-    bool                  too_large;
-    kube_relist_reason_t  reason;
-
-    too_large = (status->verdict == KUBE_VERDICT_TOO_LARGE_RV);
-    reason = too_large ? KUBE_RELIST_TOO_LARGE_RV : KUBE_RELIST_EXPIRED;
-
-    if (r->state != KUBE_REFLECTOR_LISTING) {
-        r->list.rv_unavailable = too_large;
-        return reflector_relist(r, reason, status->retry_after_s * 1000ull,
-                                now_ms);
-    }
-
-    if (r->list.pages != 0 && !r->list.full && !too_large) {
-        r->list.full = true;
-        return reflector_list(r, now_ms);
-    }
-
-    if (!r->list.rv_unavailable) {
-        r->list.rv_unavailable = true;
-        r->list.full = false;
-        r->relist_reason = reason;
-        return reflector_list(r, now_ms);
-    }
-
-    return reflector_sleep(r, now_ms, false, status->retry_after_s * 1000ull);
-}
-
-
-static kube_action_t
-reflector_on_status(kube_reflector_t *r, const kube_status_t *status,
-    uint64_t now_ms)
-{
-    uint64_t       floor_ms;
-    kube_action_t  action;
-
-    floor_ms = status->retry_after_s * 1000ull;
-
-    switch (status->verdict) {
-
-    case KUBE_VERDICT_EXPIRED:
-    case KUBE_VERDICT_TOO_LARGE_RV:
-        return reflector_on_gone(r, status, now_ms);
-
-    case KUBE_VERDICT_UNAUTHORIZED:
-        if (r->credentials_tried) {
-            break;
-        }
-
-        r->credentials_tried = true;
-        reflector_pause(r);
-        r->deadline_ms = now_ms;
-
-        memset(&action, 0, sizeof(kube_action_t));
-        action.kind = KUBE_ACTION_CREDENTIALS;
-
-        return action;
-
-    case KUBE_VERDICT_INVALID:
-        /* the version itself may be what it does not like */
-        if (r->state != KUBE_REFLECTOR_LISTING) {
-            return reflector_on_protocol(r, floor_ms, now_ms);
-        }
-
-        r->list.rv_unavailable = true;
-        r->list.full = false;
-        break;
-
-    default:
-        break;
-    }
-
-    return reflector_sleep(r, now_ms, false, floor_ms);
-}
-
-
-/* The exchange has ended without a Status: rc is KUBE_OK for CLOSED. */
-static kube_action_t
-reflector_on_end(kube_reflector_t *r, kube_rc_t rc, uint64_t now_ms)
-{
-    bool  answered, unreachable;
-
-    if (r->state == KUBE_REFLECTOR_WATCHING
-        && reflector_watch_was_healthy(r, now_ms))
-    {
-        return reflector_watch(r, now_ms);
-    }
-
-    answered = (r->state == KUBE_REFLECTOR_WATCHING
-                || (r->state == KUBE_REFLECTOR_LISTING && r->list.answered));
-
-    unreachable = (rc == KUBE_CONNECT
-                   || rc == KUBE_TLS
-                   || (!answered
-                       && (rc == KUBE_TIMEOUT || rc == KUBE_CLOSED)));
-
-    return reflector_sleep(r, now_ms, unreachable, 0);
-}
-
-
-static kube_action_t
-reflector_on_timer(kube_reflector_t *r, uint64_t now_ms)
-{
-    if (now_ms < r->deadline_ms) {
-        return reflector_nothing;
-    }
-
-    switch (r->state) {
-
-    case KUBE_REFLECTOR_LISTING:
-    case KUBE_REFLECTOR_OPENING:
-        return reflector_on_end(r, KUBE_TIMEOUT, now_ms);
-
-    case KUBE_REFLECTOR_WATCHING:
-        reflector_note_health(r, now_ms);
-        return reflector_watch(r, now_ms);
-
-    case KUBE_REFLECTOR_BACKOFF:
-        return reflector_go(r, now_ms);
-
-    default:
-        return reflector_nothing;
-    }
-}
-
-
-static kube_action_t
-reflector_on_relist(kube_reflector_t *r, const kube_input_t *input,
-    uint64_t now_ms)
-{
-    if (r->state == KUBE_REFLECTOR_IDLE) {
-        return reflector_nothing;
-    }
-
-    if (r->state == KUBE_REFLECTOR_WATCHING
-        || r->state == KUBE_REFLECTOR_OPENING)
-    {
-        r->relist_reason = input->reason;
-        return reflector_list(r, now_ms);
-    }
-
-    r->relist_wanted = true;
-
-    if (r->state == KUBE_REFLECTOR_BACKOFF) {
-        r->relist_reason = input->reason;
-    }
-
-    return reflector_nothing;
-}
-
-
-static kube_action_t
-reflector_on_stop(kube_reflector_t *r)
-{
-    kube_action_t  action;
-
-    r->state = KUBE_REFLECTOR_STOPPED;
-    r->deadline_ms = UINT64_MAX;
-
-    memset(&action, 0, sizeof(kube_action_t));
-    action.kind = KUBE_ACTION_STOP;
-
-    return action;
-}
-
-
-static bool
-reflector_in_exchange(const kube_reflector_t *r)
-{
-    return r->state == KUBE_REFLECTOR_LISTING
-           || r->state == KUBE_REFLECTOR_OPENING
-           || r->state == KUBE_REFLECTOR_WATCHING;
-}
-
-
-/* How an exchange can end badly; nothing once it was given up. */
-static kube_action_t
-reflector_on_exchange(kube_reflector_t *r, const kube_input_t *input,
-    uint64_t now_ms)
-{
-    if (!reflector_in_exchange(r)) {
-        return reflector_nothing;
-    }
-
-    switch (input->kind) {
-
-    case KUBE_INPUT_STATUS:
-        reflector_note_health(r, now_ms);
-        return reflector_on_status(r, input->status, now_ms);
-
-    case KUBE_INPUT_PROTOCOL:
-        reflector_note_health(r, now_ms);
-
-        if (r->state == KUBE_REFLECTOR_WATCHING) {
-            return reflector_on_protocol(r, 0, now_ms);
-        }
-
-        /* while OPENING it is a wrong head: no ground for a list */
-
-        return reflector_sleep(r, now_ms, false, 0);
-
-    case KUBE_INPUT_CLOSED:
-        return reflector_on_end(r, KUBE_OK, now_ms);
-
-    default:
-        return reflector_on_end(r, input->rc, now_ms);
-    }
-}
-
-
-kube_action_t
-kube_reflector_step(kube_reflector_t *r, const kube_input_t *input,
-    uint64_t now_ms)
-{
-    if (r->state == KUBE_REFLECTOR_STOPPED) {
-        return reflector_nothing;
-    }
-
-    switch (input->kind) {
-
-    case KUBE_INPUT_START:
-        return reflector_on_start(r, input, now_ms);
-
-    case KUBE_INPUT_META:
-        return reflector_on_meta(r, input, now_ms);
-
-    case KUBE_INPUT_PAGE:
-        return reflector_on_page(r, input, now_ms);
-
-    case KUBE_INPUT_LIST_DONE:
-        return reflector_on_list_done(r, now_ms);
-
-    case KUBE_INPUT_OPENED:
-        return reflector_on_opened(r, now_ms);
-
-    case KUBE_INPUT_BYTES:
-        return reflector_on_bytes(r, now_ms);
-
-    case KUBE_INPUT_EVENT:
-    case KUBE_INPUT_BOOKMARK:
-        return reflector_on_version(r, input, now_ms);
-
-    case KUBE_INPUT_STATUS:
-    case KUBE_INPUT_PROTOCOL:
-    case KUBE_INPUT_CLOSED:
-    case KUBE_INPUT_FAILED:
-        return reflector_on_exchange(r, input, now_ms);
-
-    case KUBE_INPUT_TIMER:
-        return reflector_on_timer(r, now_ms);
-
-    case KUBE_INPUT_RELIST:
-        return reflector_on_relist(r, input, now_ms);
-
-    case KUBE_INPUT_STOP:
-        return reflector_on_stop(r);
-
-    default:
-        return reflector_nothing;
-    }
+    r->lw.destroy(r->lw.ctx);
+    kube_free(&r->alloc, r);
 }

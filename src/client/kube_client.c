@@ -4,7 +4,7 @@
  * It decides one thing: a request for which no credentials could be read yet
  * is not sent, but answered with KUBE_IO as if the network had.  Everything
  * else is the transport's.  Called by the host's loop and, through kube_io_t,
- * by kube_list_watch.
+ * by kube_api_lister_watcher.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

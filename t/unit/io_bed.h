@@ -2,10 +2,10 @@
  * io_bed - a kube_io_t without a network: requests are kept as paths, and the
  * test says what is answered, in pieces of any size.
  *
- * For test_list_watch and test_informer; not part of the product.  It keeps
- * the transport's contracts: handlers run inside io_*() calls of the test
- * only, done() is last, PAUSE holds back what is left, ABORT ends with
- * KUBE_CLOSED.
+ * For test_api_lister_watcher, test_reflector* and test_informer; not part of
+ * the product.  It keeps the transport's contracts: handlers run inside io_*()
+ * calls of the test only, done() is last, PAUSE holds back what is left, ABORT
+ * ends with KUBE_CLOSED.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -34,6 +34,7 @@ typedef struct {
     bool                            headed;
     bool                            paused;
     unsigned                        number;     /* counts from 1 */
+    uint64_t                        started_ms;
     char                            path[1024];
     const kube_exchange_handler_t  *handler;
     void                           *ctx;
@@ -82,6 +83,7 @@ io_start(void *ctx, const kube_request_t *request,
     x->headed = false;
     x->paused = false;
     x->number = ++io->started;
+    x->started_ms = now_ms;
     x->handler = handler;
     x->ctx = handler_ctx;
     x->held_len = 0;

@@ -1,6 +1,7 @@
 /*
- * reflector_bed - a reflector, a clock and one line per input, for
- * test_reflector*; not part of the product.
+ * reflector_bed - one scope over io_bed with the real lister-watcher of the
+ * API server, FIFO and zone, for test_reflector and test_reflector_errors; not
+ * part of the product.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -10,225 +11,330 @@
 #define KUBE_REFLECTOR_BED_H
 
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
+#include "io_bed.h"
 
-#include <cmocka.h>
-
+#include "kube_api_lister_watcher.h"
 #include "kube_reflector.h"
+#include "kube_zone_stats.h"
+
+
+#define ZONE_BYTES  (256u << 10)
+
+#define LIST(rv, rest, items)                                                 \
+    "{\"kind\":\"ServiceList\",\"apiVersion\":\"v1\",\"metadata\":"           \
+    "{\"resourceVersion\":\"" rv "\"" rest "},\"items\":[" items "]}\n"
+
+#define META(name, rv)                                                        \
+    "\"metadata\":{\"name\":\"" name "\",\"namespace\":\"shop\","             \
+    "\"uid\":\"u-" name "\",\"resourceVersion\":\"" rv "\"}"
+
+#define SERVICE(name, rv)                                                     \
+    "{" META(name, rv) ",\"spec\":{\"type\":\"ClusterIP\","                   \
+    "\"clusterIP\":\"10.0.0.9\",\"ports\":[{\"name\":\"http\",\"port\":80,"   \
+    "\"protocol\":\"TCP\"}]}}"
+
+#define FULL(name, rv)                                                        \
+    "{\"kind\":\"Service\",\"apiVersion\":\"v1\"," META(name, rv)             \
+    ",\"spec\":{\"type\":\"ClusterIP\",\"clusterIP\":\"10.0.0.9\","           \
+    "\"ports\":[{\"name\":\"http\",\"port\":80,\"protocol\":\"TCP\"}]}}"
+
+#define EVENT(type, object)                                                   \
+    "{\"type\":\"" type "\",\"object\":" object "}\n"
+
+#define BOOKMARK(rv)                                                          \
+    EVENT("BOOKMARK", "{\"kind\":\"Service\",\"apiVersion\":\"v1\","          \
+          "\"metadata\":{\"resourceVersion\":\"" rv "\"}}")
+
+#define STATUS(code, reason, more)                                            \
+    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"             \
+    "\"status\":\"Failure\",\"message\":\"told so\",\"reason\":\"" reason     \
+    "\"," more "\"code\":" #code "}"
 
 
 typedef struct {
-    kube_reflector_t  r;
-    kube_action_t     action;
-    uint64_t          now_ms;
+    alloc_test_t          own;         /* of what is not under test */
+    kube_alloc_t          alloc;       /* of what is */
+    io_bed_t              io;
+    void                 *mem;
+    kube_zone_t           zone;
+    kube_delta_fifo_t    *fifo;
+    kube_reflector_t     *r;
+    kube_list_turn_t      turn;
+    uint32_t              coverage[KUBE_REFLECTOR_STATES][KUBE_INPUTS];
+    char                  reason[64];
+    char                  message[KUBE_MESSAGE_LEN_MAX];
+    unsigned              logged[KUBE_EV_MAX];
+    char                  dump[8192];
 } bed_t;
 
 
-static const kube_reflector_conf_t  conf = {
-    .page_size = 500,
-    .watch_timeout_ms = 300000,
-    .idle_timeout_ms = 90000,
-    .backoff = {
-        .first_ms = 800,
-        .max_ms = 30000,
-        .unreachable_ms = 4000
-    },
-    .seed = 7
-};
-
-
-static inline kube_rv_t
-rv_of(const char *text)
+static inline void
+bed_log(void *ctx, kube_log_level_t level, kube_event_id_t id,
+    const char *line)
 {
-    kube_rv_t  rv;
+    bed_t  *b = ctx;
 
-    memset(&rv, 0, sizeof(rv));
-
-    if (text[0] != '\0') {
-        assert_int_equal(kube_rv_parse(kube_str(text), &rv), KUBE_OK);
-    }
-
-    return rv;
+    assert_true(level <= KUBE_LOG_DEBUG);
+    assert_true(strlen(line) < KUBE_LOG_LINE_MAX);
+    b->logged[id]++;
 }
 
 
 static inline void
-assert_str(kube_str_t s, const char *text)
+bed_make(bed_t *b, const kube_alloc_t *alloc, const char *ns, size_t keys_max)
 {
-    assert_int_equal(s.len, strlen(text));
-    assert_memory_equal(s.data, text, s.len);
-}
+    kube_seed_t                      seed;
+    kube_lister_watcher_t            lw;
+    kube_reflector_options_t         options;
+    kube_api_lister_watcher_conf_t   conf;
 
+    memset(b, 0, sizeof(bed_t));
+    alloc_test_init(&b->own);
 
-static inline kube_action_kind_t
-feed(bed_t *b, const kube_input_t *input)
-{
-    b->action = kube_reflector_step(&b->r, input, b->now_ms);
-    return b->action.kind;
-}
+    b->alloc = (alloc != NULL) ? *alloc : b->own.alloc;
+    b->io.now_ms = 5000000;
+    kube_list_turn_init(&b->turn);
 
+    b->mem = malloc(ZONE_BYTES);
+    assert_non_null(b->mem);
 
-static inline kube_action_kind_t
-say(bed_t *b, kube_input_kind_t kind)
-{
-    kube_input_t  input;
+    seed.k0 = 1;
+    seed.k1 = 2;
+    assert_int_equal(kube_zone_create(&b->zone, b->mem, ZONE_BYTES, seed),
+                     KUBE_OK);
 
-    memset(&input, 0, sizeof(input));
-    input.kind = kind;
-
-    return feed(b, &input);
-}
-
-
-static inline kube_action_kind_t
-say_rv(bed_t *b, kube_input_kind_t kind, const char *rv)
-{
-    kube_input_t  input;
-
-    memset(&input, 0, sizeof(input));
-    input.kind = kind;
-    input.rv = rv_of(rv);
-
-    return feed(b, &input);
-}
-
-
-static inline kube_action_kind_t
-say_page(bed_t *b, const char *token)
-{
-    kube_input_t  input;
-
-    memset(&input, 0, sizeof(input));
-    input.kind = KUBE_INPUT_PAGE;
-    input.continue_token = kube_str(token);
-
-    return feed(b, &input);
-}
-
-
-static inline kube_action_kind_t
-say_status_after(bed_t *b, kube_verdict_t verdict, uint32_t retry_after_s)
-{
-    kube_input_t   input;
-    kube_status_t  status;
-
-    memset(&status, 0, sizeof(status));
-    status.verdict = verdict;
-    status.retry_after_s = retry_after_s;
-
-    memset(&input, 0, sizeof(input));
-    input.kind = KUBE_INPUT_STATUS;
-    input.status = &status;
-
-    return feed(b, &input);
-}
-
-
-static inline kube_action_kind_t
-say_status(bed_t *b, kube_verdict_t verdict)
-{
-    return say_status_after(b, verdict, 0);
-}
-
-
-static inline kube_action_kind_t
-say_failed(bed_t *b, kube_rc_t rc)
-{
-    kube_input_t  input;
-
-    memset(&input, 0, sizeof(input));
-    input.kind = KUBE_INPUT_FAILED;
-    input.rc = rc;
-
-    return feed(b, &input);
-}
-
-
-static inline kube_action_kind_t
-say_relist(bed_t *b, kube_relist_reason_t reason)
-{
-    kube_input_t  input;
-
-    memset(&input, 0, sizeof(input));
-    input.kind = KUBE_INPUT_RELIST;
-    input.reason = reason;
-
-    return feed(b, &input);
-}
-
-
-/* Sleeps until the deadline; returns how long that was. */
-static inline uint64_t
-wake(bed_t *b)
-{
-    uint64_t  ms;
-
-    assert_int_equal(b->r.state, KUBE_REFLECTOR_BACKOFF);
-    assert_true(kube_reflector_deadline(&b->r) >= b->now_ms);
-
-    ms = kube_reflector_deadline(&b->r) - b->now_ms;
-
-    if (ms != 0) {
-        b->now_ms += ms - 1;
-        assert_int_equal(say(b, KUBE_INPUT_TIMER), KUBE_ACTION_NONE);
-        b->now_ms++;
+    b->fifo = kube_delta_fifo_create(&b->alloc, seed, keys_max, 1u << 20);
+    if (b->fifo == NULL) {
+        return;
     }
 
-    assert_int_not_equal(say(b, KUBE_INPUT_TIMER), KUBE_ACTION_NONE);
+    memset(&conf, 0, sizeof(conf));
 
-    return ms;
+    conf.io = io_of(&b->io);
+    conf.resource = KUBE_RESOURCE_SERVICES;
+    conf.ns = kube_str(ns);
+    conf.object_bytes_max = KUBE_OBJECT_BYTES_MIN;
+
+    if (kube_api_lister_watcher_create(&b->alloc, &conf, &lw) != KUBE_OK) {
+        return;
+    }
+
+    memset(&options, 0, sizeof(options));
+
+    options.fifo = b->fifo;
+    options.zone = &b->zone;
+    options.turn = &b->turn;
+    options.sink.write = bed_log;
+    options.sink.ctx = b;
+    options.scope = 2;
+    options.resource = KUBE_RESOURCE_SERVICES;
+    options.ns = kube_str(ns);
+    options.step.page_size = 2;
+    options.step.watch_timeout_ms = 300000;
+    options.step.idle_timeout_ms = 90000;
+    options.step.backoff.first_ms = 800;
+    options.step.backoff.max_ms = 30000;
+    options.step.backoff.unreachable_ms = 4000;
+    options.step.seed = 3;
+    options.step.coverage = b->coverage;
+
+    b->r = kube_reflector_create(&b->alloc, &options, &lw);
 }
 
 
 static inline void
 bed_init(bed_t *b)
 {
-    memset(b, 0xa5, sizeof(bed_t));
-    b->now_ms = 1000000;
-    kube_reflector_init(&b->r, &conf);
+    bed_make(b, NULL, "", 1024);
+    assert_non_null(b->r);
 }
 
 
-/* A bed in the state, at version 100 but for IDLE. */
 static inline void
-bed_in(bed_t *b, kube_reflector_state_t state)
+bed_done(bed_t *b)
 {
-    bed_init(b);
+    kube_reflector_destroy(b->r);
+    kube_delta_fifo_destroy(b->fifo);
+    free(b->mem);
+    alloc_test_assert_no_leak(&b->own);
+}
 
-    if (state == KUBE_REFLECTOR_IDLE) {
-        return;
+
+/* Whatever is due; the error is taken, and one call is in progress at most. */
+static inline void
+bed_process(bed_t *b)
+{
+    unsigned    i, live;
+    kube_str_t  reason, message;
+
+    kube_reflector_process(b->r, b->io.now_ms);
+
+    if (kube_reflector_error(b->r, &reason, &message)) {
+        snprintf(b->reason, sizeof(b->reason), "%.*s", (int) reason.len,
+                 reason.data);
+        snprintf(b->message, sizeof(b->message), "%.*s", (int) message.len,
+                 message.data);
     }
 
-    assert_int_equal(say_rv(b, KUBE_INPUT_START, "100"), KUBE_ACTION_WATCH);
+    assert_false(kube_reflector_error(b->r, &reason, &message));
 
-    switch (state) {
-
-    case KUBE_REFLECTOR_LISTING:
-        say_status(b, KUBE_VERDICT_EXPIRED);
-        break;
-
-    case KUBE_REFLECTOR_WATCHING:
-        say(b, KUBE_INPUT_OPENED);
-        break;
-
-    case KUBE_REFLECTOR_BACKOFF:
-        say_failed(b, KUBE_CONNECT);
-        break;
-
-    case KUBE_REFLECTOR_STOPPED:
-        say(b, KUBE_INPUT_STOP);
-        break;
-
-    default:
-        break;
+    for (i = 0, live = 0; i < IO_EXCHANGES_MAX; i++) {
+        live += b->io.exchanges[i].live;
     }
 
-    assert_int_equal(b->r.state, state);
+    assert_true(live <= 1);
+    assert_int_equal(b->logged[KUBE_EV_INTERNAL], 0);
+}
+
+
+static inline void
+bed_start(bed_t *b, const char *version)
+{
+    kube_rv_t  rv;
+
+    memset(&rv, 0, sizeof(rv));
+
+    if (version[0] != '\0') {
+        assert_int_equal(kube_rv_parse(kube_str(version), &rv), KUBE_OK);
+    }
+
+    kube_reflector_start(b->r, &rv, b->io.now_ms);
+    bed_process(b);
+}
+
+
+/* The one exchange in flight. */
+static inline io_exchange_t *
+bed_x(bed_t *b)
+{
+    io_exchange_t  *x;
+
+    x = io_find(&b->io, "/");
+    assert_non_null(x);
+
+    return x;
+}
+
+
+/* Goes to the deadline, which must be in the future and not far. */
+static inline uint64_t
+bed_sleep(bed_t *b)
+{
+    uint64_t  ms;
+
+    assert_null(io_find(&b->io, "/"));
+
+    ms = kube_reflector_deadline(b->r);
+    assert_in_range(ms, b->io.now_ms, b->io.now_ms + 450000);
+    ms -= b->io.now_ms;
+
+    b->io.now_ms += ms;
+    bed_process(b);
+
+    return ms;
+}
+
+
+/* Delivers what must end the exchange. */
+static inline void
+bed_cut(bed_t *b, const char *text)
+{
+    unsigned  cancelled;
+
+    cancelled = b->io.cancelled;
+    assert_true(io_body(&b->io, bed_x(b), text));
+    bed_process(b);
+    assert_int_equal(b->io.cancelled, cancelled + 1);
+}
+
+
+/* Watching from 5, nothing in the FIFO. */
+static inline void
+bed_watch(bed_t *b)
+{
+    bed_start(b, "5");
+    assert_true(io_head(bed_x(b), 200, "application/json", 0));
+    bed_process(b);
+}
+
+
+/* A list was given to the FIFO as a whole. */
+static inline bool
+bed_listed(const bed_t *b)
+{
+    kube_histogram_t  h;
+
+    kube_zone_histogram_read(&b->zone, KUBE_HISTOGRAM_LIST_DURATION,
+                             KUBE_RESOURCE_SERVICES, &h);
+
+    return h.count != 0;
+}
+
+
+static inline uint64_t
+counted(const bed_t *b, kube_counter_t counter)
+{
+    return kube_zone_scope_counter(&b->zone, 2, counter);
+}
+
+
+/* Takes what came, and empties the FIFO into text: one word a delta. */
+static inline const char *
+drained(bed_t *b)
+{
+    size_t            n;
+    kube_delta_t      d;
+    kube_record_id_t  id;
+
+    static const char  letters[] = "RUDX[]";
+
+    n = 0;
+    b->dump[0] = '\0';
+    bed_process(b);
+
+    while (kube_delta_fifo_peek(b->fifo, &d) == KUBE_OK) {
+
+        n += (size_t) snprintf(b->dump + n, sizeof(b->dump) - n, "%s%c",
+                               n ? " " : "", letters[d.kind]);
+        assert_int_equal(d.scope, 2);
+
+        if (d.kind < KUBE_DELTA_LIST_BEGIN) {
+            n += (size_t) snprintf(b->dump + n, sizeof(b->dump) - n,
+                                   ":%.*s/%.*s", (int) d.ns.len, d.ns.data,
+                                   (int) d.name.len, d.name.data);
+        }
+
+        if (d.record != NULL) {
+            assert_int_equal(kube_record_id(d.record, d.record->size, &id),
+                             KUBE_OK);
+            n += (size_t) snprintf(b->dump + n, sizeof(b->dump) - n, "@%.*s",
+                                   (int) id.meta.rv.len, id.meta.rv.data);
+
+        } else if (d.kind == KUBE_DELTA_DELETED) {
+            n += (size_t) snprintf(b->dump + n, sizeof(b->dump) - n, "@%.*s",
+                                   (int) d.rv.len, d.rv.data);
+
+        } else if (d.kind == KUBE_DELTA_REFUSED) {
+            n += (size_t) snprintf(b->dump + n, sizeof(b->dump) - n, "(%.*s)",
+                                   (int) d.reason.len, d.reason.data);
+        }
+
+        assert_true(n < sizeof(b->dump));
+        kube_delta_fifo_drop(b->fifo);
+    }
+
+    return b->dump;
+}
+
+
+static inline void
+assert_rv(const bed_t *b, const char *text)
+{
+    const kube_rv_t  *rv;
+
+    rv = kube_reflector_rv(b->r);
+    assert_int_equal(rv->len, strlen(text));
+    assert_memory_equal(rv->data, text, rv->len);
 }
 
 

@@ -18,6 +18,8 @@
 #include "io_bed.h"
 
 #include "kube_informer.h"
+#include "kube_list_turn.h"
+#include "kube_zone_stats.h"
 
 
 #define SERVER_OBJECTS_MAX  2048
@@ -52,7 +54,8 @@ typedef struct {
     uint64_t         sent[64 * 1024]; /* by exchange: up to this version */
     unsigned         lists;
     unsigned         watches;
-    unsigned         lists_at_once;   /* most lists seen in flight together */
+    unsigned         lists_at_once;   /* most lists seen in flight together,
+                                         none of them for as long as a turn */
     unsigned         endpoints;       /* of the next slices; 0: one */
     bool             mute;            /* answers nothing */
     size_t           cut_list;        /* next list ends after so many bytes */
@@ -357,7 +360,8 @@ server_run(server_t *s)
     for (i = 0; i < IO_EXCHANGES_MAX; i++) {
         x = &s->io.exchanges[i];
         watch = (x->live && strstr(x->path, "watch=true") != NULL);
-        lists += (x->live && !watch);
+        lists += (x->live && !watch
+                  && s->io.now_ms - x->started_ms < KUBE_LIST_TURN_MS);
 
         if (!x->live || s->mute) {
             continue;

@@ -122,7 +122,7 @@ static void
 backoff_floor(void **state)
 {
     unsigned        i;
-    uint64_t        sleep_ms;
+    uint64_t        sleep_ms, low_ms, high_ms;
     kube_random_t   r;
     kube_backoff_t  b;
 
@@ -131,11 +131,72 @@ backoff_floor(void **state)
     kube_random_init(&r, 3);
     kube_backoff_init(&b, &backoff_conf);
 
-    assert_int_equal(kube_backoff_next(&b, &r, 0, false, 60000), 60000);
+    /* a floor above the ceiling, and up to half of it on top */
+    low_ms = UINT64_MAX;
+    high_ms = 0;
+
+    for (i = 0; i < 500; i++) {
+        sleep_ms = kube_backoff_next(&b, &r, 0, false, 60000);
+        assert_in_range(sleep_ms, 60000, 90000);
+        low_ms = (sleep_ms < low_ms) ? sleep_ms : low_ms;
+        high_ms = (sleep_ms > high_ms) ? sleep_ms : high_ms;
+    }
+
+    assert_in_range(low_ms, 60000, 61000);
+    assert_in_range(high_ms, 89000, 90000);
 
     for (i = 0; i < 20; i++) {
         sleep_ms = kube_backoff_next(&b, &r, 0, true, 3500);
-        assert_in_range(sleep_ms, 3500, 4000);
+        assert_in_range(sleep_ms, 3500, 5250);
+    }
+
+    kube_backoff_init(&b, &backoff_conf);
+    assert_in_range(kube_backoff_next(&b, &r, 0, false, 1), 1, 1);
+}
+
+
+/* "1" for ever, as priority and fairness says it. */
+static void
+backoff_floors_in_a_row(void **state)
+{
+    unsigned        i, round;
+    kube_random_t   r;
+    kube_backoff_t  b;
+
+    (void) state;
+
+    kube_random_init(&r, 5);
+    kube_backoff_init(&b, &backoff_conf);
+
+    for (i = 0; i < 3; i++) {
+        assert_in_range(kube_backoff_next(&b, &r, 0, false, 1000), 1000,
+                        1500);
+    }
+
+    /* the fourth: the step has doubled meanwhile */
+    assert_in_range(kube_backoff_next(&b, &r, 0, false, 1000), 3200, 6400);
+    assert_in_range(kube_backoff_next(&b, &r, 0, false, 1000), 6400, 12800);
+    assert_in_range(kube_backoff_next(&b, &r, 0, false, 1000), 12800, 25600);
+    assert_in_range(kube_backoff_next(&b, &r, 0, false, 1000), 15000, 30000);
+
+    /* health or a failure of another kind ends the row, not the step */
+    for (round = 0; round < 2; round++) {
+
+        if (round == 0) {
+            kube_backoff_healthy(&b, 1);
+
+        } else {
+            assert_in_range(kube_backoff_next(&b, &r, 2, false, 0), 15000,
+                            30000);
+        }
+
+        for (i = 0; i < 3; i++) {
+            assert_in_range(kube_backoff_next(&b, &r, 2, false, 1000), 1000,
+                            1500);
+        }
+
+        assert_in_range(kube_backoff_next(&b, &r, 2, false, 1000), 15000,
+                        30000);
     }
 }
 
@@ -174,6 +235,7 @@ main(void)
         cmocka_unit_test(backoff_unreachable),
         cmocka_unit_test(backoff_resets),
         cmocka_unit_test(backoff_floor),
+        cmocka_unit_test(backoff_floors_in_a_row),
         cmocka_unit_test(backoff_smallest)
     };
 

@@ -1,6 +1,6 @@
 /*
- * test_reflector - every state with every input, the sequences the header's
- * table promises, and a long random run that looks for broken invariants.
+ * test_reflector - bytes to deltas: lists and watches over a scripted
+ * kube_io_t, in pieces of any size, with every error an exchange can have.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -9,683 +9,779 @@
 #include "reflector_bed.h"
 
 
-/* Every state with every input.  "": nothing happens. */
-
-typedef struct {
-    const char  *cells[KUBE_INPUTS];   /* "STATE action", by input */
-} row_t;
-
-/*
- * Order of columns: START META PAGE LIST_DONE OPENED BYTES EVENT BOOKMARK
- * STATUS(internal) PROTOCOL CLOSED FAILED(closed) TIMER RELIST STOP.  META,
- * EVENT and BOOKMARK carry 101, PAGE a token, START no version.
- */
-static const row_t  matrix[] = {
-    [KUBE_REFLECTOR_IDLE] = { {
-        "L list", "", "", "", "", "", "", "",
-        "", "", "", "", "", "", "S stop" } },
-    [KUBE_REFLECTOR_LISTING] = { {
-        "", "", "B sleep", "B sleep", "", "", "", "",
-        "B sleep", "B sleep", "B sleep", "B sleep", "B sleep", "",
-        "S stop" } },
-    [KUBE_REFLECTOR_OPENING] = { {
-        "", "", "", "", "W none", "", "", "",
-        "B sleep", "B sleep", "B sleep", "B sleep", "B sleep", "L list",
-        "S stop" } },
-    [KUBE_REFLECTOR_WATCHING] = { {
-        "", "", "", "", "", "", "W none", "W none",
-        "B sleep", "B sleep", "B sleep", "B sleep", "O watch", "L list",
-        "S stop" } },
-    [KUBE_REFLECTOR_BACKOFF] = { {
-        "", "", "", "", "", "", "", "",
-        "", "", "", "", "O watch", "", "S stop" } },
-    [KUBE_REFLECTOR_STOPPED] = { {
-        "", "", "", "", "", "", "", "", "", "", "", "", "", "", "" } }
-};
-
-
-static kube_action_kind_t
-say_any(bed_t *b, kube_input_kind_t kind)
+static void
+test_list_and_watch(void **state)
 {
-    switch (kind) {
+    bed_t           b;
+    size_t          chunk;
+    io_exchange_t  *x;
 
-    case KUBE_INPUT_META:
-    case KUBE_INPUT_EVENT:
-    case KUBE_INPUT_BOOKMARK:
-        return say_rv(b, kind, "101");
+    (void) state;
 
-    case KUBE_INPUT_PAGE:
-        return say_page(b, "token");
+    /* 0: all at once; else so many bytes at a time */
 
-    case KUBE_INPUT_STATUS:
-        return say_status(b, KUBE_VERDICT_INTERNAL);
+    for (chunk = 0; chunk < 700; chunk += 1 + chunk / 16) {
 
-    case KUBE_INPUT_FAILED:
-        return say_failed(b, KUBE_CLOSED);
+        bed_init(&b);
+        b.io.chunk = chunk;
+        bed_start(&b, "");
 
-    case KUBE_INPUT_TIMER:
-        if (kube_reflector_deadline(&b->r) != UINT64_MAX) {
-            b->now_ms = kube_reflector_deadline(&b->r);
-        }
+        x = bed_x(&b);
+        assert_string_equal(x->path,
+                            "/api/v1/services?limit=2&resourceVersion=0");
+        assert_false(bed_listed(&b));
+        assert_int_equal(b.turn.holder, 2);
 
-        return say(b, kind);
+        io_answer(&b.io, x, 200, LIST("7", ",\"continue\":\"abc\"",
+                                      SERVICE("web", "3") ","
+                                      SERVICE("api", "6")));
+        assert_string_equal(drained(&b), "[ R:shop/web@3 R:shop/api@6");
+        assert_rv(&b, "");
 
-    default:
-        return say(b, kind);
+        bed_process(&b);
+        x = bed_x(&b);
+        assert_string_equal(x->path, "/api/v1/services?limit=2&continue=abc");
+        assert_int_equal(b.turn.holder, 2);
+
+        io_answer(&b.io, x, 200, LIST("9", "", SERVICE("echo", "2")));
+        assert_string_equal(drained(&b), "R:shop/echo@2 ]");
+        assert_true(bed_listed(&b));
+        assert_rv(&b, "7");
+
+        bed_process(&b);
+        x = bed_x(&b);
+        assert_non_null(strstr(x->path, "watch=true"));
+        assert_non_null(strstr(x->path, "allowWatchBookmarks=true"));
+        assert_non_null(strstr(x->path, "resourceVersion=7&"));
+        assert_non_null(strstr(x->path, "timeoutSeconds="));
+        assert_null(strstr(x->path, "resourceVersionMatch"));
+
+        assert_true(io_head(x, 200, "application/json", 0));
+        assert_true(io_body(&b.io, x,
+                            EVENT("ADDED", FULL("new", "8"))
+                            EVENT("MODIFIED", FULL("web", "9"))
+                            EVENT("DELETED", FULL("api", "10"))
+                            BOOKMARK("12")));
+        assert_string_equal(drained(&b),
+                            "U:shop/new@8 U:shop/web@9 D:shop/api@10");
+        assert_rv(&b, "12");
+
+        io_done(x, KUBE_OK, "");
+        b.io.now_ms += 2000;
+        bed_process(&b);
+
+        /* it lived for no time, but had events */
+        assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=12&"));
+
+        assert_int_equal(counted(&b, KUBE_COUNTER_LISTS), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_RELISTS), 0);
+        assert_int_equal(counted(&b, KUBE_COUNTER_WATCHES), 2);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_ADDED), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_MODIFIED), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_DELETED), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_BOOKMARK), 1);
+        assert_int_equal(b.turn.holder, KUBE_SCOPES_MAX);
+
+        bed_done(&b);
     }
 }
 
 
+/* Cut at every byte into two deliveries: the same deltas. */
 static void
-test_matrix(void **state)
+test_every_split(void **state)
 {
-    bed_t                  b;
-    unsigned               s, i;
-    const char            *cell;
-    char                   seen[32];
-    static const char      letters[] = "ILOWBS";
-    static const char     *actions[] = {
-        "none", "list", "watch", "sleep", "credentials", "stop"
-    };
+    bed_t           b;
+    size_t          cut;
+    io_exchange_t  *x;
+
+    static const char  text[] = EVENT("ADDED", FULL("new", "8"))
+                                "\r\n" EVENT("DELETED", FULL("api", "10"))
+                                BOOKMARK("12");
 
     (void) state;
 
-    for (s = 0; s <= KUBE_REFLECTOR_STOPPED; s++) {
-        for (i = 0; i < KUBE_INPUTS; i++) {
+    for (cut = 1; cut < sizeof(text) - 1; cut++) {
+        bed_init(&b);
+        bed_watch(&b);
+        x = bed_x(&b);
 
-            bed_in(&b, (kube_reflector_state_t) s);
-            (void) say_any(&b, (kube_input_kind_t) i);
+        b.io.chunk = cut;
+        assert_true(io_body(&b.io, x, text));
 
-            snprintf(seen, sizeof(seen), "%c %s", letters[b.r.state],
-                     actions[b.action.kind]);
+        assert_string_equal(drained(&b), "U:shop/new@8 D:shop/api@10");
+        assert_rv(&b, "12");
+        bed_done(&b);
+    }
+}
 
-            cell = matrix[s].cells[i];
 
-            if (cell[0] == '\0') {
-                assert_int_equal(b.action.kind, KUBE_ACTION_NONE);
-                assert_int_equal(b.r.state, s);
+/* Cut off after every byte: a watch is resumed where it was, at once. */
+static void
+test_watch_cut_off(void **state)
+{
+    bed_t           b;
+    char            text[1024];
+    size_t          cut, first;
+    io_exchange_t  *x;
+
+    static const char  one[] = EVENT("ADDED", FULL("new", "8"));
+    static const char  both[] = EVENT("ADDED", FULL("new", "8"))
+                                EVENT("ADDED", FULL("api", "9"));
+
+    (void) state;
+
+    first = strlen(one) - 1;
+
+    for (cut = 1; cut < sizeof(both) - 2; cut += 3) {
+        bed_init(&b);
+        bed_watch(&b);
+        x = bed_x(&b);
+        b.io.now_ms += 1500;
+
+        snprintf(text, sizeof(text), "%.*s", (int) cut, both);
+        assert_true(io_body(&b.io, x, text));
+        io_done(x, (cut & 1) ? KUBE_OK : KUBE_CLOSED, "");
+        bed_process(&b);
+
+        assert_non_null(strstr(bed_x(&b)->path,
+                               (cut >= first) ? "resourceVersion=8&"
+                                              : "resourceVersion=5&"));
+        bed_done(&b);
+    }
+}
+
+
+/* A list that is cut off is never taken for a whole one. */
+static void
+test_list_cut_off(void **state)
+{
+    bed_t           b;
+    char            text[1024];
+    size_t          cut;
+    const char     *deltas;
+    io_exchange_t  *x;
+
+    static const char  whole[] = LIST("7", "", SERVICE("web", "3"));
+
+    (void) state;
+
+    for (cut = 0; cut < sizeof(whole) - 3; cut++) {
+        bed_init(&b);
+        bed_start(&b, "");
+        x = bed_x(&b);
+
+        snprintf(text, sizeof(text), "%.*s", (int) cut, whole);
+        assert_true(io_head(x, 200, "application/json", 0));
+        assert_true(io_body(&b.io, x, text));
+        io_done(x, (cut & 1) ? KUBE_OK : KUBE_CLOSED, "");
+        bed_process(&b);
+
+        deltas = drained(&b);
+        assert_null(strchr(deltas, ']'));
+        assert_rv(&b, "");
+        assert_false(bed_listed(&b));
+        assert_int_equal(b.turn.holder, KUBE_SCOPES_MAX);
+
+        assert_true(bed_sleep(&b) >= 400);
+        assert_null(strstr(bed_x(&b)->path, "watch"));
+        bed_done(&b);
+    }
+}
+
+
+/* Items before the version is known: fine only where nothing can be older. */
+static void
+test_items_first(void **state)
+{
+    bed_t  b;
+
+    static const char  body[] =
+        "{\"kind\":\"ServiceList\",\"items\":[" SERVICE("web", "3")
+        "],\"metadata\":{\"resourceVersion\":\"7\"}}";
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "");
+    io_answer(&b.io, bed_x(&b), 200, body);
+    assert_string_equal(drained(&b), "[ R:shop/web@3 ]");
+    assert_rv(&b, "7");
+    bed_done(&b);
+
+    bed_init(&b);
+    bed_watch(&b);
+    kube_reflector_relist(b.r, KUBE_RELIST_OTHER, b.io.now_ms);
+    bed_process(&b);
+    io_answer(&b.io, bed_x(&b), 200, body);
+    assert_string_equal(drained(&b), "");
+    bed_process(&b);
+    assert_string_equal(b.reason, "protocol");
+    assert_rv(&b, "5");
+    bed_done(&b);
+}
+
+
+static void
+test_skipped(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *x;
+    static char     huge[8192], text[16384];
+
+    (void) state;
+
+    memset(huge, 'x', sizeof(huge) - 1);
+    snprintf(text, sizeof(text),
+             LIST("7", "",
+                  "{" META("big", "2") ",\"x\":\"%s\"},"
+                  "{" META("bad", "2") ",\"spec\":[]},"
+                  "{\"metadata\":{\"name\":\"UP\",\"namespace\":\"shop\"}},"
+                  "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\","
+                  "\"uid\":\"u\",\"resourceVersion\":\"2\"},\"spec\":"
+                  "{\"ports\":[{\"port\":1}]}},"
+                  SERVICE("norv", "") "," SERVICE("zero", "0") ","
+                  SERVICE("web", "3")), huge);
+
+    bed_make(&b, NULL, "shop", 1024);
+    assert_non_null(b.r);
+    bed_start(&b, "");
+    x = bed_x(&b);
+    assert_int_equal(strncmp(x->path, "/api/v1/namespaces/shop/services?", 33),
+                     0);
+    io_answer(&b.io, x, 200, text);
+
+    assert_string_equal(drained(&b),
+                        "[ X:shop/big(too_large) X:shop/bad(malformed) "
+                        "X:shop/norv(malformed) X:shop/zero(malformed) "
+                        "R:shop/web@3 ]");
+    assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 1);
+    assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_MALFORMED), 5);
+    assert_int_equal(b.logged[KUBE_EV_SKIPPED], 1);
+    assert_rv(&b, "7");
+
+    bed_process(&b);
+    x = bed_x(&b);
+    assert_true(io_head(x, 200, "application/json", 0));
+
+    snprintf(text, sizeof(text), "{\"type\":\"ADDED\",\"object\":{\"x\":\"%s\","
+             META("big", "8") "}}\n", huge);
+    assert_true(io_body(&b.io, x, text));
+    assert_true(io_body(&b.io, x,
+        EVENT("ADDED", "{\"kind\":\"Service\",\"apiVersion\":\"v1\","
+              META("bad", "8") ",\"spec\":[]}")
+        EVENT("DELETED", "{\"kind\":\"Service\",\"apiVersion\":\"v1\","
+              META("gone", "9") ",\"spec\":[]}")
+        EVENT("RENAMED", FULL("web", "10"))
+        EVENT("MODIFIED", FULL("web", "11"))));
+
+    assert_string_equal(drained(&b),
+                        "X:shop/big(too_large) X:shop/bad(malformed) "
+                        "D:shop/gone@9 U:shop/web@11");
+    assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 2);
+    assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_MALFORMED), 7);
+    assert_rv(&b, "11");
+    bed_done(&b);
+}
+
+
+/* Above max_object: named wherever the key can be read. */
+static void
+test_oversize_events(void **state)
+{
+    size_t               i;
+    bed_t                b;
+    io_exchange_t       *x;
+    static char          huge[8192], text[16384];
+    static const size_t  chunks[] = { 0, 1, 7, 1000, 4096, 5000 };
+
+    (void) state;
+
+    memset(huge, 'x', sizeof(huge) - 1);
+
+    for (i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
+        bed_make(&b, NULL, "shop", 1024);
+        assert_non_null(b.r);
+        b.io.chunk = chunks[i];
+        bed_start(&b, "5");
+        bed_process(&b);
+        x = bed_x(&b);
+        assert_true(io_head(x, 200, "application/json", 0));
+
+        snprintf(text, sizeof(text),
+                 EVENT("ADDED", "{" META("big", "8") ",\"x\":\"%s\"}"), huge);
+        assert_true(io_body(&b.io, x, text));
+        assert_string_equal(drained(&b), "X:shop/big(too_large)");
+        assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_ADDED), 1);
+        assert_rv(&b, "8");
+
+        /* gone for good, and not refused any more */
+        snprintf(text, sizeof(text),
+                 EVENT("DELETED", "{" META("big", "9") ",\"x\":\"%s\"}"),
+                 huge);
+        assert_true(io_body(&b.io, x, text));
+        assert_string_equal(drained(&b), "D:shop/big@9");
+        assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 1);
+        assert_rv(&b, "9");
+
+        /* of another namespace: not ours to name, the version moves */
+        snprintf(text, sizeof(text),
+                 EVENT("MODIFIED", "{\"metadata\":{\"name\":\"a\","
+                       "\"namespace\":\"other\",\"uid\":\"u\","
+                       "\"resourceVersion\":\"10\"},\"x\":\"%s\"}"), huge);
+        assert_true(io_body(&b.io, x, text));
+        assert_string_equal(drained(&b), "");
+        assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 2);
+        assert_rv(&b, "10");
+
+        /* the key is found wherever it stands */
+        snprintf(text, sizeof(text),
+                 EVENT("MODIFIED", "{\"x\":\"%s\"," META("big", "11") "}"),
+                 huge);
+        assert_true(io_body(&b.io, x, text));
+        assert_string_equal(drained(&b), "X:shop/big(too_large)");
+        assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE), 3);
+        assert_rv(&b, "11");
+        bed_done(&b);
+    }
+}
+
+
+/* One before the version of its list may be of an older state. */
+static void
+test_oversize_before_metadata(void **state)
+{
+    bed_t        b;
+    static char  huge[8192], text[16384];
+
+    (void) state;
+
+    memset(huge, 'x', sizeof(huge) - 1);
+    snprintf(text, sizeof(text),
+             "{\"kind\":\"ServiceList\",\"items\":[{" META("big", "2")
+             ",\"x\":\"%s\"}],\"metadata\":{\"resourceVersion\":\"3\"}}",
+             huge);
+
+    bed_init(&b);
+    bed_start(&b, "");
+    io_answer(&b.io, bed_x(&b), 200, LIST("7", "", ""));
+    assert_string_equal(drained(&b), "[ ]");
+    kube_reflector_relist(b.r, KUBE_RELIST_EXPIRED, b.io.now_ms);
+    bed_process(&b);
+    io_answer(&b.io, bed_x(&b), 200, text);
+    assert_string_equal(drained(&b), "");
+    bed_process(&b);
+    assert_string_equal(b.reason, "protocol");
+    assert_rv(&b, "7");
+    bed_done(&b);
+}
+
+
+/* What no memory of ours holds is the object's fault, not a failure. */
+static void
+test_dense_object(void **state)
+{
+    bed_t        b;
+    size_t       n;
+    static char  text[8192];
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "");
+
+    n = (size_t) snprintf(text, sizeof(text), "{\"kind\":\"ServiceList\","
+                          "\"metadata\":{\"resourceVersion\":\"7\"},"
+                          "\"items\":[{\"x\":[0");
+
+    while (n < 4000) {
+        n += (size_t) snprintf(text + n, sizeof(text) - n, ",0");
+    }
+
+    snprintf(text + n, sizeof(text) - n, "]}," SERVICE("web", "3") "]}");
+
+    io_answer(&b.io, bed_x(&b), 200, text);
+    assert_string_equal(drained(&b), "[ R:shop/web@3 ]");
+    assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_TOO_LARGE)
+                     + counted(&b, KUBE_COUNTER_SKIPPED_MALFORMED), 1);
+    bed_done(&b);
+}
+
+
+static void
+test_turns(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    assert_true(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+    bed_start(&b, "");
+    assert_int_equal(b.io.started, 0);
+    assert_true(kube_reflector_deadline(b.r)
+                == b.io.now_ms + KUBE_LIST_TURN_MS);
+
+    /* waiting is not silence: no timer runs */
+    b.io.now_ms += 10 * KUBE_LIST_MS;
+    kube_list_turn_progress(&b.turn, 5, b.io.now_ms);
+    bed_process(&b);
+    assert_int_equal(b.io.started, 0);
+    assert_int_equal(counted(&b, KUBE_COUNTER_LISTS), 0);
+
+    kube_list_turn_give(&b.turn, 5);
+    assert_true(kube_reflector_deadline(b.r) == 0);
+    bed_process(&b);
+    assert_int_equal(b.io.started, 1);
+    assert_true(kube_reflector_deadline(b.r) == b.io.now_ms + KUBE_LIST_MS);
+
+    /* two pages, one turn */
+    assert_false(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+    io_answer(&b.io, bed_x(&b), 200, LIST("7", ",\"continue\":\"abc\"", ""));
+    bed_process(&b);
+    assert_int_equal(b.turn.holder, 2);
+    assert_false(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+    io_done(bed_x(&b), KUBE_CLOSED, "");
+    bed_process(&b);
+    assert_true(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+
+    /* who waits no more says so */
+    (void) bed_sleep(&b);
+    assert_int_equal(b.turn.waiting_n, 1);
+    kube_reflector_stop(b.r, b.io.now_ms);
+    assert_int_equal(b.turn.waiting_n, 0);
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_STATE),
+                     KUBE_STATE_STOPPED);
+    bed_done(&b);
+}
+
+
+/* A list that hangs gives its turn away, and is taken when it comes. */
+static void
+test_turn_is_lost(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "");
+    x = bed_x(&b);
+    assert_true(io_head(x, 200, "application/json", 0));
+    bed_process(&b);
+
+    /* items are progress, bytes are none */
+    assert_true(io_body(&b.io, x, "{\"kind\":\"ServiceList\",\"metadata\":"
+                        "{\"resourceVersion\":\"7\"},\"items\":["));
+    bed_process(&b);
+
+    for (i = 0; i < 10; i++) {
+        b.io.now_ms += KUBE_LIST_TURN_MS - 1;
+        assert_true(io_body(&b.io, x, i ? "," SERVICE("api", "6")
+                                        : SERVICE("web", "3")));
+        bed_process(&b);
+        assert_false(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+    }
+
+    b.io.now_ms += KUBE_LIST_TURN_MS - 1;
+    assert_true(io_body(&b.io, x, ","));
+    bed_process(&b);
+    assert_false(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+    b.io.now_ms++;
+    assert_true(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+
+    /* beside the next, to its end */
+    assert_true(io_body(&b.io, x, SERVICE("new", "7") "]}"));
+    io_done(x, KUBE_OK, "");
+    bed_process(&b);
+    assert_true(bed_listed(&b));
+    assert_int_equal(b.io.cancelled, 0);
+    assert_int_equal(b.turn.holder, 5);
+    assert_rv(&b, "7");
+    bed_done(&b);
+}
+
+
+static void
+test_idle_and_slow(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    /* silence between events: opened again, no error */
+    bed_init(&b);
+    bed_start(&b, "5");
+    assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_WATCH_OPEN), 0);
+    bed_process(&b);
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_CONTACT_MS), b.io.now_ms);
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_WATCH_OPEN), 1);
+    b.io.now_ms = kube_reflector_deadline(b.r);
+    assert_int_equal(b.io.now_ms, 5000000 + 90000);
+    bed_process(&b);
+    assert_int_equal(b.io.cancelled, 1);
+    assert_int_equal(b.io.started, 2);
+    assert_string_equal(b.reason, "");
+    assert_int_equal(counted(&b, KUBE_COUNTER_SHORT_WATCHES), 0);
+    bed_done(&b);
+
+    /* an object that never ends */
+    bed_init(&b);
+    bed_watch(&b);
+    x = bed_x(&b);
+    assert_true(io_body(&b.io, x, "{\"type\":"));
+    bed_process(&b);
+
+    for (i = 0; i < 59; i++) {
+        b.io.now_ms += 1000;
+        assert_true(io_body(&b.io, x, " "));
+        bed_process(&b);
+        assert_int_equal(b.io.started, 1);
+    }
+
+    assert_int_equal(kube_reflector_deadline(b.r), 5000000 + KUBE_OBJECT_MS);
+    b.io.now_ms += 1000;
+    bed_process(&b);
+    assert_int_equal(b.io.started, 2);
+    assert_string_equal(b.reason, "timeout");
+    assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=5&"));
+    bed_done(&b);
+
+    /* a list without a head */
+    bed_init(&b);
+    bed_start(&b, "");
+    b.io.now_ms = kube_reflector_deadline(b.r);
+    assert_int_equal(b.io.now_ms, 5000000 + KUBE_LIST_MS);
+    bed_process(&b);
+    assert_string_equal(b.reason, "timeout");
+    (void) bed_sleep(&b);
+    bed_done(&b);
+}
+
+
+/* The FIFO is full: the socket rests, nothing is lost, order is kept. */
+static void
+test_pause(void **state)
+{
+    bed_t           b;
+    char            one[512], name[16];
+    size_t          chunk, seen, n;
+    unsigned        i, rounds;
+    static char     text[IO_BODY_MAX];
+    io_exchange_t  *x;
+    kube_delta_t    d;
+
+    (void) state;
+
+    for (chunk = 0; chunk < 3000; chunk += 997) {
+
+        bed_make(&b, NULL, "", 64);
+        assert_non_null(b.r);
+        b.io.chunk = chunk;
+        bed_start(&b, "");
+        x = bed_x(&b);
+
+        n = (size_t) snprintf(text, sizeof(text), "{\"kind\":\"ServiceList\","
+                              "\"metadata\":{\"resourceVersion\":\"900\"},"
+                              "\"items\":[");
+
+        for (i = 0; n < KUBE_TICK_BYTES + 20000; i++) {
+            snprintf(one, sizeof(one), "%s{\"metadata\":{\"name\":\"s%u\","
+                     "\"namespace\":\"shop\",\"uid\":\"u\","
+                     "\"resourceVersion\":\"%u\"},\"spec\":{\"ports\":[{"
+                     "\"port\":80}]}}", i ? "," : "", i, i + 1);
+            n += (size_t) snprintf(text + n, sizeof(text) - n, "%s", one);
+        }
+
+        snprintf(text + n, sizeof(text) - n, "]}");
+
+        /* what is not asked for rests, here and at the sender */
+        assert_true(io_head(x, 200, "application/json", 0));
+        assert_true(io_body(&b.io, x, text));
+        assert_true(x->paused);
+        assert_int_equal(kube_delta_fifo_depth(b.fifo), 0);
+
+        seen = 0;
+
+        for (rounds = 0; rounds < 200 && !bed_listed(&b); rounds++) {
+
+            while (kube_delta_fifo_peek(b.fifo, &d) == KUBE_OK) {
+
+                if (d.kind == KUBE_DELTA_REPLACED) {
+                    snprintf(name, sizeof(name), "s%zu", seen++);
+                    assert_int_equal(d.name.len, strlen(name));
+                    assert_memory_equal(d.name.data, name, d.name.len);
+                }
+
+                kube_delta_fifo_drop(b.fifo);
+            }
+
+            /* time that passes while the FIFO is full is not the server's */
+            b.io.now_ms += 2 * KUBE_LIST_MS;
+
+            assert_int_equal(kube_reflector_deadline(b.r), 0);
+            bed_process(&b);
+
+            if (kube_delta_fifo_high(b.fifo)) {
+                assert_true(kube_reflector_deadline(b.r) == KUBE_NEVER);
+            }
+
+            if (!x->live) {
                 continue;
             }
 
-            if (strcmp(cell, seen) != 0) {
-                print_error("state %c input %u: %s, not %s\n", letters[s], i,
-                            seen, cell);
+            assert_true(io_deliver(&b.io, x));
+
+            if (x->held_len == 0 && !x->paused) {
+                io_done(x, KUBE_OK, "");
             }
-
-            assert_string_equal(cell, seen);
-        }
-    }
-}
-
-
-static void
-test_cold_start(void **state)
-{
-    bed_t  b;
-
-    (void) state;
-
-    bed_init(&b);
-    assert_int_equal(kube_reflector_deadline(&b.r), UINT64_MAX);
-
-    assert_int_equal(say(&b, KUBE_INPUT_START), KUBE_ACTION_LIST);
-    assert_true(b.action.first_page);
-    assert_false(b.action.relist);
-    assert_str(b.action.rv, "0");
-    assert_false(b.action.not_older_than);
-    assert_int_equal(b.action.limit, 500);
-    assert_int_equal(b.action.continue_token.len, 0);
-
-    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "10"), KUBE_ACTION_NONE);
-
-    assert_int_equal(say_page(&b, "next"), KUBE_ACTION_LIST);
-    assert_false(b.action.first_page);
-    assert_str(b.action.continue_token, "next");
-    assert_int_equal(b.action.rv.len, 0);
-    assert_false(b.action.not_older_than);
-    assert_int_equal(b.action.limit, 500);
-
-    /* the version is that of the first page */
-    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "12"), KUBE_ACTION_NONE);
-
-    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
-    assert_true(b.action.synced);
-    assert_false(b.action.rollback);
-    assert_str(b.action.rv, "10");
-    assert_in_range(b.action.timeout_s, 300, 599);
-    assert_int_equal(b.r.state, KUBE_REFLECTOR_OPENING);
-
-    assert_int_equal(say(&b, KUBE_INPUT_OPENED), KUBE_ACTION_NONE);
-    assert_int_equal(say_rv(&b, KUBE_INPUT_EVENT, "11"), KUBE_ACTION_NONE);
-    assert_int_equal(say_rv(&b, KUBE_INPUT_BOOKMARK, "99"), KUBE_ACTION_NONE);
-    assert_int_equal(say_rv(&b, KUBE_INPUT_EVENT, "99"), KUBE_ACTION_NONE);
-    assert_int_equal(say_rv(&b, KUBE_INPUT_EVENT, ""), KUBE_ACTION_NONE);
-
-    assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_WATCH);
-    assert_str(b.action.rv, "99");
-    assert_false(b.action.synced);
-}
-
-
-static void
-test_list_without_version(void **state)
-{
-    bed_t  b;
-
-    (void) state;
-
-    bed_init(&b);
-    say(&b, KUBE_INPUT_START);
-    assert_int_equal(say(&b, KUBE_INPUT_META), KUBE_ACTION_SLEEP);
-
-    (void) wake(&b);
-    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_SLEEP);
-}
-
-
-static void
-test_pages_in_circles(void **state)
-{
-    bed_t     b;
-    unsigned  i;
-    char      token[32];
-
-    (void) state;
-
-    bed_init(&b);
-    say(&b, KUBE_INPUT_START);
-    say_rv(&b, KUBE_INPUT_META, "10");
-
-    for (i = 0; i < KUBE_PAGES_MAX; i++) {
-        snprintf(token, sizeof(token), "token-%u", i);
-        assert_int_equal(say_page(&b, token), KUBE_ACTION_LIST);
-    }
-
-    assert_int_equal(say_page(&b, "one more"), KUBE_ACTION_SLEEP);
-
-    (void) wake(&b);
-    say_rv(&b, KUBE_INPUT_META, "10");
-    assert_int_equal(say_page(&b, "same"), KUBE_ACTION_LIST);
-    assert_int_equal(say_page(&b, "same"), KUBE_ACTION_SLEEP);
-}
-
-
-static void
-test_expired_page(void **state)
-{
-    bed_t  b;
-
-    (void) state;
-
-    bed_in(&b, KUBE_REFLECTOR_LISTING);
-    assert_true(b.action.relist);
-    assert_int_equal(b.action.reason, KUBE_RELIST_EXPIRED);
-    assert_str(b.action.rv, "100");
-    assert_true(b.action.not_older_than);
-    assert_int_equal(b.action.limit, 500);
-
-    say_rv(&b, KUBE_INPUT_META, "105");
-    say_page(&b, "a");
-
-    /* the whole list at what was seen, then a consistent read */
-    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_LIST);
-    assert_true(b.action.first_page);
-    assert_str(b.action.rv, "105");
-    assert_true(b.action.not_older_than);
-    assert_int_equal(b.action.limit, 0);
-
-    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_LIST);
-    assert_int_equal(b.action.rv.len, 0);
-    assert_false(b.action.not_older_than);
-    assert_int_equal(b.action.limit, 500);
-
-    /* once */
-    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_SLEEP);
-    (void) wake(&b);
-    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
-    assert_int_equal(b.action.rv.len, 0);
-
-    /* success forgets */
-    say_rv(&b, KUBE_INPUT_META, "110");
-    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
-    assert_str(b.action.rv, "110");
-    b.now_ms += 3600000;
-    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_LIST);
-    assert_str(b.action.rv, "110");
-    assert_int_equal(b.action.limit, 500);
-}
-
-
-static void
-test_too_large(void **state)
-{
-    bed_t  b;
-
-    (void) state;
-
-    bed_in(&b, KUBE_REFLECTOR_LISTING);
-    assert_int_equal(say_status(&b, KUBE_VERDICT_TOO_LARGE_RV),
-                     KUBE_ACTION_LIST);
-    assert_int_equal(b.action.rv.len, 0);
-    assert_int_equal(b.action.reason, KUBE_RELIST_TOO_LARGE_RV);
-    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_LARGE_RV, 5),
-                     KUBE_ACTION_SLEEP);
-    assert_true(wake(&b) >= 5000);
-
-    bed_in(&b, KUBE_REFLECTOR_WATCHING);
-    assert_int_equal(say_status(&b, KUBE_VERDICT_TOO_LARGE_RV),
-                     KUBE_ACTION_LIST);
-    assert_int_equal(b.action.rv.len, 0);
-}
-
-
-/* A list at the watch's version, and the loop 410, list, 410 is paced. */
-static void
-test_watch_expired(void **state)
-{
-    bed_t     b;
-    uint64_t  began_ms;
-    unsigned  i;
-    char      rv[16];
-
-    (void) state;
-
-    bed_in(&b, KUBE_REFLECTOR_OPENING);
-    began_ms = b.now_ms;
-
-    for (i = 0; i < 1000; i++) {
-
-        if (say_status(&b, KUBE_VERDICT_EXPIRED) == KUBE_ACTION_SLEEP) {
-            assert_true(i != 0);
-            assert_true(wake(&b) >= 400);
-
-        } else {
-            assert_true(i == 0);
         }
 
-        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
-        assert_true(b.action.not_older_than);
-
-        snprintf(rv, sizeof(rv), "%u", 200 + i);
-        say_rv(&b, KUBE_INPUT_META, rv);
-        assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+        assert_true(bed_listed(&b));
+        assert_true(rounds > 5);
+        assert_true(chunk == 0 || b.io.resumed >= 1);
+        assert_string_equal(b.reason, "");
+        assert_string_equal(drained(&b) + strlen(b.dump) - 1, "]");
+        bed_done(&b);
     }
-
-    /* in the long run at half the ceiling and more */
-    assert_true(b.now_ms - began_ms > 1000ull * 14000);
-
-    /* after a long good time the first comes at once again */
-    say(&b, KUBE_INPUT_OPENED);
-    b.now_ms += 600000;
-    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_LIST);
 }
 
 
+/* The server is done while we still pause. */
 static void
-test_unauthorized(void **state)
+test_end_while_paused(void **state)
 {
-    bed_t     b;
-    unsigned  i;
+    bed_t           b;
+    unsigned        i;
+    char            one[512];
+    static char     text[8192];
+    io_exchange_t  *x;
 
     (void) state;
 
-    bed_in(&b, KUBE_REFLECTOR_OPENING);
-    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
-                     KUBE_ACTION_CREDENTIALS);
-    assert_int_equal(wake(&b), 0);
-    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
-    assert_str(b.action.rv, "100");
+    bed_make(&b, NULL, "", 4);
+    assert_non_null(b.r);
+    bed_watch(&b);
+    x = bed_x(&b);
+    b.io.now_ms += 2000;
+    text[0] = '\0';
 
     for (i = 0; i < 10; i++) {
-        assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
-                         KUBE_ACTION_SLEEP);
-        assert_true(wake(&b) >= 400);
-        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+        snprintf(one, sizeof(one), "{\"type\":\"ADDED\",\"object\":{\"kind\":"
+                 "\"Service\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":"
+                 "\"s%u\",\"namespace\":\"shop\",\"uid\":\"u\","
+                 "\"resourceVersion\":\"%u\"},\"spec\":{\"ports\":[{\"port\":"
+                 "80}]}}}\n", i, i + 10);
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", one);
     }
 
-    /* it worked once: the next 401 is new */
-    say(&b, KUBE_INPUT_OPENED);
-    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
-                     KUBE_ACTION_CREDENTIALS);
-    (void) wake(&b);
-    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    assert_true(io_body(&b.io, x, text));
+    io_done(x, KUBE_OK, "");
+    bed_process(&b);
+    assert_true(kube_delta_fifo_high(b.fifo));
+    assert_int_equal(b.io.started, 1);
 
-    bed_init(&b);
-    say(&b, KUBE_INPUT_START);
-    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
-                     KUBE_ACTION_CREDENTIALS);
-    (void) wake(&b);
-    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
-    assert_str(b.action.rv, "0");
+    /* nothing is timed meanwhile */
+    b.io.now_ms += 3600000;
+    bed_process(&b);
+    assert_int_equal(b.io.started, 1);
+
+    for (i = 0; i < 10 && b.io.started == 1; i++) {
+        (void) drained(&b);
+        bed_process(&b);
+    }
+
+    assert_int_equal(b.io.started, 2);
+    assert_rv(&b, "19");
+    assert_string_equal(b.reason, "");
+    bed_done(&b);
 }
 
 
-/* All other verdicts: back off, then the same again. */
+/* Every allocation fails once, or from then on for a while. */
+
 static void
-test_other_verdicts(void **state)
+oom_run(alloc_test_t *at, void *ctx)
 {
-    bed_t                   b;
-    unsigned                v, s;
-    kube_reflector_state_t  states[] = {
-        KUBE_REFLECTOR_LISTING, KUBE_REFLECTOR_OPENING,
-        KUBE_REFLECTOR_WATCHING
-    };
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *x;
 
-    (void) state;
+    (void) ctx;
 
-    for (v = 0; v < KUBE_VERDICTS; v++) {
+    bed_make(&b, &at->alloc, "", 1024);
 
-        if (v == KUBE_VERDICT_EXPIRED || v == KUBE_VERDICT_TOO_LARGE_RV
-            || v == KUBE_VERDICT_UNAUTHORIZED)
-        {
+    if (b.fifo == NULL || b.r == NULL) {
+        assert_true(at->failed);
+        bed_done(&b);
+        return;
+    }
+
+    bed_start(&b, "");
+
+    for (i = 0; i < 60; i++) {
+
+        x = io_find(&b.io, "/");
+
+        if (x == NULL) {
+            assert_true(at->failed);
+            alloc_test_heal(at);
+            (void) bed_sleep(&b);
             continue;
         }
 
-        for (s = 0; s < 3; s++) {
-            bed_in(&b, states[s]);
-            assert_int_equal(say_status(&b, (kube_verdict_t) v),
-                             KUBE_ACTION_SLEEP);
-            assert_in_range(wake(&b), 400, 800);
-            assert_int_equal(b.action.kind, (s == 0) ? KUBE_ACTION_LIST
-                                                     : KUBE_ACTION_WATCH);
-            assert_str(b.action.rv,
-                       (s == 0 && v == KUBE_VERDICT_INVALID) ? "" : "100");
+        if (strstr(x->path, "watch") == NULL) {
 
-            bed_in(&b, states[s]);
-            say_status_after(&b, (kube_verdict_t) v, 300);
-            assert_int_equal(wake(&b), 300000);
-        }
-    }
-
-    /* a version the server calls invalid cannot be resumed for ever */
-    bed_in(&b, KUBE_REFLECTOR_OPENING);
-    say_status(&b, KUBE_VERDICT_INVALID);
-    (void) wake(&b);
-    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
-    say_status(&b, KUBE_VERDICT_INVALID);
-    (void) wake(&b);
-    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
-    assert_int_equal(b.action.reason, KUBE_RELIST_PROTOCOL);
-}
-
-
-static void
-test_short_watches(void **state)
-{
-    bed_t     b;
-    uint64_t  began_ms, slept_ms;
-    unsigned  i, resumed;
-    char      rv[16];
-
-    (void) state;
-
-    /* opened and closed without an event */
-    bed_in(&b, KUBE_REFLECTOR_OPENING);
-    began_ms = b.now_ms;
-
-    for (i = 0; i < 1000; i++) {
-        say(&b, KUBE_INPUT_OPENED);
-        b.now_ms += 1;
-        assert_int_equal((i & 1) ? say(&b, KUBE_INPUT_CLOSED)
-                                 : say_failed(&b, KUBE_CLOSED),
-                         KUBE_ACTION_SLEEP);
-        (void) wake(&b);
-        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
-    }
-
-    assert_true(b.now_ms - began_ms > 1000ull * 14000);
-
-    /* with an event each: at once, but not for ever */
-    bed_in(&b, KUBE_REFLECTOR_OPENING);
-    resumed = 0;
-    slept_ms = 0;
-
-    for (i = 0; i < 100; i++) {
-        say(&b, KUBE_INPUT_OPENED);
-        snprintf(rv, sizeof(rv), "%u", 101 + i);
-        say_rv(&b, KUBE_INPUT_EVENT, rv);
-
-        if (say(&b, KUBE_INPUT_CLOSED) == KUBE_ACTION_WATCH) {
-            resumed++;
-        } else {
-            slept_ms += wake(&b);
+            io_answer(&b.io, x, 200,
+                      strstr(x->path, "continue")
+                      ? LIST("9", "", SERVICE("echo", "2"))
+                      : LIST("7", ",\"continue\":\"abc\"",
+                             SERVICE("web", "3") "," SERVICE("api", "6")));
+            bed_process(&b);
+            continue;
         }
 
-        assert_str(b.action.rv, rv);
-    }
+        b.io.chunk = 100;
 
-    assert_int_equal(resumed, KUBE_SHORT_WATCHES_MAX);
-    assert_true(slept_ms > 90 * 400);
+        if (io_head(x, 200, "application/json", 0)) {
+            (void) io_body(&b.io, x, strstr(x->path, "resourceVersion=10&")
+                                     ? BOOKMARK("12")
+                                     : EVENT("ADDED", FULL("new", "8"))
+                                       EVENT("DELETED", FULL("api", "10"))
+                                       BOOKMARK("12"));
+        }
 
-    /* a good one starts the count anew */
-    say(&b, KUBE_INPUT_OPENED);
-    b.now_ms += KUBE_SHORT_WATCH_MS;
-    assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_WATCH);
-    say(&b, KUBE_INPUT_OPENED);
-    say_rv(&b, KUBE_INPUT_EVENT, "900");
-    assert_int_equal(say_failed(&b, KUBE_CLOSED), KUBE_ACTION_WATCH);
-}
+        bed_process(&b);
 
-
-static void
-test_idle_and_deadline(void **state)
-{
-    bed_t     b;
-    uint64_t  opened_ms, timeout_ms;
-
-    (void) state;
-
-    bed_in(&b, KUBE_REFLECTOR_WATCHING);
-    opened_ms = b.now_ms;
-    timeout_ms = 0;
-    assert_int_equal(kube_reflector_deadline(&b.r), b.now_ms + 90000);
-
-    b.now_ms += 60000;
-    say(&b, KUBE_INPUT_BYTES);
-    assert_int_equal(kube_reflector_deadline(&b.r), b.now_ms + 90000);
-
-    b.now_ms += 90000;
-    assert_int_equal(say(&b, KUBE_INPUT_TIMER), KUBE_ACTION_WATCH);
-    assert_str(b.action.rv, "100");
-
-    /* a chatty watch ends at its deadline all the same */
-    timeout_ms = b.action.timeout_s * 1000ull;
-    opened_ms = b.now_ms;
-    say(&b, KUBE_INPUT_OPENED);
-
-    for ( ;; ) {
-        b.now_ms += 1000;
-
-        if (b.now_ms >= kube_reflector_deadline(&b.r)) {
+        if (kube_str_eq(kube_rv_str(kube_reflector_rv(b.r)),
+                        KUBE_STR("12")))
+        {
             break;
         }
-
-        say(&b, KUBE_INPUT_BYTES);
     }
 
-    assert_in_range(b.now_ms - opened_ms, timeout_ms + 30000,
-                    timeout_ms + 31000);
-    assert_int_equal(say(&b, KUBE_INPUT_TIMER), KUBE_ACTION_WATCH);
-
-    /* no head at all is an unreachable server */
-    b.now_ms = kube_reflector_deadline(&b.r);
-    assert_int_equal(say(&b, KUBE_INPUT_TIMER), KUBE_ACTION_SLEEP);
+    assert_true(i < 60);
+    assert_rv(&b, "12");
+    assert_true(bed_listed(&b));
+    assert_non_null(strstr(drained(&b), "]"));
+    assert_non_null(strstr(b.dump, "U:shop/new@8"));
+    assert_non_null(strstr(b.dump, "D:shop/api@10"));
+    bed_done(&b);
 }
 
 
 static void
-test_outage(void **state)
-{
-    bed_t      b;
-    uint64_t   slept_ms;
-    unsigned   i;
-    kube_rc_t  rcs[] = {
-        KUBE_CONNECT, KUBE_TLS, KUBE_TIMEOUT, KUBE_CLOSED
-    };
-
-    (void) state;
-
-    /* a healthy watch breaks: at once; then never longer than 4 s */
-    bed_in(&b, KUBE_REFLECTOR_WATCHING);
-    b.now_ms += 5000;
-    assert_int_equal(say_failed(&b, KUBE_CLOSED), KUBE_ACTION_WATCH);
-
-    for (i = 0; i < 100; i++) {
-        assert_int_equal(say_failed(&b, rcs[i % 4]), KUBE_ACTION_SLEEP);
-        slept_ms = wake(&b);
-        assert_in_range(slept_ms, 400, 4000);
-        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
-        assert_str(b.action.rv, "100");
-    }
-
-    /* one that answers, and then breaks, is another thing */
-    bed_init(&b);
-    say(&b, KUBE_INPUT_START);
-
-    for (i = 0, slept_ms = 0; i < 20; i++) {
-        say(&b, KUBE_INPUT_BYTES);
-        say_failed(&b, KUBE_CLOSED);
-        slept_ms = wake(&b);
-        assert_in_range(slept_ms, 400, 30000);
-    }
-
-    assert_true(slept_ms >= 15000);
-}
-
-
-static void
-test_protocol(void **state)
-{
-    bed_t  b;
-
-    (void) state;
-
-    bed_in(&b, KUBE_REFLECTOR_WATCHING);
-    say(&b, KUBE_INPUT_PROTOCOL);
-    (void) wake(&b);
-    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
-
-    /* the version moved: not twice in a row at the same one */
-    say(&b, KUBE_INPUT_OPENED);
-    say_rv(&b, KUBE_INPUT_EVENT, "101");
-    say(&b, KUBE_INPUT_PROTOCOL);
-    (void) wake(&b);
-    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
-
-    say(&b, KUBE_INPUT_OPENED);
-    say(&b, KUBE_INPUT_PROTOCOL);
-    (void) wake(&b);
-    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
-    assert_int_equal(b.action.reason, KUBE_RELIST_PROTOCOL);
-    assert_str(b.action.rv, "101");
-    assert_true(b.action.not_older_than);
-
-    /* a wrong head is no ground for a list */
-    bed_in(&b, KUBE_REFLECTOR_OPENING);
-    say(&b, KUBE_INPUT_PROTOCOL);
-    (void) wake(&b);
-    say(&b, KUBE_INPUT_PROTOCOL);
-    (void) wake(&b);
-    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
-}
-
-
-static void
-test_older_event(void **state)
-{
-    bed_t     b;
-    unsigned  i;
-
-    (void) state;
-
-    for (i = 0; i < 2; i++) {
-        bed_in(&b, KUBE_REFLECTOR_WATCHING);
-        assert_int_equal(say_rv(&b, i ? KUBE_INPUT_EVENT
-                                      : KUBE_INPUT_BOOKMARK, "99"),
-                         KUBE_ACTION_SLEEP);
-        assert_str(kube_rv_str(&b.r.rv), "100");
-        (void) wake(&b);
-        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
-        assert_str(b.action.rv, "100");
-        assert_true(b.action.not_older_than);
-    }
-}
-
-
-static void
-test_relist(void **state)
-{
-    bed_t  b;
-
-    (void) state;
-
-    bed_in(&b, KUBE_REFLECTOR_WATCHING);
-    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
-    assert_int_equal(b.action.reason, KUBE_RELIST_ROOM);
-    assert_str(b.action.rv, "100");
-
-    /* while listing: once more after it */
-    assert_int_equal(say_relist(&b, KUBE_RELIST_OTHER), KUBE_ACTION_NONE);
-    say_rv(&b, KUBE_INPUT_META, "101");
-    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_LIST);
-    assert_true(b.action.synced);
-    say_rv(&b, KUBE_INPUT_META, "101");
-    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
-
-    bed_in(&b, KUBE_REFLECTOR_BACKOFF);
-    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_NONE);
-    (void) wake(&b);
-    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
-}
-
-
-static void
-test_backoff_resets(void **state)
-{
-    bed_t     b;
-    unsigned  i;
-
-    (void) state;
-
-    bed_in(&b, KUBE_REFLECTOR_OPENING);
-
-    for (i = 0; i < 10; i++) {
-        say_status(&b, KUBE_VERDICT_UNAVAILABLE);
-        (void) wake(&b);
-    }
-
-    /* two good minutes, in two watches */
-    say(&b, KUBE_INPUT_OPENED);
-    b.now_ms += 60000;
-    assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_WATCH);
-    say(&b, KUBE_INPUT_OPENED);
-    b.now_ms += 60000;
-    say_status(&b, KUBE_VERDICT_UNAVAILABLE);
-    assert_in_range(wake(&b), 400, 800);
-
-    /* not much health: it goes on where it was */
-    for (i = 0; i < 10; i++) {
-        say_status(&b, KUBE_VERDICT_UNAVAILABLE);
-        (void) wake(&b);
-    }
-
-    say(&b, KUBE_INPUT_OPENED);
-    b.now_ms += 60000;
-    say_status(&b, KUBE_VERDICT_UNAVAILABLE);
-    assert_in_range(wake(&b), 15000, 30000);
-}
-
-
-static void
-test_texts(void **state)
+test_oom(void **state)
 {
     (void) state;
 
-    assert_string_equal(kube_relist_reason_text(KUBE_RELIST_EXPIRED),
-                        "expired");
-    assert_string_equal(kube_relist_reason_text(KUBE_RELIST_OTHER), "other");
-    assert_string_equal(kube_relist_reason_text(KUBE_RELIST_REASONS),
-                        "unknown");
+    ALLOC_TEST_RUN(oom_run, NULL);
 }
 
 
@@ -693,23 +789,21 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(test_matrix),
-        cmocka_unit_test(test_cold_start),
-        cmocka_unit_test(test_list_without_version),
-        cmocka_unit_test(test_pages_in_circles),
-        cmocka_unit_test(test_expired_page),
-        cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_watch_expired),
-        cmocka_unit_test(test_unauthorized),
-        cmocka_unit_test(test_other_verdicts),
-        cmocka_unit_test(test_short_watches),
-        cmocka_unit_test(test_idle_and_deadline),
-        cmocka_unit_test(test_outage),
-        cmocka_unit_test(test_protocol),
-        cmocka_unit_test(test_older_event),
-        cmocka_unit_test(test_relist),
-        cmocka_unit_test(test_backoff_resets),
-        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_list_and_watch),
+        cmocka_unit_test(test_every_split),
+        cmocka_unit_test(test_watch_cut_off),
+        cmocka_unit_test(test_list_cut_off),
+        cmocka_unit_test(test_items_first),
+        cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_oversize_events),
+        cmocka_unit_test(test_oversize_before_metadata),
+        cmocka_unit_test(test_dense_object),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_turn_is_lost),
+        cmocka_unit_test(test_idle_and_slow),
+        cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_end_while_paused),
+        cmocka_unit_test(test_oom),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

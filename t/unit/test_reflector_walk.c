@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include "reflector_bed.h"
+#include "reflector_step_bed.h"
 
 
 static void
@@ -112,7 +112,7 @@ typedef struct {
 
 static void
 walk_input(kube_random_t *random, kube_input_t *input, kube_status_t *status,
-    const kube_reflector_t *r)
+    const kube_reflector_machine_t *r)
 {
     uint64_t  rv;
     char      text[24];
@@ -123,13 +123,33 @@ walk_input(kube_random_t *random, kube_input_t *input, kube_status_t *status,
     };
     static const char *const  tokens[] = { "", "a", "b", "c" };
 
+    /* what comes from a server that works, or the walk gets nowhere */
+    static const kube_input_kind_t  good[KUBE_REFLECTOR_STATES][3] = {
+        [KUBE_REFLECTOR_IDLE] = { KUBE_INPUT_START, KUBE_INPUT_START,
+                                  KUBE_INPUT_START },
+        [KUBE_REFLECTOR_LISTING] = { KUBE_INPUT_META, KUBE_INPUT_ITEM,
+                                     KUBE_INPUT_LIST_DONE },
+        [KUBE_REFLECTOR_OPENING] = { KUBE_INPUT_SENT, KUBE_INPUT_OPENED,
+                                     KUBE_INPUT_OPENED },
+        [KUBE_REFLECTOR_WATCHING] = { KUBE_INPUT_EVENT, KUBE_INPUT_BOOKMARK,
+                                      KUBE_INPUT_ALIVE },
+        [KUBE_REFLECTOR_BACKOFF] = { KUBE_INPUT_TIMER, KUBE_INPUT_TIMER,
+                                     KUBE_INPUT_TIMER }
+    };
+
     memset(input, 0, sizeof(kube_input_t));
     memset(status, 0, sizeof(kube_status_t));
 
     input->kind = (kube_input_kind_t)
                   kube_random_range(random, 0, KUBE_INPUTS - 2);
+
+    if (kube_random_range(random, 0, 2) != 0) {
+        input->kind = good[r->state][kube_random_range(random, 0, 2)];
+    }
+
     input->rc = rcs[kube_random_range(random, 0, 6)];
     input->reason = KUBE_RELIST_ROOM;
+    input->partial = kube_random_range(random, 0, 1);
     input->continue_token = kube_str(tokens[kube_random_range(random, 0, 3)]);
     input->status = status;
 
@@ -173,7 +193,7 @@ walk_check(walk_t *w, const kube_input_t *input, const kube_rv_t *before,
     uint64_t   deadline_ms, sleep_ms;
 
     b = &w->b;
-    deadline_ms = kube_reflector_deadline(&b->r);
+    deadline_ms = b->r.deadline_ms;
 
     if (kube_rv_cmp(&b->r.rv, before) < 0) {
         assert_int_equal(input->kind, KUBE_INPUT_LIST_DONE);
@@ -188,7 +208,7 @@ walk_check(walk_t *w, const kube_input_t *input, const kube_rv_t *before,
     }
 
     assert_true(b->r.state == KUBE_REFLECTOR_IDLE
-                || deadline_ms != UINT64_MAX);
+                || deadline_ms != KUBE_NEVER);
 
     switch (b->action.kind) {
 
@@ -216,14 +236,16 @@ walk_check(walk_t *w, const kube_input_t *input, const kube_rv_t *before,
         assert_true(b->action.rv.len != 0);
         assert_in_range(b->action.timeout_s, 300, 599);
         assert_int_equal(b->r.state, KUBE_REFLECTOR_OPENING);
-        assert_true(deadline_ms - b->now_ms <= KUBE_OPEN_MS);
+        assert_in_range(deadline_ms - b->now_ms, KUBE_OPEN_MS,
+                        KUBE_TIMEOUT_MAX_MS);
         w->in_flight = true;
         w->at_once++;
         break;
 
     case KUBE_ACTION_LIST:
         assert_int_equal(b->r.state, KUBE_REFLECTOR_LISTING);
-        assert_int_equal(deadline_ms, b->now_ms + KUBE_LIST_IDLE_MS);
+        assert_in_range(deadline_ms - b->now_ms, KUBE_LIST_MS,
+                        KUBE_TIMEOUT_MAX_MS);
         assert_true(b->action.first_page
                     == (b->action.continue_token.len == 0));
         assert_false(b->action.continue_token.len != 0
@@ -245,7 +267,8 @@ static void
 test_random_walk(void **state)
 {
     walk_t                  w;
-    unsigned                i, rollbacks;
+    bool                    legal[KUBE_REFLECTOR_STATES][KUBE_INPUTS];
+    unsigned                i, s, rollbacks, cells;
     uint64_t                reached;
     kube_rv_t               before;
     kube_input_t            input;
@@ -256,6 +279,7 @@ test_random_walk(void **state)
     (void) state;
 
     memset(&w, 0, sizeof(w));
+    memset(legal, 0, sizeof(legal));
     bed_init(&w.b);
     kube_random_init(&random, 42);
     rollbacks = 0;
@@ -273,10 +297,10 @@ test_random_walk(void **state)
             break;
 
         case 1:
-            if (kube_reflector_deadline(&w.b.r) != UINT64_MAX
-                && kube_reflector_deadline(&w.b.r) > w.b.now_ms)
+            if (w.b.r.deadline_ms != KUBE_NEVER
+                && w.b.r.deadline_ms > w.b.now_ms)
             {
-                w.b.now_ms = kube_reflector_deadline(&w.b.r);
+                w.b.now_ms = w.b.r.deadline_ms;
                 w.at_once = 0;
             }
 
@@ -296,15 +320,27 @@ test_random_walk(void **state)
         rollbacks += w.b.action.rollback;
         reached |= 1ull << (state_before * 8 + w.b.r.state);
 
-        /* nothing asks often without time passing, but relists on demand */
-        if (input.kind == KUBE_INPUT_RELIST
-            || input.kind == KUBE_INPUT_PAGE)
-        {
+        /* nothing asks often without time passing, but for pages */
+        if (input.kind == KUBE_INPUT_PAGE) {
             w.at_once = 0;
         }
 
         assert_true(w.at_once < 40);
+
+        legal[state_before][input.kind] |= !w.b.action.illegal;
     }
+
+    /* every cell of the table that is legal, but those of STOP and STOPPED */
+    cells = 0;
+
+    for (s = 0; s < KUBE_REFLECTOR_STATES; s++) {
+        for (i = 0; i < KUBE_INPUTS; i++) {
+            cells += (legal[s][i] && w.b.coverage[s][i] >= 20);
+        }
+    }
+
+    cells += legal[KUBE_REFLECTOR_IDLE][KUBE_INPUT_START];
+    assert_int_equal(cells, 34);
 
     /* a walk that never got there shows nothing */
     assert_true(rollbacks > 0);
@@ -316,7 +352,7 @@ test_random_walk(void **state)
                                     + KUBE_REFLECTOR_OPENING)));
 
     assert_int_equal(say(&w.b, KUBE_INPUT_STOP), KUBE_ACTION_STOP);
-    assert_int_equal(kube_reflector_deadline(&w.b.r), UINT64_MAX);
+    assert_int_equal(w.b.r.deadline_ms, KUBE_NEVER);
 }
 
 

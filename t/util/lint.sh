@@ -63,6 +63,12 @@ check_layers()
 }
 
 
+check_steps()
+{
+    "$python" t/util/steps.py
+}
+
+
 check_headers()
 {
     OBJS=$build/objs t/util/headers.sh
@@ -209,8 +215,8 @@ check_examples()
 }
 
 
-all=(sources style layers headers symbols circles private arithmetic unused docs
-     compile cppcheck tidy spelling shell python examples go)
+all=(sources style layers steps headers symbols circles private arithmetic
+     unused docs compile cppcheck tidy spelling shell python examples go)
 failed=()
 
 mkdir -p "$work"

@@ -1,9 +1,10 @@
 /*
- * kube_takeover - how an informer becomes the writer of a zone and goes on
- * where its predecessor stopped.
+ * kube_informer_takeover - how an informer becomes the writer of a zone and
+ * goes on where its predecessor stopped; and what it leaves to the next, the
+ * records of its scopes.
  *
- * It starts watches and lists but does no work of theirs (kube_informer.c
- * does).  Called by kube_informer_process() until it is RUNNING.
+ * It starts reflectors but does no work of theirs (kube_informer.c does, and
+ * calls this: until it is RUNNING, and to publish a scope).
  *
  * A scope is told by its hash, not by its slot: a namespace added in the
  * middle of the configuration moves the others without a list.  A scope whose
@@ -15,7 +16,8 @@
 
 #include <string.h>
 
-#include "kube_informer_internal.h"
+#include "kube_informer_impl.h"
+#include "kube_zone_stats.h"
 
 
 /* What the predecessor left in a slot. */
@@ -27,6 +29,32 @@ typedef struct {
     uint64_t       count;
     kube_digest_t  digest;
 } takeover_slot_t;
+
+
+kube_rc_t
+kube_informer_publish_scope(kube_informer_t *inf, unsigned slot)
+{
+    kube_rc_t           rc;
+    informer_scope_t   *scope;
+    kube_scope_info_t   info;
+
+    scope = &inf->scopes[slot];
+
+    memset(&info, 0, sizeof(kube_scope_info_t));
+
+    info.resource = scope->resource;
+    info.ns = scope->ns;
+    info.scope_hash = scope->hash;
+    info.synced = scope->synced;
+    info.rv = kube_rv_str(&scope->rv);
+    info.count = scope->count;
+    info.digest = scope->digest;
+
+    rc = kube_zone_scope_publish(inf->writer, slot, &info);
+    scope->published = (rc == KUBE_OK);
+
+    return rc;
+}
 
 
 static void
@@ -239,8 +267,8 @@ takeover_load(kube_informer_t *inf)
             inf->wants_state = false;
         }
 
-        kube_list_watch_start(inf->scopes[slot].lw, &inf->scopes[slot].rv,
-                              inf->now_ms);
+        kube_reflector_start(inf->scopes[slot].reflector,
+                             &inf->scopes[slot].rv, inf->now_ms);
     }
 
     return KUBE_OK;

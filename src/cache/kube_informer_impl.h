@@ -1,16 +1,19 @@
 /*
- * kube_informer_internal - what kube_informer.c (life and work) and
- * kube_takeover.c (guard, resuming, damping) share.  For nobody else.
+ * kube_informer_impl - what kube_informer.c (life and work) and
+ * kube_informer_takeover.c (the guard, and what one informer leaves to the
+ * next) share.  It is for nobody else; what it declares is in the second file
+ * and does not call the first.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#ifndef KUBE_INFORMER_INTERNAL_H
-#define KUBE_INFORMER_INTERNAL_H
+#ifndef KUBE_INFORMER_IMPL_H
+#define KUBE_INFORMER_IMPL_H
 
 
 #include "kube_informer.h"
+#include "kube_reflector.h"
 
 
 /* What lacked memory or room is tried again after this. */
@@ -26,7 +29,7 @@ typedef enum {
 
 /* One list+watch and what the zone says of it. */
 typedef struct {
-    kube_list_watch_t  *lw;
+    kube_reflector_t   *reflector;
     kube_resource_t     resource;
     kube_str_t          ns;            /* empty: all */
     uint64_t            hash;
@@ -37,17 +40,7 @@ typedef struct {
     bool                synced;        /* ... and that a list was completed */
     bool                listing;       /* LIST_BEGIN applied, SYNC not yet */
     bool                announce;      /* SYNC applied, not yet told */
-    bool                room;          /* room has returned: list again */
-    uint64_t            room_ms;       /* when that was done last; 0: never */
 } informer_scope_t;
-
-/* Whose turn it is to list, and who waits, in order. */
-typedef struct {
-    bool                taken;
-    unsigned            holder;
-    unsigned            waiting[KUBE_SCOPES_MAX];
-    unsigned            waiting_n;
-} informer_turn_t;
 
 struct kube_informer_s {
     kube_alloc_t            alloc;
@@ -60,7 +53,7 @@ struct kube_informer_s {
     kube_indexer_t         *indexer;
     informer_scope_t       *scopes;
     unsigned                scopes_n;
-    informer_turn_t         turn;
+    kube_list_turn_t        turn;
     informer_phase_t        phase;
     kube_takeover_t         takeover;
     bool                    wants_state;
@@ -76,9 +69,12 @@ struct kube_informer_s {
 kube_rc_t kube_informer_take_over(kube_informer_t *informer)
     KUBE_MUST_CHECK;
 
-/* Makes the zone show a scope's rv, count, digest and synced. */
+/*
+ * Makes the zone show a scope's rv, count, digest and synced, for readers and
+ * for the next informer.  KUBE_FULL: the zone has no room for the record.
+ */
 kube_rc_t kube_informer_publish_scope(kube_informer_t *informer,
-    unsigned slot)  KUBE_MUST_CHECK;
+    unsigned scope)  KUBE_MUST_CHECK;
 
 
-#endif /* KUBE_INFORMER_INTERNAL_H */
+#endif /* KUBE_INFORMER_IMPL_H */

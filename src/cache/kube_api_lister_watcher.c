@@ -1,0 +1,729 @@
+/*
+ * kube_api_lister_watcher - the API server as a source.
+ *
+ * Three parts: the exchange's handlers, which only keep what arrives; next(),
+ * which cuts and decodes it; and the objects, where a refusal is told from a
+ * failure.  It decides nothing and stores nothing; kube_reflector owns it.
+ *
+ * An object that cannot be decoded is that object's fault: it is refused under
+ * its key, and what comes behind it is not touched.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kube_api_lister_watcher.h"
+#include "kube_frame.h"
+
+
+/*
+ * The tree of an object of the API takes about three times its text; one of
+ * nothing but digits and commas would take thirty: that one is refused.
+ */
+#define API_ARENA_FACTOR  16
+
+/* A buffer above this is freed when it is empty. */
+#define API_BUFFER_KEPT   (16u << 10)
+
+/* What is kept of a transport's error. */
+#define API_TEXT_MAX      KUBE_MESSAGE_LEN_MAX
+
+typedef struct {
+    kube_alloc_t                     alloc;
+    kube_api_lister_watcher_conf_t   conf;
+    kube_arena_t                     arena;    /* of one result */
+    kube_status_t                    status;   /* of one result */
+} api_lw_t;
+
+/* One page of a list, or a watch: struct kube_call_s for those outside. */
+typedef struct {
+    api_lw_t          *lw;
+    kube_exchange_t   *exchange;   /* NULL: not started, or it is gone */
+    kube_frame_t      *frame;
+    bool               watch;
+    bool               paused;     /* the exchange is */
+    bool               json;       /* what the head says of the body */
+    bool               opened;     /* OPENED was handed over */
+    bool               over;       /* STATUS or END was */
+    bool               kind_seen;
+    bool               meta_seen;
+    bool               end_seen;
+    bool               ended;      /* nothing more will arrive */
+    kube_rc_t          ended_rc;
+    int                code;       /* 0: no head yet */
+    uint32_t           retry_after_s;
+    size_t             fresh;      /* bytes that no ALIVE has told of */
+    void              *buffer;     /* of the body: the objects, or a Status */
+    size_t             cap;
+    size_t             used;
+    size_t             len;
+    kube_str_t         token;      /* owned */
+    char               text[API_TEXT_MAX];
+} api_call_t;
+
+
+static void
+api_ended(api_call_t *call, kube_rc_t rc, const char *text)
+{
+    if (call->ended) {
+        return;
+    }
+
+    call->ended = true;
+    call->ended_rc = rc;
+
+    (void) snprintf(call->text, sizeof(call->text), "%s", text);
+}
+
+
+static kube_take_t
+api_on_response(void *ctx, const kube_response_t *response)
+{
+    size_t       i;
+    api_call_t  *call = ctx;
+
+    static const char  json[] = "application/json";
+
+    call->code = response->code;
+    call->retry_after_s = response->retry_after_s;
+    call->json = (response->content_type.len == sizeof(json) - 1);
+
+    for (i = 0; call->json && i < sizeof(json) - 1; i++) {
+        call->json = ((response->content_type.data[i] | 0x20)
+                      == (json[i] | 0x20));
+    }
+
+    return KUBE_TAKE_MORE;
+}
+
+
+/* Keeps what arrives.  Of a Status only the beginning is read. */
+static kube_take_t
+api_on_bytes(void *ctx, const char *data, size_t len)
+{
+    size_t       max;
+    kube_rc_t    rc;
+    api_call_t  *call = ctx;
+
+    if (call->over || call->ended) {
+        return KUBE_TAKE_ABORT;
+    }
+
+    max = SIZE_MAX;
+
+    if (call->code != 200) {
+        max = KUBE_STATUS_BYTES_MAX;
+        len = (len < max - call->len) ? len : max - call->len;
+
+    } else {
+        call->fresh += len;
+    }
+
+    if (call->used != 0) {
+        call->len -= call->used;
+        memmove(call->buffer, (char *) call->buffer + call->used, call->len);
+        call->used = 0;
+    }
+
+    rc = kube_array_reserve(&call->lw->alloc, &call->buffer, &call->cap,
+                            call->len + len, 1, max);
+
+    if (rc != KUBE_OK) {
+        api_ended(call, rc, "");
+        return KUBE_TAKE_ABORT;
+    }
+
+    memcpy((char *) call->buffer + call->len, data, len);
+    call->len += len;
+
+    if (call->len == max) {
+        api_ended(call, KUBE_OK, "");
+        return KUBE_TAKE_ABORT;
+    }
+
+    call->paused = (call->code == 200 && call->len >= KUBE_TICK_BYTES);
+
+    return call->paused ? KUBE_TAKE_PAUSE : KUBE_TAKE_MORE;
+}
+
+
+static void
+api_on_done(void *ctx, kube_rc_t rc, const char *text)
+{
+    api_call_t  *call = ctx;
+
+    call->exchange = NULL;
+    call->paused = false;
+
+    api_ended(call, rc, text);
+}
+
+
+static const kube_exchange_handler_t  api_handler = {
+    api_on_response,
+    api_on_bytes,
+    api_on_done
+};
+
+
+static kube_rc_t
+api_end(api_call_t *call, kube_result_t *result, kube_rc_t rc,
+    const char *text)
+{
+    call->over = true;
+
+    result->kind = KUBE_RESULT_END;
+    result->rc = rc;
+    result->text = text;
+    result->continue_token = call->token;
+
+    return KUBE_OK;
+}
+
+
+static kube_rc_t
+api_status(api_call_t *call, kube_result_t *result, int code,
+    kube_str_t body)
+{
+    kube_status_t  *status;
+
+    status = &call->lw->status;
+    call->over = true;
+
+    kube_status_judge(&call->lw->arena, code, body, status);
+
+    /* 204, 206: success, but not with what was asked for */
+
+    if (status->verdict == KUBE_VERDICT_OK) {
+        status->verdict = KUBE_VERDICT_OTHER;
+    }
+
+    if (code != 0 && call->retry_after_s > status->retry_after_s) {
+        status->retry_after_s = call->retry_after_s;
+    }
+
+    result->kind = KUBE_RESULT_STATUS;
+    result->status = status;
+
+    return KUBE_OK;
+}
+
+
+/*
+ * Refuses an object that has no key, or one of another namespace, as one
+ * without a key: it is not ours to name.
+ */
+static void
+api_judge(const api_call_t *call, kube_result_t *result)
+{
+    const kube_meta_t  *meta;
+
+    meta = kube_object_meta(&result->object);
+
+    if (meta->ns.len != 0
+        && meta->name.len != 0
+        && (call->lw->conf.ns.len == 0
+            || kube_str_eq(meta->ns, call->lw->conf.ns)))
+    {
+        return;
+    }
+
+    if (result->refusal == KUBE_REFUSAL_NONE) {
+        result->refusal = KUBE_REFUSAL_MALFORMED;
+        result->what = "it is of another namespace";
+    }
+
+    memset(&result->object, 0, sizeof(kube_object_t));
+    result->object.resource = call->lw->conf.resource;
+}
+
+
+/*
+ * What the decoder's rc says of the object.  KUBE_NOMEM is a failure of ours,
+ * but where the arena's ceiling was met it is the object's fault, and would
+ * come again for ever.
+ */
+static kube_refusal_t
+api_refusal(const api_call_t *call, kube_rc_t rc)
+{
+    switch (rc) {
+
+    case KUBE_OK:
+        return KUBE_REFUSAL_NONE;
+
+    case KUBE_TOO_LARGE:
+        return KUBE_REFUSAL_TOO_LARGE;
+
+    case KUBE_NOMEM:
+        return call->lw->arena.full ? KUBE_REFUSAL_TOO_LARGE
+                                    : KUBE_REFUSAL_NONE;
+
+    default:
+        return KUBE_REFUSAL_MALFORMED;
+    }
+}
+
+
+static kube_rc_t
+api_list_item(api_call_t *call, const kube_envelope_t *envelope,
+    kube_result_t *result)
+{
+    kube_rc_t     rc;
+    kube_error_t  error;
+
+    error.what = "";
+
+    rc = kube_decode_object(&call->lw->arena, call->lw->conf.resource,
+                            envelope, &result->object, &result->dropped,
+                            &error);
+
+    result->kind = KUBE_RESULT_ITEM;
+    result->type = KUBE_WATCH_ADDED;
+    result->refusal = api_refusal(call, rc);
+    result->what = error.what;
+
+    if (rc != KUBE_OK && result->refusal == KUBE_REFUSAL_NONE) {
+        return api_end(call, result, rc, "");
+    }
+
+    api_judge(call, result);
+
+    return KUBE_OK;
+}
+
+
+static kube_rc_t
+api_event(api_call_t *call, const kube_envelope_t *envelope,
+    kube_result_t *result)
+{
+    kube_rc_t            rc;
+    kube_error_t         error;
+    kube_watch_event_t   event;
+
+    error.what = "";
+
+    rc = kube_decode_watch_event(&call->lw->arena, call->lw->conf.resource,
+                                 envelope, &event, &result->dropped, &error);
+
+    if (rc == KUBE_NOMEM && !call->lw->arena.full) {
+        return api_end(call, result, rc, "");
+    }
+
+    result->kind = KUBE_RESULT_EVENT;
+    result->type = event.type;
+    result->object = event.object;
+    result->rv = event.rv;
+    result->refusal = api_refusal(call, (rc == KUBE_NOMEM) ? rc
+                                                           : event.object_rc);
+    result->what = error.what;
+
+    if (rc == KUBE_INVALID) {
+        result->kind = KUBE_RESULT_UNREADABLE;
+        return KUBE_OK;
+    }
+
+    switch (event.type) {
+
+    case KUBE_WATCH_DELETED:
+        /* of what is deleted nothing but the key counts */
+        result->refusal = KUBE_REFUSAL_NONE;
+        break;
+
+    case KUBE_WATCH_BOOKMARK:
+        result->kind = KUBE_RESULT_BOOKMARK;
+        return KUBE_OK;
+
+    case KUBE_WATCH_ERROR:
+        return api_status(call, result, 0, event.status_text);
+
+    case KUBE_WATCH_UNKNOWN:
+        result->refusal = KUBE_REFUSAL_MALFORMED;
+        result->what = "an event of an unknown type";
+        memset(&result->object, 0, sizeof(kube_object_t));
+        break;
+
+    default:
+        break;
+    }
+
+    api_judge(call, result);
+
+    return KUBE_OK;
+}
+
+
+static kube_rc_t
+api_metadata(api_call_t *call, kube_str_t text, kube_result_t *result)
+{
+    kube_rc_t         rc;
+    kube_error_t      error;
+    kube_list_meta_t  meta;
+
+    rc = kube_decode_list_meta(&call->lw->arena, text, &meta, &error);
+
+    if (rc == KUBE_NOMEM && !call->lw->arena.full) {
+        return api_end(call, result, rc, "");
+    }
+
+    if (rc != KUBE_OK || meta.continue_token.len > KUBE_CONTINUE_LEN_MAX) {
+        return api_end(call, result, KUBE_PROTO,
+                       "a list with unusable metadata");
+    }
+
+    kube_str_free(&call->lw->alloc, &call->token);
+
+    if (kube_str_dup(&call->lw->alloc, meta.continue_token, &call->token)
+        != KUBE_OK)
+    {
+        return api_end(call, result, KUBE_NOMEM, "");
+    }
+
+    call->meta_seen = true;
+
+    result->kind = KUBE_RESULT_META;
+    result->rv = meta.rv;
+
+    return KUBE_OK;
+}
+
+
+/* One item of the frame.  KUBE_AGAIN: it yields nothing. */
+static kube_rc_t
+api_item(api_call_t *call, const kube_frame_item_t *item,
+    kube_result_t *result)
+{
+    size_t       len;
+    const char  *kind;
+
+    switch (item->kind) {
+
+    case KUBE_FRAME_ITEM:
+    case KUBE_FRAME_SKIPPED:
+        return call->watch ? api_event(call, &item->envelope, result)
+                           : api_list_item(call, &item->envelope, result);
+
+    case KUBE_FRAME_METADATA:
+        return api_metadata(call, item->bytes, result);
+
+    case KUBE_FRAME_KIND:
+        kind = kube_resource_info(call->lw->conf.resource)->list_kind;
+        len = strlen(kind);
+
+        if (item->bytes.len != len + 2
+            || memcmp(item->bytes.data + 1, kind, len) != 0)
+        {
+            return api_end(call, result, KUBE_PROTO,
+                           "not a list of this resource");
+        }
+
+        call->kind_seen = true;
+        return KUBE_AGAIN;
+
+    default:
+        call->end_seen = true;
+        return KUBE_AGAIN;
+    }
+}
+
+
+/* The buffer up to the next result.  KUBE_AGAIN: it is used up. */
+static kube_rc_t
+api_parse(api_call_t *call, kube_result_t *result)
+{
+    kube_rc_t          rc;
+    kube_str_t         in;
+    kube_frame_item_t  item;
+
+    while (call->used != call->len) {
+
+        in.data = (const char *) call->buffer + call->used;
+        in.len = call->len - call->used;
+
+        rc = kube_frame_next(call->frame, &in, &item);
+        call->used = call->len - in.len;
+
+        if (rc == KUBE_AGAIN) {
+            break;
+        }
+
+        if (rc != KUBE_OK) {
+            return api_end(call, result, rc,
+                           (rc == KUBE_NOMEM) ? "" : "unreadable JSON");
+        }
+
+        rc = api_item(call, &item, result);
+
+        if (rc != KUBE_AGAIN) {
+            return rc;
+        }
+    }
+
+    call->used = 0;
+    call->len = 0;
+
+    if (call->cap > API_BUFFER_KEPT) {
+        kube_free(&call->lw->alloc, call->buffer);
+        call->buffer = NULL;
+        call->cap = 0;
+    }
+
+    if (call->paused) {
+        call->paused = false;
+        call->lw->conf.io.resume(call->lw->conf.io.ctx, call->exchange);
+    }
+
+    return KUBE_AGAIN;
+}
+
+
+/* Everything that arrived was looked at, and nothing more will. */
+static kube_rc_t
+api_finish(api_call_t *call, kube_result_t *result)
+{
+    if (call->watch) {
+
+        if (call->ended_rc == KUBE_OK && kube_frame_partial(call->frame)) {
+            return api_end(call, result, KUBE_CLOSED, "an event was cut off");
+        }
+
+        return api_end(call, result, call->ended_rc, call->text);
+    }
+
+    if (call->end_seen && call->kind_seen && call->meta_seen) {
+        return api_end(call, result, KUBE_OK, "");
+    }
+
+    if (call->ended_rc != KUBE_OK) {
+        return api_end(call, result, call->ended_rc, call->text);
+    }
+
+    return api_end(call, result, KUBE_PROTO,
+                   call->end_seen ? "not a list" : "a list was cut off");
+}
+
+
+static bool
+api_ready(void *ctx, const kube_call_t *handle)
+{
+    const api_call_t  *call = (const void *) handle;
+
+    (void) ctx;
+
+    if (call->over) {
+        return false;
+    }
+
+    return call->ended
+           || (call->code == 200
+               && (!call->opened || call->used != call->len
+                   || call->fresh != 0));
+}
+
+
+static kube_rc_t
+api_next(void *ctx, kube_call_t *handle, kube_result_t *result)
+{
+    kube_str_t   body;
+    api_call_t  *call = (void *) handle;
+
+    if (!api_ready(ctx, handle)) {
+        return KUBE_AGAIN;
+    }
+
+    kube_arena_reset(&call->lw->arena);
+
+    if (call->code == 0) {
+        return api_end(call, result,
+                       (call->ended_rc == KUBE_OK) ? KUBE_PROTO
+                                                   : call->ended_rc,
+                       call->text);
+    }
+
+    if (call->code != 200) {
+        body.data = call->buffer;
+        body.len = call->len;
+        return api_status(call, result, call->code, body);
+    }
+
+    if (!call->opened) {
+
+        if (!call->json) {
+            return api_end(call, result, KUBE_PROTO,
+                           "the answer is not application/json");
+        }
+
+        call->opened = true;
+        result->kind = KUBE_RESULT_OPENED;
+
+        return KUBE_OK;
+    }
+
+    if (api_parse(call, result) == KUBE_OK) {
+        return KUBE_OK;
+    }
+
+    if (call->fresh != 0) {
+        result->kind = KUBE_RESULT_ALIVE;
+        result->size_bytes = call->fresh;
+        result->partial = kube_frame_partial(call->frame);
+        call->fresh = 0;
+
+        return KUBE_OK;
+    }
+
+    return call->ended ? api_finish(call, result) : KUBE_AGAIN;
+}
+
+
+static void
+api_cancel(void *ctx, kube_call_t *handle)
+{
+    api_lw_t    *lw = ctx;
+    api_call_t  *call = (void *) handle;
+
+    if (call->exchange != NULL) {
+        lw->conf.io.cancel(lw->conf.io.ctx, call->exchange);
+    }
+
+    kube_frame_destroy(call->frame);
+    kube_str_free(&lw->alloc, &call->token);
+    kube_free(&lw->alloc, call->buffer);
+    kube_free(&lw->alloc, call);
+}
+
+
+static kube_call_t *
+api_begin(api_lw_t *lw, bool watch, const kube_list_options_t *options,
+    uint64_t now_ms)
+{
+    kube_rc_t        rc;
+    api_call_t      *call;
+    kube_request_t   request;
+
+    call = kube_zalloc(&lw->alloc, sizeof(api_call_t));
+    if (call == NULL) {
+        return NULL;
+    }
+
+    call->lw = lw;
+    call->watch = watch;
+    call->frame = kube_frame_create(&lw->alloc, watch ? KUBE_FRAME_WATCH
+                                                      : KUBE_FRAME_LIST,
+                                    lw->conf.object_bytes_max);
+
+    if (call->frame == NULL) {
+        kube_free(&lw->alloc, call);
+        return NULL;
+    }
+
+    memset(&request, 0, sizeof(kube_request_t));
+
+    request.resource = lw->conf.resource;
+    request.ns = lw->conf.ns;
+    request.label_selector = lw->conf.label_selector;
+    request.field_selector = lw->conf.field_selector;
+    request.watch = watch;
+    request.bookmarks = watch;
+    request.rv = options->rv;
+    request.not_older_than = options->not_older_than;
+    request.limit = options->limit;
+    request.continue_token = options->continue_token;
+    request.timeout_s = options->timeout_s;
+
+    rc = lw->conf.io.start(lw->conf.io.ctx, &request, &api_handler, call,
+                           now_ms, &call->exchange);
+
+    if (rc != KUBE_OK) {
+        call->exchange = NULL;
+        api_ended(call, rc, "");
+    }
+
+    return (void *) call;
+}
+
+
+static kube_call_t *
+api_list(void *ctx, const kube_list_options_t *options, uint64_t now_ms)
+{
+    return api_begin(ctx, false, options, now_ms);
+}
+
+
+static kube_call_t *
+api_watch(void *ctx, const kube_list_options_t *options, uint64_t now_ms)
+{
+    return api_begin(ctx, true, options, now_ms);
+}
+
+
+static void
+api_credentials(void *ctx, uint64_t now_ms)
+{
+    api_lw_t  *lw = ctx;
+
+    (void) lw->conf.io.credentials(lw->conf.io.ctx, now_ms);
+}
+
+
+static void
+api_destroy(void *ctx)
+{
+    api_lw_t      *lw = ctx;
+    kube_alloc_t   alloc;
+
+    alloc = lw->alloc;
+
+    kube_arena_done(&lw->arena);
+
+    kube_str_free(&alloc, &lw->conf.ns);
+    kube_str_free(&alloc, &lw->conf.label_selector);
+    kube_str_free(&alloc, &lw->conf.field_selector);
+    kube_free(&alloc, lw);
+}
+
+
+kube_rc_t
+kube_api_lister_watcher_create(const kube_alloc_t *alloc,
+    const kube_api_lister_watcher_conf_t *conf, kube_lister_watcher_t *lw)
+{
+    api_lw_t  *api;
+
+    api = kube_zalloc(alloc, sizeof(api_lw_t));
+    if (api == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    api->alloc = *alloc;
+    api->conf = *conf;
+    api->conf.ns = KUBE_STR_NULL;
+    api->conf.label_selector = KUBE_STR_NULL;
+    api->conf.field_selector = KUBE_STR_NULL;
+
+    kube_arena_init(&api->arena, &api->alloc,
+                    (conf->object_bytes_max + KUBE_STATUS_BYTES_MAX)
+                    * API_ARENA_FACTOR);
+
+    if (kube_str_dup(alloc, conf->ns, &api->conf.ns) != KUBE_OK
+        || kube_str_dup(alloc, conf->label_selector,
+                        &api->conf.label_selector) != KUBE_OK
+        || kube_str_dup(alloc, conf->field_selector,
+                        &api->conf.field_selector) != KUBE_OK)
+    {
+        api_destroy(api);
+        return KUBE_NOMEM;
+    }
+
+    lw->list = api_list;
+    lw->watch = api_watch;
+    lw->next = api_next;
+    lw->ready = api_ready;
+    lw->cancel = api_cancel;
+    lw->credentials = api_credentials;
+    lw->destroy = api_destroy;
+    lw->ctx = api;
+
+    return KUBE_OK;
+}

@@ -1,0 +1,280 @@
+/*
+ * kube_reflector_step - the decisions of a reflector, as a pure state machine:
+ * when to list, to watch, to resume and to wait.
+ *
+ * It owns no socket, clock or object and includes no lister-watcher.  Its
+ * owner (kube_reflector.c; in tests a random walk) tells it what happened and
+ * gets at most one action back.  It never calls back, allocates nothing, and
+ * draws random numbers from its own seed, so that a run can be repeated.
+ *
+ * States and inputs; steps[][] in the code, the matrix in the test and the
+ * table in docs/internals/reflector.md keep this order.  "Resume" is a watch
+ * at the last resourceVersion.  The kind of list that is asked for next is
+ * kube_list_ask_t; "relist" is a list at NOT_OLDER.
+ *
+ *   IDLE       START            -> LISTING or, with a version, OPENING
+ *   LISTING    SENT             -> LISTING (the timer starts)
+ *              OPENED           -> LISTING
+ *              META             -> LISTING; older than what we have: BACKOFF,
+ *                                  the same again (a lagging replica; after
+ *                                  five: CONSISTENT); a CONSISTENT list that
+ *                                  is older: see rollback
+ *              ITEM             -> LISTING (progress)
+ *              PAGE             -> LISTING (continue token)
+ *              LIST_DONE        -> OPENING
+ *              STATUS expired   -> first page: CONSISTENT at once, once; later
+ *                                  page: the same without pages, then
+ *                                  CONSISTENT
+ *              STATUS too large -> CONSISTENT at once, once
+ *              STATUS invalid   -> BACKOFF, CONSISTENT: it may be the version
+ *              other STATUS, FAILED, PROTOCOL, CLOSED, TIMER -> BACKOFF, list
+ *   OPENING    SENT             -> OPENING (the timer starts)
+ *              OPENED           -> WATCHING (evidence of being current)
+ *              STATUS expired   -> relist; too large -> CONSISTENT (both at
+ *                                  once, but within 10 s of the last relist:
+ *                                  BACKOFF first); invalid -> as PROTOCOL in
+ *                                  WATCHING; else BACKOFF, resume
+ *              FAILED, CLOSED, PROTOCOL, TIMER -> BACKOFF, resume
+ *   WATCHING   EVENT, BOOKMARK  -> WATCHING, version moves; older than ours:
+ *                                  BACKOFF, relist (the version stays)
+ *              ALIVE            -> WATCHING (the idle timer starts again)
+ *              UNREADABLE       -> once per version: BACKOFF, resume; then the
+ *                                  event is passed over
+ *              CLOSED           -> resume at once; under 1 s and no newer
+ *                                  version (a very short watch): BACKOFF,
+ *                                  resume
+ *              FAILED           -> the same
+ *              TIMER            -> idle or at its deadline: resume at once, no
+ *                                  error; an object was too slow: as FAILED
+ *              STATUS expired   -> relist; too large -> CONSISTENT;
+ *                                  unauthorized -> credentials, resume;
+ *                                  internal and other -> BACKOFF, resume
+ *              PROTOCOL         -> BACKOFF, resume; twice in a row at the same
+ *                                  version: relist
+ *   BACKOFF    TIMER            -> what was to follow
+ *   any        RELIST           -> relist at once, or as soon as the pace of
+ *                                  relists on demand allows it; a list in
+ *                                  progress is finished first
+ *              STOP             -> STOPPED
+ *   any STATUS unauthorized     -> once: credentials are read again and the
+ *                                  request repeated at once; then BACKOFF
+ *   any STATUS with Retry-After -> BACKOFF by kube_backoff's rules for floors
+ *
+ * A watch that brought newer versions but lived less than a second is resumed
+ * at once ten times in a row; then it counts as very short.
+ *
+ * Timers that end a list or the opening of a watch double each time, up to
+ * KUBE_TIMEOUT_MAX_MS: what is merely slow must succeed in the end.  The idle
+ * timer of an open watch never does.
+ *
+ * Rollback (a server restored from a backup): a CONSISTENT list older than our
+ * version is not applied; only when a second one, at least KUBE_ROLLBACK_MS
+ * later, says so too is it accepted.  One lagging replica cannot cause it.
+ *
+ * Deviations from client-go are listed in docs/internals/reflector.md.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_REFLECTOR_STEP_H
+#define KUBE_REFLECTOR_STEP_H
+
+
+#include "kube_backoff.h"
+#include "kube_rv.h"
+#include "kube_status.h"
+
+
+#define KUBE_ROLLBACK_MS         10000
+#define KUBE_SHORT_WATCH_MS      1000
+#define KUBE_DEADLINE_MARGIN_MS  30000    /* beyond timeoutSeconds */
+#define KUBE_LIST_MS             60000    /* no head, no item, no page's end */
+#define KUBE_OPEN_MS             30000    /* a watch without a head */
+#define KUBE_OBJECT_MS           60000    /* an event begun, not complete */
+#define KUBE_TIMEOUT_MAX_MS      600000   /* to which LIST and OPEN double */
+#define KUBE_RELIST_PACE_MS      10000    /* between lists that a 410 causes */
+#define KUBE_DEMAND_FIRST_MS     20000    /* between lists that RELIST asks */
+#define KUBE_DEMAND_MAX_MS       60000    /* for: half to all of it, doubling */
+#define KUBE_SHORT_WATCHES_MAX   10       /* with progress, in a row */
+#define KUBE_STALE_LISTS_MAX     5        /* of a lagging replica, in a row */
+#define KUBE_PAGES_MAX           100000
+
+typedef enum {
+    KUBE_REFLECTOR_IDLE = 0,
+    KUBE_REFLECTOR_LISTING,
+    KUBE_REFLECTOR_OPENING,
+    KUBE_REFLECTOR_WATCHING,
+    KUBE_REFLECTOR_BACKOFF,
+    KUBE_REFLECTOR_STOPPED,
+    KUBE_REFLECTOR_STATES
+} kube_reflector_state_t;
+
+typedef enum {
+    KUBE_INPUT_START = 0,     /* rv: resume there; empty: list */
+    KUBE_INPUT_SENT,          /* the request leaves now; it may have waited */
+    KUBE_INPUT_OPENED,        /* the request was granted */
+    KUBE_INPUT_META,          /* the list's version is known: rv; answered by
+                                 NONE (go on) or an action (discard it) */
+    KUBE_INPUT_ITEM,          /* an item was taken by the FIFO */
+    KUBE_INPUT_PAGE,          /* a page ended with a continue token */
+    KUBE_INPUT_LIST_DONE,     /* the last page ended; all items were taken */
+    KUBE_INPUT_EVENT,         /* rv: of the event, taken by the FIFO */
+    KUBE_INPUT_BOOKMARK,      /* rv */
+    KUBE_INPUT_ALIVE,         /* something arrived; partial: inside an event */
+    KUBE_INPUT_UNREADABLE,    /* an event of which not even type, key and
+                                 version can be read; answered by NONE (pass
+                                 over it) or an action */
+    KUBE_INPUT_STATUS,        /* status: a refusal, or an ERROR event */
+    KUBE_INPUT_PROTOCOL,      /* malformed bytes, wrong kind, truncated */
+    KUBE_INPUT_CLOSED,        /* the watch ended as HTTP says */
+    KUBE_INPUT_FAILED,        /* transport; rc */
+    KUBE_INPUT_TIMER,         /* deadline_ms has come */
+    KUBE_INPUT_RELIST,        /* reason */
+    KUBE_INPUT_STOP,
+    KUBE_INPUTS
+} kube_input_kind_t;
+
+typedef enum {
+    KUBE_RELIST_EXPIRED = 0,
+    KUBE_RELIST_TOO_LARGE_RV,
+    KUBE_RELIST_ROOM,         /* room has returned for what was refused */
+    KUBE_RELIST_PROTOCOL,
+    KUBE_RELIST_OTHER,
+    KUBE_RELIST_REASONS
+} kube_relist_reason_t;
+
+/* What is asked of the server by a list. */
+typedef enum {
+    KUBE_ASK_FROM_CACHE = 0,  /* resourceVersion=0: whatever it has in memory */
+    KUBE_ASK_NOT_OLDER,       /* than anything that was taken, by pages */
+    KUBE_ASK_UNPAGED,         /* the same in one piece: a token had expired */
+    KUBE_ASK_CONSISTENT,      /* resourceVersion="": a quorum read, by pages */
+    KUBE_ASK_CONSISTENT_UNPAGED,
+    KUBE_ASKS
+} kube_list_ask_t;
+
+typedef enum {
+    KUBE_NEXT_LIST = 0,
+    KUBE_NEXT_WATCH
+} kube_reflector_next_t;
+
+typedef struct {
+    kube_input_kind_t      kind;
+    kube_rv_t              rv;
+    const kube_status_t   *status;         /* STATUS */
+    kube_rc_t              rc;             /* FAILED */
+    kube_str_t             continue_token; /* PAGE: copied */
+    kube_relist_reason_t   reason;         /* RELIST */
+    bool                   partial;        /* ALIVE */
+} kube_input_t;
+
+typedef enum {
+    KUBE_ACTION_NONE = 0,
+    KUBE_ACTION_LIST,          /* start (the next page of) a list */
+    KUBE_ACTION_WATCH,         /* open a watch */
+    KUBE_ACTION_SLEEP,         /* nothing until deadline_ms */
+    KUBE_ACTION_CREDENTIALS,   /* read them again, then TIMER at once */
+    KUBE_ACTION_STOP
+} kube_action_kind_t;
+
+/*
+ * LIST, WATCH, SLEEP, CREDENTIALS and STOP each mean first: cancel the call in
+ * progress, if any.  Strings borrow from the machine until its next input.
+ */
+typedef struct {
+    kube_action_kind_t     kind;
+    bool                   first_page;      /* LIST: a new list begins */
+    bool                   relist;          /* LIST: not the first ever */
+    bool                   rollback;        /* after LIST_DONE: new epoch */
+    bool                   synced;          /* after LIST_DONE: list is whole */
+    kube_relist_reason_t   reason;          /* LIST, relist */
+    kube_str_t             rv;
+    bool                   not_older_than;
+    uint32_t               limit;           /* 0: in one piece */
+    kube_str_t             continue_token;
+    uint32_t               timeout_s;       /* WATCH */
+    const char            *timeout;         /* after TIMER: what was too slow;
+                                               NULL: nothing was */
+    bool                   illegal;         /* NONE: see below */
+} kube_action_t;
+
+typedef struct {
+    uint32_t             page_size;          /* 0: one piece */
+    uint64_t             watch_timeout_ms;   /* drawn from [t, 2t) */
+    uint64_t             idle_timeout_ms;
+    kube_backoff_conf_t  backoff;
+    uint64_t             seed;
+    /* NULL, or a row of counters for each state, one for each input: the
+       coverage of a test.  Borrowed. */
+    uint32_t           (*coverage)[KUBE_INPUTS];
+} kube_reflector_conf_t;
+
+/* The list in progress, or the last one. */
+typedef struct {
+    kube_list_ask_t         ask;            /* of the next one between two */
+    kube_rv_t               rv;             /* of its first page */
+    char                    token[KUBE_CONTINUE_LEN_MAX];
+    size_t                  token_len;
+    unsigned                pages;
+    unsigned                stale;          /* discarded in a row */
+    unsigned                timeouts;       /* in a row */
+    bool                    known;          /* rv is of this list */
+    bool                    answered;       /* something came for this page */
+    bool                    rollback;       /* older, and accepted as such */
+    uint64_t                started_ms;     /* of the last relist */
+    uint64_t                rollback_ms;    /* first older CONSISTENT list */
+} kube_reflector_list_t;
+
+/* The watch in progress. */
+typedef struct {
+    unsigned                moved;          /* events with a newer version */
+    unsigned                short_ones;     /* in a row */
+    unsigned                timeouts;       /* while OPENING, in a row */
+    unsigned                protocol_errors; /* in a row, at one version */
+    bool                    unreadable;     /* resumed for that at this
+                                               version already */
+    uint64_t                opened_ms;
+    uint64_t                alive_ms;       /* something arrived last */
+    uint64_t                partial_ms;     /* since when inside an event */
+    uint64_t                deadline_ms;    /* absolute */
+} kube_reflector_watch_t;
+
+/* Lists that the owner asked for. */
+typedef struct {
+    bool                    wanted;
+    kube_backoff_t          backoff;
+    uint64_t                due_ms;         /* none before this */
+} kube_reflector_demand_t;
+
+/* Times are KUBE_NEVER where there is none. */
+typedef struct {
+    kube_reflector_conf_t    conf;
+    kube_reflector_state_t   state;
+    kube_random_t            random;
+    kube_backoff_t           backoff;
+    kube_rv_t                rv;            /* last that was taken; len 0 */
+    kube_reflector_list_t    list;
+    kube_reflector_watch_t   watch;
+    kube_reflector_demand_t  demand;
+    kube_reflector_next_t    next;          /* after BACKOFF */
+    kube_relist_reason_t     reason;        /* of the next list */
+    bool                     listed;        /* a list was ever completed */
+    bool                     credentials_tried;
+    uint64_t                 deadline_ms;   /* when TIMER is due */
+} kube_reflector_machine_t;
+
+/* Fills m; no memory of its own; done is not needed. */
+void kube_reflector_machine_init(kube_reflector_machine_t *m,
+    const kube_reflector_conf_t *conf);
+
+/*
+ * One input at now_ms (monotonic, never going back), at most one action.  One
+ * that cannot come in this state, by the table, changes nothing and is
+ * answered by NONE with illegal set: the owner broke the contract.
+ */
+kube_action_t kube_reflector_input(kube_reflector_machine_t *m,
+    const kube_input_t *input, uint64_t now_ms);
+
+
+#endif /* KUBE_REFLECTOR_STEP_H */

@@ -1,0 +1,513 @@
+/*
+ * test_api_lister_watcher - what the API server's answers become, call by call:
+ * the contract of kube_lister_watcher.h over a scripted kube_io_t.
+ *
+ * What a whole reflector makes of it is in test_reflector*.c.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "io_bed.h"
+
+#include "kube_api_lister_watcher.h"
+
+
+#define META(name, rv)                                                        \
+    "\"metadata\":{\"name\":\"" name "\",\"namespace\":\"shop\","             \
+    "\"uid\":\"u-" name "\",\"resourceVersion\":\"" rv "\"}"
+
+#define SERVICE(name, rv)                                                     \
+    "{\"kind\":\"Service\",\"apiVersion\":\"v1\"," META(name, rv)             \
+    ",\"spec\":{\"ports\":[{\"port\":80}]}}"
+
+#define LIST(rv, items)                                                       \
+    "{\"kind\":\"ServiceList\",\"apiVersion\":\"v1\",\"metadata\":"           \
+    "{\"resourceVersion\":\"" rv "\",\"continue\":\"more\"},\"items\":["      \
+    items "]}\n"
+
+#define EVENT(type, object)                                                   \
+    "{\"type\":\"" type "\",\"object\":" object "}\n"
+
+typedef struct {
+    alloc_test_t            own;
+    io_bed_t                io;
+    kube_lister_watcher_t   lw;
+    char                    dump[8192];
+} bed_t;
+
+static const kube_list_options_t  at_5 = {
+    .rv = { "5", 1 },
+    .timeout_s = 300
+};
+
+static const kube_list_options_t  page_of_2 = {
+    .rv = { "5", 1 },
+    .not_older_than = true,
+    .limit = 2
+};
+
+
+static kube_rc_t
+bed_make(bed_t *b, const kube_alloc_t *alloc)
+{
+    kube_api_lister_watcher_conf_t  conf;
+
+    memset(b, 0, sizeof(bed_t));
+    alloc_test_init(&b->own);
+    b->io.now_ms = 5000000;
+
+    memset(&conf, 0, sizeof(conf));
+    conf.io = io_of(&b->io);
+    conf.resource = KUBE_RESOURCE_SERVICES;
+    conf.ns = KUBE_STR("shop");
+    conf.label_selector = KUBE_STR("app=web");
+    conf.object_bytes_max = KUBE_OBJECT_BYTES_MIN;
+
+    return kube_api_lister_watcher_create(alloc ? alloc : &b->own.alloc,
+                                          &conf, &b->lw);
+}
+
+
+static void
+bed_init(bed_t *b)
+{
+    assert_int_equal(bed_make(b, NULL), KUBE_OK);
+}
+
+
+static void
+bed_done(bed_t *b)
+{
+    b->lw.destroy(b->lw.ctx);
+    assert_null(io_find(&b->io, "/"));
+    alloc_test_assert_no_leak(&b->own);
+}
+
+
+static kube_call_t *
+bed_list(bed_t *b)
+{
+    return b->lw.list(b->lw.ctx, &page_of_2, b->io.now_ms);
+}
+
+
+static kube_call_t *
+bed_watch(bed_t *b)
+{
+    return b->lw.watch(b->lw.ctx, &at_5, b->io.now_ms);
+}
+
+
+/* All that the call yields now, a word each. */
+static const char *
+yielded(bed_t *b, kube_call_t *call)
+{
+    bool                ready;
+    size_t              n;
+    kube_result_t       r;
+    const kube_meta_t  *meta;
+
+    static const char *const  kinds[] = {
+        [KUBE_RESULT_OPENED] = "OPENED",
+        [KUBE_RESULT_META] = "META",
+        [KUBE_RESULT_ITEM] = "ITEM",
+        [KUBE_RESULT_EVENT] = "EVENT",
+        [KUBE_RESULT_BOOKMARK] = "BOOKMARK",
+        [KUBE_RESULT_UNREADABLE] = "UNREADABLE",
+        [KUBE_RESULT_ALIVE] = "ALIVE",
+        [KUBE_RESULT_STATUS] = "STATUS",
+        [KUBE_RESULT_END] = "END"
+    };
+
+    static const char  refusals[] = "-LM";
+
+    n = 0;
+    b->dump[0] = '\0';
+
+    for ( ;; ) {
+        memset(&r, 0xa5, sizeof(r));
+        ready = b->lw.ready(b->lw.ctx, call);
+
+        if (b->lw.next(b->lw.ctx, call, &r) != KUBE_OK) {
+            assert_false(b->lw.ready(b->lw.ctx, call));
+            return b->dump;
+        }
+
+        assert_true(ready);
+
+        n += (size_t) snprintf(b->dump + n, sizeof(b->dump) - n, "%s%s",
+                               n ? " " : "", kinds[r.kind]);
+
+        switch (r.kind) {
+
+        case KUBE_RESULT_ITEM:
+        case KUBE_RESULT_EVENT:
+            meta = kube_object_meta(&r.object);
+            n += (size_t) snprintf(b->dump + n, sizeof(b->dump) - n,
+                                   ":%c%d:%.*s@%.*s", refusals[r.refusal],
+                                   (int) r.type, (int) meta->name.len,
+                                   meta->name.len ? meta->name.data : "",
+                                   (int) meta->rv.len,
+                                   meta->rv.len ? meta->rv.data : "");
+            break;
+
+        case KUBE_RESULT_META:
+        case KUBE_RESULT_BOOKMARK:
+            n += (size_t) snprintf(b->dump + n, sizeof(b->dump) - n, ":%.*s",
+                                   (int) r.rv.len, r.rv.data);
+            break;
+
+        case KUBE_RESULT_ALIVE:
+            assert_true(r.size_bytes != 0);
+            n += (size_t) snprintf(b->dump + n, sizeof(b->dump) - n, "%s",
+                                   r.partial ? ":partial" : "");
+            break;
+
+        case KUBE_RESULT_STATUS:
+            n += (size_t) snprintf(b->dump + n, sizeof(b->dump) - n,
+                                   ":%s:%u", kube_verdict_text(
+                                                 r.status->verdict),
+                                   (unsigned) r.status->retry_after_s);
+            break;
+
+        case KUBE_RESULT_END:
+            n += (size_t) snprintf(b->dump + n, sizeof(b->dump) - n,
+                                   ":%s:%.*s", kube_rc_text(r.rc),
+                                   (int) r.continue_token.len,
+                                   r.continue_token.len
+                                       ? r.continue_token.data : "");
+            break;
+
+        default:
+            break;
+        }
+
+        assert_true(n < sizeof(b->dump));
+    }
+}
+
+
+static void
+test_two_calls_at_once(void **state)
+{
+    bed_t           b;
+    kube_call_t    *list, *watch;
+    io_exchange_t  *lx, *wx;
+
+    (void) state;
+
+    bed_init(&b);
+    watch = bed_watch(&b);
+    assert_non_null(watch);
+    wx = io_find(&b.io, "/");
+    list = bed_list(&b);
+    assert_non_null(list);
+    lx = io_find(&b.io, "/");
+
+    assert_string_equal(lx->path, "/api/v1/namespaces/shop/services?"
+                        "limit=2&resourceVersion=5&"
+                        "resourceVersionMatch=NotOlderThan&"
+                        "labelSelector=app%3Dweb");
+    assert_non_null(strstr(wx->path, "watch=true"));
+    assert_non_null(strstr(wx->path, "allowWatchBookmarks=true"));
+    assert_non_null(strstr(wx->path, "timeoutSeconds=300"));
+
+    /* nothing yet */
+    assert_string_equal(yielded(&b, list), "");
+    assert_string_equal(yielded(&b, watch), "");
+
+    /* each has its own bytes, in any order, and no result is lost */
+    assert_true(io_head(lx, 200, "application/json", 0));
+    assert_true(io_head(wx, 200, "Application/JSON", 0));
+    assert_true(io_body(&b.io, wx, EVENT("ADDED", SERVICE("a", "6"))
+                                   "{\"type\":\"MODI"));
+    assert_true(io_body(&b.io, lx, LIST("7", SERVICE("b", "3"))));
+    assert_string_equal(yielded(&b, watch),
+                        "OPENED EVENT:-0:a@6 ALIVE:partial");
+    assert_true(io_body(&b.io, wx, "FIED\",\"object\":" SERVICE("a", "8")
+                                   "}\n"));
+    io_done(lx, KUBE_OK, "");
+    assert_string_equal(yielded(&b, list),
+                        "OPENED META:7 ITEM:-0:b@3 ALIVE END:ok:more");
+    assert_string_equal(yielded(&b, watch), "EVENT:-1:a@8 ALIVE");
+
+    /* over is over */
+    assert_string_equal(yielded(&b, list), "");
+    b.lw.cancel(b.lw.ctx, list);
+    assert_int_equal(b.io.cancelled, 0);
+    b.lw.cancel(b.lw.ctx, watch);
+    assert_int_equal(b.io.cancelled, 1);
+    bed_done(&b);
+}
+
+
+static void
+test_failures_wait(void **state)
+{
+    bed_t           b;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    bed_init(&b);
+
+    /* not even started: told by next() all the same */
+    b.io.start_rc = KUBE_TOO_LARGE;
+    call = bed_watch(&b);
+    assert_non_null(call);
+    assert_string_equal(yielded(&b, call), "END:larger than the limit:");
+    b.lw.cancel(b.lw.ctx, call);
+
+    call = bed_watch(&b);
+    io_done(io_find(&b.io, "/"), KUBE_CONNECT, "no route");
+    assert_string_equal(yielded(&b, call), "END:cannot connect:");
+    b.lw.cancel(b.lw.ctx, call);
+
+    /* closed without a head is no answer */
+    call = bed_list(&b);
+    io_done(io_find(&b.io, "/"), KUBE_OK, "");
+    assert_string_equal(yielded(&b, call), "END:the peer broke the protocol:");
+    b.lw.cancel(b.lw.ctx, call);
+
+    /* a refusal is told when it is whole */
+    call = bed_list(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 429, "application/json", 7));
+    assert_true(io_body(&b.io, x, "{\"kind\":\"Status\",\"code\":429}"));
+    assert_string_equal(yielded(&b, call), "");
+    io_done(x, KUBE_OK, "");
+    assert_string_equal(yielded(&b, call), "STATUS:too_many_requests:7");
+    b.lw.cancel(b.lw.ctx, call);
+
+    /* what comes before a failure comes first */
+    call = bed_watch(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    assert_true(io_body(&b.io, x, EVENT("ADDED", SERVICE("a", "6")) "{"));
+    io_done(x, KUBE_CLOSED, "reset");
+    assert_string_equal(yielded(&b, call), "OPENED EVENT:-0:a@6 ALIVE:partial "
+                        "END:the peer closed the connection:");
+    b.lw.cancel(b.lw.ctx, call);
+
+    /* an ERROR event ends the watch, whatever comes behind it */
+    call = bed_watch(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    assert_true(io_body(&b.io, x,
+                        EVENT("ERROR", "{\"kind\":\"Status\",\"code\":410}")
+                        EVENT("ADDED", SERVICE("a", "6"))));
+    assert_string_equal(yielded(&b, call), "OPENED STATUS:expired:0");
+    assert_false(io_body(&b.io, x, "more"));
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
+}
+
+
+static void
+test_objects(void **state)
+{
+    bed_t           b;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+    static char     huge[8192], text[32768];
+
+    (void) state;
+
+    memset(huge, 'x', sizeof(huge) - 1);
+
+    bed_init(&b);
+    call = bed_watch(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    assert_string_equal(yielded(&b, call), "OPENED");
+
+    assert_true(io_body(&b.io, x,
+        EVENT("ADDED", "{\"kind\":\"Service\",\"apiVersion\":\"v1\","
+              META("bad", "6") ",\"spec\":[]}")
+        EVENT("DELETED", "{\"kind\":\"Service\",\"apiVersion\":\"v1\","
+              META("bad", "7") ",\"spec\":[]}")
+        EVENT("ADDED", "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\","
+              "\"uid\":\"u\",\"resourceVersion\":\"8\"}}")
+        EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"9\"}}")
+        EVENT("RENAMED", SERVICE("web", "10"))
+        "{}\n"));
+    assert_string_equal(yielded(&b, call),
+                        "EVENT:M0:bad@6 EVENT:-2:bad@7 EVENT:M0:@ BOOKMARK:9 "
+                        "EVENT:M5:@ UNREADABLE ALIVE");
+
+    snprintf(text, sizeof(text), EVENT("MODIFIED", "{" META("big", "11")
+             ",\"x\":\"%s\"}") EVENT("DELETED", "{" META("big", "12")
+             ",\"x\":\"%s\"}"), huge, huge);
+    assert_true(io_body(&b.io, x, text));
+    assert_string_equal(yielded(&b, call),
+                        "EVENT:L1:big@11 EVENT:-2:big@12 ALIVE");
+
+    /* not JSON at all: the stream is lost */
+    assert_true(io_body(&b.io, x, "rubbish\n"));
+    assert_string_equal(yielded(&b, call), "END:the peer broke the protocol:");
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
+}
+
+
+/* What nobody asks for is bounded, and the exchange rests meanwhile. */
+static void
+test_backpressure(void **state)
+{
+    bed_t           b;
+    char            one[256];
+    size_t          sent, seen;
+    unsigned        i;
+    kube_call_t    *call;
+    kube_result_t   r;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    bed_init(&b);
+    call = bed_watch(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    b.io.chunk = 1000;
+    sent = 0;
+    seen = 0;
+
+    for (i = 0; i < 5000 || !x->paused; i++) {
+
+        if (!x->paused) {
+            snprintf(one, sizeof(one), EVENT("BOOKMARK", "{\"metadata\":"
+                     "{\"resourceVersion\":\"%zu\"}}"), 10 + sent++);
+            assert_true(io_body(&b.io, x, one));
+        }
+
+        /* slower than the server: one for ten, but never quite up to date */
+        if (i % 10 == 0 || x->paused) {
+            assert_int_equal(b.lw.next(b.lw.ctx, call, &r), KUBE_OK);
+
+            if (r.kind == KUBE_RESULT_BOOKMARK) {
+                snprintf(one, sizeof(one), "%zu", 10 + seen++);
+                assert_int_equal(r.rv.len, strlen(one));
+                assert_memory_equal(r.rv.data, one, r.rv.len);
+            }
+        }
+
+        assert_true(b.own.live_bytes < 6 * KUBE_TICK_BYTES);
+    }
+
+    assert_true(sent > 1000);
+    assert_true(x->paused);
+
+    while (seen != sent) {
+        assert_int_equal(b.lw.next(b.lw.ctx, call, &r), KUBE_OK);
+        seen += (r.kind == KUBE_RESULT_BOOKMARK);
+    }
+
+    assert_true(x->paused);
+    assert_string_equal(yielded(&b, call), "ALIVE");
+    assert_false(x->paused);
+    assert_true(b.io.resumed >= 1);
+    assert_true(b.own.live_bytes < 2 * KUBE_TICK_BYTES);
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
+}
+
+
+static void
+test_credentials(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    b.lw.credentials(b.lw.ctx, b.io.now_ms);
+    assert_int_equal(b.io.credentials, 1);
+    bed_done(&b);
+}
+
+
+/* Every allocation fails: a call ends with NOMEM or yields what it should. */
+
+static void
+oom_run(alloc_test_t *at, void *ctx)
+{
+    bed_t           b;
+    kube_call_t    *call;
+    const char     *text;
+    io_exchange_t  *x;
+
+    (void) ctx;
+
+    if (bed_make(&b, &at->alloc) != KUBE_OK) {
+        assert_true(at->failed);
+        return;
+    }
+
+    call = bed_list(&b);
+
+    if (call != NULL) {
+        x = io_find(&b.io, "/");
+        assert_true(io_head(x, 200, "application/json", 0));
+
+        if (io_body(&b.io, x, LIST("7", SERVICE("b", "3")))) {
+            io_done(x, KUBE_OK, "");
+        }
+
+        text = yielded(&b, call);
+        assert_true(strstr(text, "END:ok:more") != NULL
+                    || (at->failed && strstr(text, "END:out of memory")));
+        assert_true(strstr(text, "END:ok") == NULL
+                    || strstr(text, "META:7 ITEM:-0:b@3") != NULL);
+        b.lw.cancel(b.lw.ctx, call);
+
+    } else {
+        assert_true(at->failed);
+    }
+
+    call = bed_watch(&b);
+
+    if (call != NULL) {
+        x = io_find(&b.io, "/");
+        assert_true(io_head(x, 403, "application/json", 0));
+
+        if (io_body(&b.io, x, "{\"kind\":\"Status\",\"code\":403}")) {
+            io_done(x, KUBE_OK, "");
+        }
+
+        /* without memory the code has to do */
+        assert_string_equal(yielded(&b, call), "STATUS:forbidden:0");
+        b.lw.cancel(b.lw.ctx, call);
+
+    } else {
+        assert_true(at->failed);
+    }
+
+    b.lw.destroy(b.lw.ctx);
+}
+
+
+static void
+test_oom(void **state)
+{
+    (void) state;
+
+    ALLOC_TEST_RUN(oom_run, NULL);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_two_calls_at_once),
+        cmocka_unit_test(test_failures_wait),
+        cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_backpressure),
+        cmocka_unit_test(test_credentials),
+        cmocka_unit_test(test_oom),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

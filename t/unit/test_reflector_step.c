@@ -1,0 +1,1006 @@
+/*
+ * test_reflector_step - every state with every input, and the sequences that
+ * the header's table promises.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "reflector_step_bed.h"
+
+
+/*
+ * Every state with every input: "STATE action", "" where the input changes
+ * nothing, and NULL where it cannot come.  META, EVENT and BOOKMARK carry 101,
+ * PAGE a token, START no version, STATUS is internal and FAILED is closed.
+ */
+static const char *const  matrix[KUBE_REFLECTOR_STATES][KUBE_INPUTS] = {
+
+    [KUBE_REFLECTOR_IDLE] = {
+        [KUBE_INPUT_START] = "LISTING list",
+        [KUBE_INPUT_STOP] = "STOPPED stop"
+    },
+
+    [KUBE_REFLECTOR_LISTING] = {
+        [KUBE_INPUT_SENT] = "",
+        [KUBE_INPUT_OPENED] = "",
+        [KUBE_INPUT_META] = "",
+        [KUBE_INPUT_ITEM] = "",
+        [KUBE_INPUT_PAGE] = "BACKOFF sleep",
+        [KUBE_INPUT_LIST_DONE] = "BACKOFF sleep",
+        [KUBE_INPUT_ALIVE] = "",
+        [KUBE_INPUT_STATUS] = "BACKOFF sleep",
+        [KUBE_INPUT_PROTOCOL] = "BACKOFF sleep",
+        [KUBE_INPUT_CLOSED] = "BACKOFF sleep",
+        [KUBE_INPUT_FAILED] = "BACKOFF sleep",
+        [KUBE_INPUT_TIMER] = "BACKOFF sleep",
+        [KUBE_INPUT_RELIST] = "",
+        [KUBE_INPUT_STOP] = "STOPPED stop"
+    },
+
+    [KUBE_REFLECTOR_OPENING] = {
+        [KUBE_INPUT_SENT] = "",
+        [KUBE_INPUT_OPENED] = "WATCHING none",
+        [KUBE_INPUT_STATUS] = "BACKOFF sleep",
+        [KUBE_INPUT_PROTOCOL] = "BACKOFF sleep",
+        [KUBE_INPUT_CLOSED] = "BACKOFF sleep",
+        [KUBE_INPUT_FAILED] = "BACKOFF sleep",
+        [KUBE_INPUT_TIMER] = "BACKOFF sleep",
+        [KUBE_INPUT_RELIST] = "LISTING list",
+        [KUBE_INPUT_STOP] = "STOPPED stop"
+    },
+
+    [KUBE_REFLECTOR_WATCHING] = {
+        [KUBE_INPUT_EVENT] = "WATCHING none",
+        [KUBE_INPUT_BOOKMARK] = "WATCHING none",
+        [KUBE_INPUT_ALIVE] = "",
+        [KUBE_INPUT_UNREADABLE] = "BACKOFF sleep",
+        [KUBE_INPUT_STATUS] = "BACKOFF sleep",
+        [KUBE_INPUT_PROTOCOL] = "BACKOFF sleep",
+        [KUBE_INPUT_CLOSED] = "BACKOFF sleep",
+        [KUBE_INPUT_FAILED] = "BACKOFF sleep",
+        [KUBE_INPUT_TIMER] = "OPENING watch",
+        [KUBE_INPUT_RELIST] = "LISTING list",
+        [KUBE_INPUT_STOP] = "STOPPED stop"
+    },
+
+    [KUBE_REFLECTOR_BACKOFF] = {
+        [KUBE_INPUT_TIMER] = "OPENING watch",
+        [KUBE_INPUT_RELIST] = "",
+        [KUBE_INPUT_STOP] = "STOPPED stop"
+    },
+
+    [KUBE_REFLECTOR_STOPPED] = {
+        [KUBE_INPUT_RELIST] = "",
+        [KUBE_INPUT_STOP] = ""
+    }
+};
+
+
+static kube_action_kind_t
+say_any(bed_t *b, kube_input_kind_t kind)
+{
+    switch (kind) {
+
+    case KUBE_INPUT_META:
+    case KUBE_INPUT_EVENT:
+    case KUBE_INPUT_BOOKMARK:
+        return say_rv(b, kind, "101");
+
+    case KUBE_INPUT_PAGE:
+        return say_page(b, "token");
+
+    case KUBE_INPUT_STATUS:
+        return say_status(b, KUBE_VERDICT_INTERNAL);
+
+    case KUBE_INPUT_FAILED:
+        return say_failed(b, KUBE_CLOSED);
+
+    case KUBE_INPUT_TIMER:
+        return (b->r.deadline_ms != KUBE_NEVER) ? say_timer(b)
+                                                : say(b, kind);
+
+    default:
+        return say(b, kind);
+    }
+}
+
+
+static void
+test_matrix(void **state)
+{
+    bed_t        b;
+    unsigned     s, i;
+    const char  *cell;
+    char         seen[32];
+
+    (void) state;
+
+    for (s = 0; s < KUBE_REFLECTOR_STATES; s++) {
+        for (i = 0; i < KUBE_INPUTS; i++) {
+
+            bed_in(&b, (kube_reflector_state_t) s);
+            (void) say_any(&b, (kube_input_kind_t) i);
+
+            cell = matrix[s][i];
+
+            assert_int_equal(b.action.illegal, cell == NULL);
+
+            if (cell == NULL || cell[0] == '\0') {
+                assert_int_equal(b.action.kind, KUBE_ACTION_NONE);
+                assert_int_equal(b.r.state, s);
+                continue;
+            }
+
+            snprintf(seen, sizeof(seen), "%s %s", state_names[b.r.state],
+                     action_names[b.action.kind]);
+
+            if (strcmp(cell, seen) != 0) {
+                print_error("state %s input %u: %s, not %s\n",
+                            state_names[s], i, seen, cell);
+            }
+
+            assert_string_equal(cell, seen);
+        }
+    }
+}
+
+
+static void
+test_cold_start(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    assert_int_equal(b.r.deadline_ms, KUBE_NEVER);
+
+    assert_int_equal(say(&b, KUBE_INPUT_START), KUBE_ACTION_LIST);
+    assert_true(b.action.first_page);
+    assert_false(b.action.relist);
+    assert_str(b.action.rv, "0");
+    assert_false(b.action.not_older_than);
+    assert_int_equal(b.action.limit, 500);
+    assert_int_equal(b.action.continue_token.len, 0);
+
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "10"), KUBE_ACTION_NONE);
+
+    assert_int_equal(say_page(&b, "next"), KUBE_ACTION_LIST);
+    assert_false(b.action.first_page);
+    assert_str(b.action.continue_token, "next");
+    assert_int_equal(b.action.rv.len, 0);
+    assert_false(b.action.not_older_than);
+    assert_int_equal(b.action.limit, 500);
+
+    /* the version is that of the first page */
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "12"), KUBE_ACTION_NONE);
+
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+    assert_true(b.action.synced);
+    assert_false(b.action.rollback);
+    assert_str(b.action.rv, "10");
+    assert_in_range(b.action.timeout_s, 300, 599);
+    assert_int_equal(b.r.state, KUBE_REFLECTOR_OPENING);
+
+    assert_int_equal(say(&b, KUBE_INPUT_OPENED), KUBE_ACTION_NONE);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_EVENT, "11"), KUBE_ACTION_NONE);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_BOOKMARK, "99"), KUBE_ACTION_NONE);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_EVENT, "99"), KUBE_ACTION_NONE);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_EVENT, ""), KUBE_ACTION_NONE);
+
+    assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_WATCH);
+    assert_str(b.action.rv, "99");
+    assert_false(b.action.synced);
+}
+
+
+static void
+test_list_without_version(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    say(&b, KUBE_INPUT_START);
+    assert_int_equal(say(&b, KUBE_INPUT_META), KUBE_ACTION_SLEEP);
+
+    (void) wake(&b);
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_SLEEP);
+}
+
+
+static void
+test_pages_in_circles(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+    char      token[32];
+
+    (void) state;
+
+    bed_init(&b);
+    say(&b, KUBE_INPUT_START);
+    say_rv(&b, KUBE_INPUT_META, "10");
+
+    for (i = 0; i < KUBE_PAGES_MAX; i++) {
+        snprintf(token, sizeof(token), "token-%u", i);
+        assert_int_equal(say_page(&b, token), KUBE_ACTION_LIST);
+    }
+
+    assert_int_equal(say_page(&b, "one more"), KUBE_ACTION_SLEEP);
+
+    (void) wake(&b);
+    say_rv(&b, KUBE_INPUT_META, "10");
+    assert_int_equal(say_page(&b, "same"), KUBE_ACTION_LIST);
+    assert_int_equal(say_page(&b, "same"), KUBE_ACTION_SLEEP);
+}
+
+
+static void
+test_expired_page(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_LISTING);
+    assert_true(b.action.relist);
+    assert_int_equal(b.action.reason, KUBE_RELIST_EXPIRED);
+    assert_str(b.action.rv, "100");
+    assert_true(b.action.not_older_than);
+    assert_int_equal(b.action.limit, 500);
+
+    say_rv(&b, KUBE_INPUT_META, "105");
+    say_page(&b, "a");
+
+    /* the whole list at what was seen, then a consistent read */
+    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_LIST);
+    assert_true(b.action.first_page);
+    assert_str(b.action.rv, "105");
+    assert_true(b.action.not_older_than);
+    assert_int_equal(b.action.limit, 0);
+
+    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_LIST);
+    assert_int_equal(b.action.rv.len, 0);
+    assert_false(b.action.not_older_than);
+    assert_int_equal(b.action.limit, 500);
+
+    /* once */
+    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_SLEEP);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_int_equal(b.action.rv.len, 0);
+
+    /* success forgets */
+    say_rv(&b, KUBE_INPUT_META, "110");
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+    assert_str(b.action.rv, "110");
+    b.now_ms += 3600000;
+    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_LIST);
+    assert_str(b.action.rv, "110");
+    assert_int_equal(b.action.limit, 500);
+}
+
+
+static void
+test_too_large(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_LISTING);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_TOO_LARGE_RV),
+                     KUBE_ACTION_LIST);
+    assert_int_equal(b.action.rv.len, 0);
+    assert_int_equal(b.action.reason, KUBE_RELIST_TOO_LARGE_RV);
+    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_LARGE_RV, 5),
+                     KUBE_ACTION_SLEEP);
+    assert_true(wake(&b) >= 5000);
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_TOO_LARGE_RV),
+                     KUBE_ACTION_LIST);
+    assert_int_equal(b.action.rv.len, 0);
+}
+
+
+/* A list at the watch's version, and the loop 410, list, 410 is paced. */
+static void
+test_watch_expired(void **state)
+{
+    bed_t     b;
+    uint64_t  began_ms;
+    unsigned  i;
+    char      rv[16];
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+    began_ms = b.now_ms;
+
+    for (i = 0; i < 1000; i++) {
+
+        if (say_status(&b, KUBE_VERDICT_EXPIRED) == KUBE_ACTION_SLEEP) {
+            assert_true(i != 0);
+            assert_true(wake(&b) >= 400);
+
+        } else {
+            assert_true(i == 0);
+        }
+
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+        assert_true(b.action.not_older_than);
+
+        snprintf(rv, sizeof(rv), "%u", 200 + i);
+        say_rv(&b, KUBE_INPUT_META, rv);
+        assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+    }
+
+    /* in the long run at half the ceiling and more */
+    assert_true(b.now_ms - began_ms > 1000ull * 14000);
+
+    /* after a long good time the first comes at once again */
+    say(&b, KUBE_INPUT_OPENED);
+    b.now_ms += 600000;
+    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_LIST);
+}
+
+
+static void
+test_unauthorized(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
+                     KUBE_ACTION_CREDENTIALS);
+    assert_int_equal(wake(&b), 0);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    assert_str(b.action.rv, "100");
+
+    for (i = 0; i < 10; i++) {
+        assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
+                         KUBE_ACTION_SLEEP);
+        assert_true(wake(&b) >= 400);
+        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    }
+
+    /* it worked once: the next 401 is new */
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
+                     KUBE_ACTION_CREDENTIALS);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+
+    bed_init(&b);
+    say(&b, KUBE_INPUT_START);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
+                     KUBE_ACTION_CREDENTIALS);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_str(b.action.rv, "0");
+}
+
+
+/* All other verdicts: back off, then the same again. */
+static void
+test_other_verdicts(void **state)
+{
+    bed_t                   b;
+    unsigned                v, s;
+    kube_reflector_state_t  states[] = {
+        KUBE_REFLECTOR_LISTING, KUBE_REFLECTOR_OPENING,
+        KUBE_REFLECTOR_WATCHING
+    };
+
+    (void) state;
+
+    for (v = 0; v < KUBE_VERDICTS; v++) {
+
+        if (v == KUBE_VERDICT_EXPIRED || v == KUBE_VERDICT_TOO_LARGE_RV
+            || v == KUBE_VERDICT_UNAUTHORIZED)
+        {
+            continue;
+        }
+
+        for (s = 0; s < 3; s++) {
+            bed_in(&b, states[s]);
+            assert_int_equal(say_status(&b, (kube_verdict_t) v),
+                             KUBE_ACTION_SLEEP);
+            assert_in_range(wake(&b), 400, 800);
+            assert_int_equal(b.action.kind, (s == 0) ? KUBE_ACTION_LIST
+                                                     : KUBE_ACTION_WATCH);
+            assert_str(b.action.rv,
+                       (s == 0 && v == KUBE_VERDICT_INVALID) ? "" : "100");
+
+            bed_in(&b, states[s]);
+            say_status_after(&b, (kube_verdict_t) v, 300);
+            assert_in_range(wake(&b), 300000, 450000);
+        }
+    }
+
+    /* a version the server calls invalid cannot be resumed for ever */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+    say_status(&b, KUBE_VERDICT_INVALID);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    say_status(&b, KUBE_VERDICT_INVALID);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_int_equal(b.action.reason, KUBE_RELIST_PROTOCOL);
+}
+
+
+static void
+test_short_watches(void **state)
+{
+    bed_t     b;
+    uint64_t  began_ms, slept_ms;
+    unsigned  i, resumed;
+    char      rv[16];
+
+    (void) state;
+
+    /* opened and closed without an event */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+    began_ms = b.now_ms;
+
+    for (i = 0; i < 1000; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        b.now_ms += 1;
+        assert_int_equal((i & 1) ? say(&b, KUBE_INPUT_CLOSED)
+                                 : say_failed(&b, KUBE_CLOSED),
+                         KUBE_ACTION_SLEEP);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    }
+
+    assert_true(b.now_ms - began_ms > 1000ull * 14000);
+
+    /* with an event each: at once, but not for ever */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+    resumed = 0;
+    slept_ms = 0;
+
+    for (i = 0; i < 100; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        snprintf(rv, sizeof(rv), "%u", 101 + i);
+        say_rv(&b, KUBE_INPUT_EVENT, rv);
+
+        if (say(&b, KUBE_INPUT_CLOSED) == KUBE_ACTION_WATCH) {
+            resumed++;
+        } else {
+            slept_ms += wake(&b);
+        }
+
+        assert_str(b.action.rv, rv);
+    }
+
+    assert_int_equal(resumed, KUBE_SHORT_WATCHES_MAX);
+    assert_true(slept_ms > 90 * 400);
+
+    /* a good one starts the count anew */
+    say(&b, KUBE_INPUT_OPENED);
+    b.now_ms += KUBE_SHORT_WATCH_MS;
+    assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_WATCH);
+    say(&b, KUBE_INPUT_OPENED);
+    say_rv(&b, KUBE_INPUT_EVENT, "900");
+    assert_int_equal(say_failed(&b, KUBE_CLOSED), KUBE_ACTION_WATCH);
+}
+
+
+static void
+test_idle_and_deadline(void **state)
+{
+    bed_t     b;
+    uint64_t  opened_ms, timeout_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    opened_ms = b.now_ms;
+    timeout_ms = 0;
+    assert_int_equal(b.r.deadline_ms, b.now_ms + 90000);
+
+    b.now_ms += 60000;
+    say_alive(&b, false);
+    assert_int_equal(b.r.deadline_ms, b.now_ms + 90000);
+
+    b.now_ms += 90000;
+    assert_int_equal(say(&b, KUBE_INPUT_TIMER), KUBE_ACTION_WATCH);
+    assert_str(b.action.rv, "100");
+
+    /* a chatty watch ends at its deadline all the same */
+    timeout_ms = b.action.timeout_s * 1000ull;
+    opened_ms = b.now_ms;
+    say(&b, KUBE_INPUT_OPENED);
+
+    for ( ;; ) {
+        b.now_ms += 1000;
+
+        if (b.now_ms >= b.r.deadline_ms) {
+            break;
+        }
+
+        say_alive(&b, false);
+    }
+
+    assert_in_range(b.now_ms - opened_ms, timeout_ms + 30000,
+                    timeout_ms + 31000);
+    assert_int_equal(say(&b, KUBE_INPUT_TIMER), KUBE_ACTION_WATCH);
+
+    /* no head at all is an unreachable server */
+    b.now_ms = b.r.deadline_ms;
+    assert_int_equal(say(&b, KUBE_INPUT_TIMER), KUBE_ACTION_SLEEP);
+}
+
+
+static void
+test_outage(void **state)
+{
+    bed_t      b;
+    uint64_t   slept_ms;
+    unsigned   i;
+    kube_rc_t  rcs[] = {
+        KUBE_CONNECT, KUBE_TLS, KUBE_TIMEOUT, KUBE_CLOSED
+    };
+
+    (void) state;
+
+    /* a healthy watch breaks: at once; then never longer than 4 s */
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    b.now_ms += 5000;
+    assert_int_equal(say_failed(&b, KUBE_CLOSED), KUBE_ACTION_WATCH);
+
+    for (i = 0; i < 100; i++) {
+        assert_int_equal(say_failed(&b, rcs[i % 4]), KUBE_ACTION_SLEEP);
+        slept_ms = wake(&b);
+        assert_in_range(slept_ms, 400, 4000);
+        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+        assert_str(b.action.rv, "100");
+    }
+
+    /* one that answers, and then breaks, is another thing */
+    bed_init(&b);
+    say(&b, KUBE_INPUT_START);
+
+    for (i = 0, slept_ms = 0; i < 20; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        say_failed(&b, KUBE_CLOSED);
+        slept_ms = wake(&b);
+        assert_in_range(slept_ms, 400, 30000);
+    }
+
+    assert_true(slept_ms >= 15000);
+}
+
+
+static void
+test_protocol(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    say(&b, KUBE_INPUT_PROTOCOL);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+
+    /* the version moved: not twice in a row at the same one */
+    say(&b, KUBE_INPUT_OPENED);
+    say_rv(&b, KUBE_INPUT_EVENT, "101");
+    say(&b, KUBE_INPUT_PROTOCOL);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+
+    say(&b, KUBE_INPUT_OPENED);
+    say(&b, KUBE_INPUT_PROTOCOL);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_int_equal(b.action.reason, KUBE_RELIST_PROTOCOL);
+    assert_str(b.action.rv, "101");
+    assert_true(b.action.not_older_than);
+
+    /* a wrong head is no ground for a list */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+    say(&b, KUBE_INPUT_PROTOCOL);
+    (void) wake(&b);
+    say(&b, KUBE_INPUT_PROTOCOL);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+}
+
+
+static void
+test_older_event(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        bed_in(&b, KUBE_REFLECTOR_WATCHING);
+        assert_int_equal(say_rv(&b, i ? KUBE_INPUT_EVENT
+                                      : KUBE_INPUT_BOOKMARK, "99"),
+                         KUBE_ACTION_SLEEP);
+        assert_str(kube_rv_str(&b.r.rv), "100");
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+        assert_str(b.action.rv, "100");
+        assert_true(b.action.not_older_than);
+    }
+}
+
+
+static void
+test_relist(void **state)
+{
+    bed_t     b;
+    uint64_t  began_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    began_ms = b.now_ms;
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    assert_int_equal(b.action.reason, KUBE_RELIST_ROOM);
+    assert_str(b.action.rv, "100");
+
+    /* while listing: once more after it, when the pace allows */
+    assert_int_equal(say_relist(&b, KUBE_RELIST_OTHER), KUBE_ACTION_NONE);
+    say_rv(&b, KUBE_INPUT_META, "101");
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+    assert_true(b.action.synced);
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    assert_int_equal(b.action.reason, KUBE_RELIST_OTHER);
+    assert_in_range(b.now_ms - began_ms, KUBE_DEMAND_FIRST_MS / 2,
+                    KUBE_DEMAND_FIRST_MS);
+    say_rv(&b, KUBE_INPUT_META, "101");
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+
+    bed_in(&b, KUBE_REFLECTOR_BACKOFF);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_NONE);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+
+    /* a list that ends while another is due already: that one at once */
+    bed_in(&b, KUBE_REFLECTOR_LISTING);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_NONE);
+    say_rv(&b, KUBE_INPUT_META, "101");
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_LIST);
+    assert_true(b.action.synced);
+    say_rv(&b, KUBE_INPUT_META, "101");
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+}
+
+
+/* Lists on demand: 20, 40, 60 s apart at most, half of that at least. */
+static void
+test_relist_pace(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+    uint64_t  began_ms, step_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    step_ms = KUBE_DEMAND_FIRST_MS;
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+
+    for (i = 0; i < 50; i++) {
+        began_ms = b.now_ms;
+
+        say_rv(&b, KUBE_INPUT_META, "100");
+        assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+
+        /* asked for at any time, and any number of times: it is one list */
+        if (i % 2) {
+            say_relist(&b, KUBE_RELIST_ROOM);
+        }
+
+        say(&b, KUBE_INPUT_OPENED);
+        assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_NONE);
+        assert_int_equal(say_alive(&b, false), KUBE_ACTION_NONE);
+
+        assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+        assert_in_range(b.now_ms - began_ms, step_ms / 2, step_ms);
+
+        step_ms = (step_ms * 2 < KUBE_DEMAND_MAX_MS) ? step_ms * 2
+                                                     : KUBE_DEMAND_MAX_MS;
+    }
+
+    /* a list for another reason serves as well */
+    say_rv(&b, KUBE_INPUT_META, "100");
+    say(&b, KUBE_INPUT_LIST_DONE);
+    say(&b, KUBE_INPUT_OPENED);
+    say_relist(&b, KUBE_RELIST_ROOM);
+    say_rv(&b, KUBE_INPUT_EVENT, "99");
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    say_rv(&b, KUBE_INPUT_META, "100");
+    say(&b, KUBE_INPUT_LIST_DONE);
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(b.r.deadline_ms, b.now_ms + 90000);
+
+    /* two minutes without a demand, and the pace starts anew */
+    b.now_ms += 130000;
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    began_ms = b.now_ms;
+    say_rv(&b, KUBE_INPUT_META, "100");
+    say(&b, KUBE_INPUT_LIST_DONE);
+    say(&b, KUBE_INPUT_OPENED);
+    say_relist(&b, KUBE_RELIST_ROOM);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    assert_in_range(b.now_ms - began_ms, KUBE_DEMAND_FIRST_MS / 2,
+                    KUBE_DEMAND_FIRST_MS);
+}
+
+
+/* What is slow gets more time the next time; the idle timer does not. */
+static void
+test_timeouts_double(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+    uint64_t  ms;
+
+    (void) state;
+
+    bed_init(&b);
+    say(&b, KUBE_INPUT_START);
+
+    for (i = 0, ms = KUBE_LIST_MS; i < 8; i++) {
+        b.now_ms += 1000;
+        say(&b, KUBE_INPUT_SENT);
+        say(&b, KUBE_INPUT_OPENED);
+        say_alive(&b, true);
+        assert_int_equal(b.r.deadline_ms, b.now_ms + ms);
+        assert_int_equal(say_timer(&b), KUBE_ACTION_SLEEP);
+        assert_string_equal(b.action.timeout, "no answer");
+        (void) wake(&b);
+        ms = (2 * ms < KUBE_TIMEOUT_MAX_MS) ? 2 * ms : KUBE_TIMEOUT_MAX_MS;
+    }
+
+    /* an item is progress; other failures change nothing */
+    b.now_ms += KUBE_TIMEOUT_MAX_MS - 1;
+    assert_int_equal(say(&b, KUBE_INPUT_TIMER), KUBE_ACTION_NONE);
+    say(&b, KUBE_INPUT_ITEM);
+    assert_int_equal(b.r.deadline_ms, b.now_ms + KUBE_TIMEOUT_MAX_MS);
+    say_failed(&b, KUBE_TIMEOUT);
+    assert_null(b.action.timeout);
+    (void) wake(&b);
+    assert_int_equal(b.r.deadline_ms, b.now_ms + KUBE_TIMEOUT_MAX_MS);
+
+    say_rv(&b, KUBE_INPUT_META, "100");
+    say(&b, KUBE_INPUT_LIST_DONE);
+
+    for (i = 0, ms = KUBE_OPEN_MS; i < 8; i++) {
+        assert_int_equal(b.r.deadline_ms, b.now_ms + ms);
+        assert_int_equal(say_timer(&b), KUBE_ACTION_SLEEP);
+        assert_string_equal(b.action.timeout, "no answer");
+        (void) wake(&b);
+        ms = (2 * ms < KUBE_TIMEOUT_MAX_MS) ? 2 * ms : KUBE_TIMEOUT_MAX_MS;
+    }
+
+    for (i = 0; i < 8; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        assert_int_equal(b.r.deadline_ms, b.now_ms + 90000);
+        assert_int_equal(say_timer(&b), KUBE_ACTION_WATCH);
+        assert_null(b.action.timeout);
+        assert_int_equal(b.r.deadline_ms, b.now_ms + KUBE_OPEN_MS);
+    }
+
+    /* success forgets: the next list has 60 s again */
+    say(&b, KUBE_INPUT_OPENED);
+    say_relist(&b, KUBE_RELIST_ROOM);
+    assert_int_equal(b.r.deadline_ms, b.now_ms + KUBE_LIST_MS);
+}
+
+
+/* An event that has begun must be complete in time, bytes or not. */
+static void
+test_slow_event(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    say_alive(&b, true);
+
+    for (i = 0; i < 59; i++) {
+        b.now_ms += 1000;
+        assert_int_equal(say_alive(&b, true), KUBE_ACTION_NONE);
+    }
+
+    assert_int_equal(b.r.deadline_ms, b.now_ms + 1000);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_WATCH);
+    assert_string_equal(b.action.timeout, "an object came too slowly");
+
+    /* one after the other is no reason */
+    say(&b, KUBE_INPUT_OPENED);
+
+    for (i = 0; i < 100; i++) {
+        say_alive(&b, true);
+        b.now_ms += 30000;
+
+        if (i % 2) {
+            say_rv(&b, KUBE_INPUT_EVENT, "100");
+            say_alive(&b, true);
+
+        } else {
+            say_alive(&b, false);
+        }
+
+        if (b.r.deadline_ms == b.r.watch.deadline_ms) {
+            break;
+        }
+
+        assert_true(b.r.deadline_ms >= b.now_ms + 60000);
+    }
+
+    assert_in_range(i, 5, 30);
+}
+
+
+/* Once per version it is read again; then it is passed over. */
+static void
+test_unreadable(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    assert_int_equal(say(&b, KUBE_INPUT_UNREADABLE), KUBE_ACTION_SLEEP);
+    assert_in_range(wake(&b), 400, 800);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    assert_str(b.action.rv, "100");
+    say(&b, KUBE_INPUT_OPENED);
+
+    for (i = 0; i < 10; i++) {
+        assert_int_equal(say(&b, KUBE_INPUT_UNREADABLE), KUBE_ACTION_NONE);
+        assert_int_equal(b.r.state, KUBE_REFLECTOR_WATCHING);
+    }
+
+    /* at another version it may be damage again */
+    say_rv(&b, KUBE_INPUT_EVENT, "101");
+    assert_int_equal(say(&b, KUBE_INPUT_UNREADABLE), KUBE_ACTION_SLEEP);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    assert_str(b.action.rv, "101");
+}
+
+
+/* A short watch with events that bring no newer version is no success. */
+static void
+test_events_without_progress(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+
+    for (i = 0; i < 10; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        say_rv(&b, KUBE_INPUT_EVENT, "100");
+        say_rv(&b, KUBE_INPUT_EVENT, "");
+        say_rv(&b, KUBE_INPUT_BOOKMARK, "100");
+        assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_SLEEP);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    }
+
+    assert_true(b.r.backoff.step_ms >= 30000);
+}
+
+
+/* "Retry after 1 s" for ever: the fourth in a row waits longer. */
+static void
+test_retry_after_in_a_row(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+    uint64_t  ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+
+    for (i = 0; i < 20; i++) {
+        say_status_after(&b, KUBE_VERDICT_TOO_MANY, 1);
+        ms = wake(&b);
+
+        if (i < 3) {
+            assert_in_range(ms, 1000, 1500);
+
+        } else {
+            assert_true(ms >= 3200);
+        }
+    }
+
+    assert_in_range(ms, 15000, 30000);
+}
+
+
+static void
+test_backoff_resets(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+
+    for (i = 0; i < 10; i++) {
+        say_status(&b, KUBE_VERDICT_UNAVAILABLE);
+        (void) wake(&b);
+    }
+
+    /* two good minutes, in two watches */
+    say(&b, KUBE_INPUT_OPENED);
+    b.now_ms += 60000;
+    assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_WATCH);
+    say(&b, KUBE_INPUT_OPENED);
+    b.now_ms += 60000;
+    say_status(&b, KUBE_VERDICT_UNAVAILABLE);
+    assert_in_range(wake(&b), 400, 800);
+
+    /* not much health: it goes on where it was */
+    for (i = 0; i < 10; i++) {
+        say_status(&b, KUBE_VERDICT_UNAVAILABLE);
+        (void) wake(&b);
+    }
+
+    say(&b, KUBE_INPUT_OPENED);
+    b.now_ms += 60000;
+    say_status(&b, KUBE_VERDICT_UNAVAILABLE);
+    assert_in_range(wake(&b), 15000, 30000);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_matrix),
+        cmocka_unit_test(test_cold_start),
+        cmocka_unit_test(test_list_without_version),
+        cmocka_unit_test(test_pages_in_circles),
+        cmocka_unit_test(test_expired_page),
+        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_watch_expired),
+        cmocka_unit_test(test_unauthorized),
+        cmocka_unit_test(test_other_verdicts),
+        cmocka_unit_test(test_short_watches),
+        cmocka_unit_test(test_idle_and_deadline),
+        cmocka_unit_test(test_outage),
+        cmocka_unit_test(test_protocol),
+        cmocka_unit_test(test_older_event),
+        cmocka_unit_test(test_relist),
+        cmocka_unit_test(test_relist_pace),
+        cmocka_unit_test(test_timeouts_double),
+        cmocka_unit_test(test_slow_event),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_events_without_progress),
+        cmocka_unit_test(test_retry_after_in_a_row),
+        cmocka_unit_test(test_backoff_resets),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
