@@ -102,7 +102,9 @@ help: ## print this text
 #:   PYTEST_XDIST=1             test: two pytest processes
 #:   BUILDS="dir ..."           instructions: these builds, not OUT
 #:   BENCH_ARGS=...             instructions: more arguments
-#:   KUBECONFIG=file            demo: use this cluster
+#:   PORT=8081                  demo: nginx listens there
+#:   KUBECONFIG=file            demo: use this cluster (the environment's
+#:                              KUBECONFIG is not used)
 #:   ALLOW_SKIP=1               e2e: having no Go is not a failure
 
 # One build at a time in one directory: two would clobber each other.
@@ -145,16 +147,22 @@ $(OUT)/obj/%.o: src/%.c Makefile
 
 -include $(LIB_OBJS:.o=.d) $(CLI_OBJS:.o=.d)
 
+# What stands on the command line; the environment's KUBECONFIG is a cluster
+# that nobody meant.
+
+given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
+
 demo: ## a stand-in cluster and nginx on http://127.0.0.1:8080/
 	$(DEPS) demo
 	@$(SUBMAKE) build SKIP_DEPS=1
-	@$(TEST_ENV) $(PYTHON) t/demo/demo.py
+	@exec env $(TEST_ENV) $(PYTHON) t/demo/demo.py $(call given,PORT,--port) \
+	    $(call given,KUBECONFIG,--kubeconfig)
 
 demo-cluster: ## the same on a real kube-apiserver (needs root and Go)
 	$(DEPS) demo e2e
 	@$(SUBMAKE) build SKIP_DEPS=1
 	@$(SUBMAKE) testbed
-	@$(TEST_ENV) $(PYTHON) t/demo/demo.py --cluster
+	@exec env $(TEST_ENV) $(PYTHON) t/demo/demo.py --cluster $(call given,PORT,--port)
 
 test: ## unit tests, and nginx against the stand-in API server
 	$(DEPS) test

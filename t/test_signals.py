@@ -98,8 +98,8 @@ class TestInformer:
             found = cluster.api.wait_requests(watches + 1, verb="watch", resource=SLICES)
             delays.append(found[-1].started - killed)
             assert gateway.get().status == 200
-        assert delays[4] >= 2.0 and delays[3] >= 1.0 and delays[0] < 1.0 * PATIENCE, delays
-        assert gateway.grep_log(r"crash_loop")
+            assert len(gateway.grep_log(r"crash_loop")) == max(0, n - 2)
+        assert delays[4] >= 2.0 and delays[3] >= 1.0, delays
         assert cluster.api.count(verb="list") == 2
         following(cluster, gateway)
         figure("delays " + ", ".join(f"{d:.2f} s" for d in delays))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # The demo: an API server, pods that come and go, and nginx in front of them.
-# With KUBECONFIG set it is that cluster; with --cluster a real control plane in
+# With --kubeconfig it is that cluster; with --cluster a real control plane in
 # a network namespace; else a stand-in API server in this process.
 #
 # Copyright (C) the nginx-kube-informer authors
@@ -26,6 +26,7 @@ for folder in ("lib", "cluster"):
 import nginx as nginx_lib  # noqa: E402
 import objects  # noqa: E402
 from client import request  # noqa: E402
+from nginx import PR_SET_PDEATHSIG  # noqa: E402
 
 COMMAND = os.path.join(nginx_lib.BUILD_DIR, "kube-informer")
 ROLL_SECONDS = 3
@@ -50,6 +51,63 @@ def roll(stop, steps):
             if stop.wait(ROLL_SECONDS):
                 return
             step()
+
+
+class Sweeper:
+    """
+    A process that removes what a killed demo leaves behind: it is told of each
+    thing as it is made, and acts when this process has ended without a word.
+    The demo's other processes end by themselves then.
+    """
+
+    SCRIPT = r"""
+        trap '' HUP INT TERM
+        directories= namespaces=
+        while read -r what name; do
+            case $what in
+                directory)  directories="$directories $name" ;;
+                netns)      namespaces="$namespaces $name" ;;
+                done)       exit ;;
+            esac
+        done
+        for _ in $(seq 50); do
+            sleep 0.2
+            left=
+            for name in $namespaces; do
+                [ -e /run/netns/$name ] || continue
+                if [ -n "$(ip netns pids $name)" ] || ! ip netns del $name; then
+                    left=1
+                fi
+            done
+            for name in $directories; do
+                [ -e "$name/nginx.pid" ] && left=1
+            done
+            [ -z "$left" ] && break
+        done
+        rm -rf -- $directories
+    """
+
+    def __init__(self):
+        self.process = subprocess.Popen(
+            ["sh", "-c", self.SCRIPT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+        )
+
+    def knows(self, what, name):
+        """A directory or a network namespace that is about to be made."""
+        self.process.stdin.write(f"{what} {name}\n")
+        self.process.stdin.flush()
+
+    def close(self):
+        """All has been removed in order."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write("done\n")
+            self.process.stdin.close()
+        self.process.wait(10)
 
 
 class StandIn:
@@ -124,9 +182,8 @@ class StandIn:
 class Kubeconfig:
     """A cluster of yours; nothing in it is changed."""
 
-    title = "the cluster of KUBECONFIG"
-
     def __init__(self, path):
+        self.title = f"the cluster of {path}"
         # you may read it, nobody may not: nginx runs as you here
         self.user = "user root root;" if os.geteuid() == 0 else None
         self.directive = f'api "kubeconfig={path}";'
@@ -172,7 +229,7 @@ class ControlPlane:
 
     title = "a real control plane, in a network namespace"
 
-    def __init__(self):
+    def __init__(self, sweeper):
         import netns
         from testbed import BINARY, Testbed
 
@@ -184,8 +241,11 @@ class ControlPlane:
         try:
             say("starting the control plane ...")
             self.directory = nginx_lib.new_prefix()
+            sweeper.knows("directory", self.directory)
             self.stack.callback(shutil.rmtree, self.directory, True)
-            self.stack.enter_context(netns.NetNS(inside=True))
+            namespace = netns.NetNS(inside=True)
+            sweeper.knows("netns", namespace.name)
+            self.stack.enter_context(namespace)
             self.testbed = self.stack.enter_context(Testbed(self.directory))
             self.deploy()
         except BaseException:
@@ -325,7 +385,7 @@ class Changes:
 
     @staticmethod
     def _with_parent():
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
     def start(self):
         """From now on it prints."""
@@ -381,15 +441,21 @@ def place(port):
 
 def show(args, stop, stack):
     """All of it; what it started is in the stack."""
+    sweeper = Sweeper()
+    stack.callback(sweeper.close)
     listener = place(args.port)
     stack.callback(listener.close)
     port = args.port
     if args.cluster:
-        source = ControlPlane()
-    elif os.environ.get("KUBECONFIG"):
-        source = Kubeconfig(os.path.abspath(os.environ["KUBECONFIG"].split(":")[0]))
+        source = ControlPlane(sweeper)
+    elif args.kubeconfig:
+        path = os.path.expanduser(args.kubeconfig.split(":")[0])
+        source = Kubeconfig(os.path.abspath(path))
     else:
         source = StandIn()
+    if os.environ.get("KUBECONFIG") and not args.kubeconfig:
+        say("KUBECONFIG is in the environment, but not used here:")
+        say("    make demo KUBECONFIG=file   takes the cluster of a file")
     stack.callback(source.close)
     if args.cluster:
         stack.callback(Relay(listener, port).close)
@@ -397,6 +463,7 @@ def show(args, stop, stack):
         listener.close()
 
     nginx = nginx_lib.Nginx(configuration(source, port))
+    sweeper.knows("directory", nginx.prefix)
     stack.callback(nginx.stop, check=False)
     nginx.start()
 
@@ -421,6 +488,7 @@ def options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8080, help="of nginx on 127.0.0.1")
     parser.add_argument("--seconds", type=float, help="end by itself after so many")
+    parser.add_argument("--kubeconfig", help="follow the cluster of this file")
     parser.add_argument("--cluster", action="store_true", help="on a real control plane")
     return parser.parse_args()
 
@@ -429,7 +497,9 @@ def main():
     """Runs until ^C."""
     args = options()
     stop = threading.Event()
-    for sig in (signal.SIGINT, signal.SIGTERM):
+    # make may be killed, too
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    for sig in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(sig, lambda *_: stop.set())
     code = 0
     try:

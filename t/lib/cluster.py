@@ -132,8 +132,8 @@ class Cluster:
     def equal(self, gateway, timeout=None):
         """
         Waits until nginx shows as many objects of each resource as there are,
-        and refuses none.  A scope's record and its figures are two stores: to
-        have seen a version is not to have seen the count.
+        and refuses none.  A Service can be read before the record of its scope
+        says how many there are.
         """
 
         def check():
