@@ -127,23 +127,30 @@ kube_decode_integer(kube_decode_t *d, uint64_t low, uint64_t high,
 }
 
 
+kube_str_t
+kube_decode_showable(kube_decode_t *d, kube_str_t text)
+{
+    if (text.len == 0
+        || kube_decode_is_printable(text, KUBE_STRING_LEN_MAX))
+    {
+        return text;
+    }
+
+    d->dropped++;
+
+    return KUBE_STR_NULL;
+}
+
+
 void
 kube_decode_shown(kube_decode_t *d, kube_str_t *s)
 {
-    kube_rc_t   rc;
     kube_str_t  text;
 
     text = KUBE_STR_NULL;
-    rc = kube_decode_text(d, &text);
+    d->dropped += (kube_decode_text(d, &text) == KUBE_INVALID);
 
-    *s = text;
-
-    if (rc != KUBE_NOT_FOUND && !(rc == KUBE_OK && text.len == 0)
-        && !kube_decode_is_printable(text, KUBE_STRING_LEN_MAX))
-    {
-        *s = KUBE_STR_NULL;
-        d->dropped++;
-    }
+    *s = kube_decode_showable(d, text);
 }
 
 
@@ -279,14 +286,20 @@ kube_decode_next(kube_decode_t *d, kube_decode_array_t *array, size_t size,
 }
 
 
+/* Where Go has no pointer the empty text is the default, as absent is. */
 static kube_rc_t
-decode_protocol(kube_decode_t *d, kube_protocol_t *protocol)
+decode_protocol(kube_decode_t *d, bool pointers, kube_protocol_t *protocol)
 {
     kube_rc_t   rc;
     unsigned    i;
     kube_str_t  text;
 
     rc = kube_decode_text(d, &text);
+
+    if (rc == KUBE_OK && text.len == 0 && !pointers) {
+        *protocol = KUBE_PROTOCOL_TCP;
+        return KUBE_OK;
+    }
 
     for (i = KUBE_PROTOCOL_TCP; rc == KUBE_OK && i <= KUBE_PROTOCOL_SCTP;
          i++)
@@ -326,7 +339,7 @@ decode_port_member(kube_decode_t *d, kube_str_t name, bool pointers,
     }
 
     if (kube_str_eq(name, KUBE_STR("protocol"))) {
-        rc = decode_protocol(d, &port->protocol);
+        rc = decode_protocol(d, pointers, &port->protocol);
 
         if (rc == KUBE_NOT_FOUND && pointers) {
             port->protocol = KUBE_PROTOCOL_TCP;

@@ -15,6 +15,14 @@
 #include "kube_decode_impl.h"
 
 
+/* An endpoint's targetRef: what it stands for, of interest if that is a Pod. */
+typedef struct {
+    kube_str_t  kind;
+    kube_str_t  name;
+    bool        bad;
+} slice_target_t;
+
+
 /* addresses[0]; the others mean nothing.  No family: there is none. */
 static void
 slice_address(kube_decode_t *d, kube_addr_t *addr)
@@ -99,33 +107,30 @@ slice_conditions(kube_decode_t *d, kube_endpoint_t *endpoint)
 }
 
 
-/* The name of what the endpoint stands for, where that is a Pod. */
 static void
-slice_target(kube_decode_t *d, kube_str_t *pod)
+slice_target(kube_decode_t *d, slice_target_t *target)
 {
     kube_rc_t   rc;
-    kube_str_t  name, kind, target;
-
-    kind = KUBE_STR_NULL;
-    target = KUBE_STR_NULL;
+    kube_str_t  name, *text;
 
     rc = kube_decode_enter(d, '{');
 
-    while (rc == KUBE_OK && kube_lexer_member(&d->lx, &name)) {
-        if (kube_str_eq(name, KUBE_STR("kind"))) {
-            if (kube_decode_text(d, &kind) == KUBE_INVALID) {
-                kind = KUBE_STR_NULL;
-            }
-
-        } else if (kube_str_eq(name, KUBE_STR("name"))) {
-            kube_decode_shown(d, &target);
-
-        } else {
-            kube_lexer_value(&d->lx, NULL);
-        }
+    if (rc != KUBE_OK) {
+        *target = (slice_target_t) { .bad = (rc == KUBE_INVALID) };
     }
 
-    *pod = kube_str_eq(kind, KUBE_STR("Pod")) ? target : KUBE_STR_NULL;
+    while (rc == KUBE_OK && kube_lexer_member(&d->lx, &name)) {
+        text = kube_str_eq(name, KUBE_STR("kind")) ? &target->kind
+               : kube_str_eq(name, KUBE_STR("name")) ? &target->name
+               : NULL;
+
+        if (text == NULL) {
+            kube_lexer_value(&d->lx, NULL);
+
+        } else if (kube_decode_text(d, text) == KUBE_INVALID) {
+            target->bad = true;
+        }
+    }
 }
 
 
@@ -133,9 +138,16 @@ slice_target(kube_decode_t *d, kube_str_t *pod)
 static void
 slice_endpoint(kube_decode_t *d, kube_endpoint_t *endpoint)
 {
-    bool        good;
-    kube_rc_t   rc;
-    kube_str_t  name;
+    bool            good;
+    kube_rc_t       rc;
+    kube_str_t      name;
+    slice_target_t  target;
+
+    target = (slice_target_t) { .name = endpoint->pod };
+
+    if (endpoint->pod.len != 0) {
+        target.kind = KUBE_STR("Pod");
+    }
 
     rc = kube_decode_enter(d, '{');
     good = (rc != KUBE_INVALID);
@@ -148,7 +160,7 @@ slice_endpoint(kube_decode_t *d, kube_endpoint_t *endpoint)
             good &= slice_conditions(d, endpoint);
 
         } else if (kube_str_eq(name, KUBE_STR("targetRef"))) {
-            slice_target(d, &endpoint->pod);
+            slice_target(d, &target);
 
         } else if (kube_str_eq(name, KUBE_STR("nodeName"))) {
             kube_decode_shown(d, &endpoint->node);
@@ -160,6 +172,12 @@ slice_endpoint(kube_decode_t *d, kube_endpoint_t *endpoint)
             kube_lexer_value(&d->lx, NULL);
         }
     }
+
+    endpoint->pod = kube_str_eq(target.kind, KUBE_STR("Pod"))
+                        ? kube_decode_showable(d, target.name)
+                        : KUBE_STR_NULL;
+
+    d->dropped += target.bad;
 
     if (!good) {
         endpoint->address.family = KUBE_FAMILY_NONE;

@@ -78,19 +78,22 @@ decode_envelope(decode_test_t *t, bool event, const char *text, size_t len)
     const char  *p;
 
     s = decode_copy(t, text, len);
-    p = s.data;
+
+    p = kube_lexer_space(s.data, s.data + len);
+    s.len -= (size_t) (p - s.data);
+    s.data = p;
 
     kube_envelope_reader_init(&t->reader, event);
 
     t->error = (kube_error_t) { KUBE_INVALID, "no item", 0 };
 
-    if (len == 0 || *p != '{'
-        || kube_envelope_read(&t->reader, &p, s.data + len) != KUBE_OK)
+    if (s.len == 0 || *p != '{'
+        || kube_envelope_read(&t->reader, &p, s.data + s.len) != KUBE_OK)
     {
         return KUBE_INVALID;
     }
 
-    if (kube_lexer_space(p, s.data + len) != s.data + len) {
+    if (kube_lexer_space(p, s.data + s.len) != s.data + s.len) {
         t->error.what = "bytes behind the item";
         return KUBE_INVALID;
     }

@@ -7,57 +7,10 @@
 
 #include <stdio.h>
 
-#include "decode_test.h"
+#include "decode_cases.h"
 
 
 #define DECODE_TEXT_MAX  (1u << 20)
-
-#define SLICE(members)  "{" META ",\"addressType\":\"IPv4\"" members "}"
-
-
-/* As a 1.36 API server prints them, managedFields and all. */
-static const char  decode_service[] =
-    "{\"kind\":\"Service\",\"apiVersion\":\"v1\",\"metadata\":{"
-    "\"name\":\"web\",\"namespace\":\"shop\","
-    "\"uid\":\"0f6a3c1e-2f7b-4a53-9c55-1b8f3c7e9d10\","
-    "\"resourceVersion\":\"1045\",\"creationTimestamp\":"
-    "\"2026-03-01T10:00:00Z\",\"labels\":{\"app\":\"web\"},"
-    "\"annotations\":{\"note\":\"\\u00e4 \\\"quoted\\\" {[\"},"
-    "\"managedFields\":[{\"manager\":\"kubectl\",\"operation\":\"Update\","
-    "\"fieldsV1\":{\"f:spec\":{\"f:ports\":{\".\":{},"
-    "\"k:{\\\"port\\\":80,\\\"protocol\\\":\\\"TCP\\\"}\":{\".\":{}}}}}}]},"
-    "\"spec\":{\"ports\":[{\"name\":\"http\",\"protocol\":\"TCP\","
-    "\"appProtocol\":\"kubernetes.io/ws\",\"port\":80,"
-    "\"targetPort\":\"web\"},{\"name\":\"dns\",\"protocol\":\"UDP\","
-    "\"port\":53,\"targetPort\":5353,\"nodePort\":30053}],"
-    "\"selector\":{\"app\":\"web\"},\"clusterIP\":\"10.96.0.10\","
-    "\"clusterIPs\":[\"10.96.0.10\",\"fd00::a\"],\"type\":\"NodePort\","
-    "\"sessionAffinity\":\"None\",\"ipFamilies\":[\"IPv4\",\"IPv6\"]},"
-    "\"status\":{\"loadBalancer\":{}}}";
-
-static const char  decode_slice[] =
-    "{\"metadata\":{\"name\":\"web-abc12\",\"generateName\":\"web-\","
-    "\"namespace\":\"shop\",\"uid\":\"7d1c\",\"resourceVersion\":\"2001\","
-    "\"labels\":{\"kubernetes.io/service-name\":\"web\"},\"annotations\":{"
-    "\"endpoints.kubernetes.io/last-change-trigger-time\":"
-    "\"2026-03-01T00:00:00.250Z\"}},\"addressType\":\"IPv4\","
-    "\"endpoints\":[{\"addresses\":[\"10.1.0.5\"],\"conditions\":{"
-    "\"ready\":true,\"serving\":true,\"terminating\":false},"
-    "\"targetRef\":{\"kind\":\"Pod\",\"namespace\":\"shop\","
-    "\"name\":\"web-1\",\"uid\":\"p1\"},\"nodeName\":\"node-a\","
-    "\"zone\":\"eu-1a\"},{\"addresses\":[\"10.1.0.6\"],\"conditions\":{"
-    "\"ready\":false,\"serving\":true,\"terminating\":true}},"
-    "{\"addresses\":[\"10.1.0.7\",\"10.1.0.8\"],\"conditions\":{}}],"
-    "\"ports\":[{\"name\":\"http\",\"port\":8080,\"protocol\":\"TCP\"},"
-    "{\"name\":\"\",\"port\":9090}]}";
-
-
-typedef struct {
-    const char  *text;
-    const char  *what;      /* part of error.what; NULL: taken */
-    uint32_t     dropped;
-} decode_case_t;
-
 
 static void
 decode_table(kube_resource_t resource, const decode_case_t *cases, size_t n)
@@ -208,124 +161,14 @@ decode_truncated(void **state)
 }
 
 
-static const decode_case_t  decode_metas[] = {
-    { "{" META "}", NULL, 0 },
-    { "{\"kind\":\"Service\"," META "}", NULL, 0 },
-    { "{\"kind\":null,\"apiVersion\":null," META "}", NULL, 0 },
-    { "{\"kind\":\"service\"," META "}", "wrong kind", 0 },
-    { "{\"kind\":\"Table\"," META "}", "wrong kind", 0 },
-    { "{\"kind\":\"\"," META "}", NULL, 0 },
-    { "{\"kind\":1," META "}", "malformed kind", 0 },
-    { "{\"apiVersion\":\"v2\"," META "}", "wrong apiVersion", 0 },
-    { "{\"apiVersion\":\"discovery.k8s.io/v1\"," META "}",
-      "wrong apiVersion", 0 },
-    { "{\"Metadata\":{}," META "}", NULL, 0 },
-    { "[]", "no item", 0 },
-    { "null", "no item", 0 },
-    { "\"x\"", "no item", 0 },
-    { "{}", "namespace", 0 },
-    { "{\"metadata\":null}", "namespace", 0 },
-    { "{\"metadata\":[]}", "metadata", 0 },
-    { "{" META ",\"metadata\":{}}", NULL, 0 },
-    { "{\"metadata\":{}," META "}", NULL, 0 },
-    { "{\"metadata\":{\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"1\"}}",
-      "namespace", 0 },
-    { "{\"metadata\":{\"namespace\":\"a.b\",\"name\":\"a\",\"uid\":\"u\","
-      "\"resourceVersion\":\"1\"}}", "namespace", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"../x\",\"uid\":\"u\","
-      "\"resourceVersion\":\"1\"}}", "name", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a.b\",\"uid\":\"u\","
-      "\"resourceVersion\":\"1\"}}", "metadata.name", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a\\r\\nb\",\"uid\":\"u\","
-      "\"resourceVersion\":\"1\"}}", "metadata.name", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"\\u001b[1m\","
-      "\"uid\":\"u\",\"resourceVersion\":\"1\"}}", "metadata.name", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":7,\"uid\":\"u\","
-      "\"resourceVersion\":\"1\"}}", "metadata.name", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a\","
-      "\"resourceVersion\":\"1\"}}", "uid", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a\",\"uid\":\"a b\","
-      "\"resourceVersion\":\"1\"}}", "uid", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a\",\"uid\":\"u\"}}",
-      "resourceVersion", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a\",\"uid\":\"u\","
-      "\"resourceVersion\":7}}", "resourceVersion", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a\",\"uid\":\"u\","
-      "\"resourceVersion\":\"0\"}}", "resourceVersion", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a\",\"uid\":\"u\","
-      "\"resourceVersion\":\"007\"}}", "resourceVersion", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a\",\"uid\":\"u\","
-      "\"resourceVersion\":\"1234567890123456789012345678901234567890\"}}",
-      NULL, 0 },
-    { "{" META "}}", "bytes behind", 0 }
-};
-
-
-static const decode_case_t  decode_services[] = {
-    { "{" META ",\"spec\":null}", NULL, 0 },
-    { "{" META ",\"spec\":[]}", "spec", 0 },
-    { "{" META ",\"spec\":{\"type\":\"ExternalName\","
-      "\"externalName\":\"x.y\"}}", NULL, 0 },
-    { "{" META ",\"spec\":{\"type\":\"Other\"}}", "spec.type", 0 },
-    { "{" META ",\"spec\":{\"type\":1}}", "spec.type", 0 },
-    { "{" META ",\"spec\":{\"clusterIP\":\"1.2.3.400\"}}", NULL, 1 },
-    { "{" META ",\"spec\":{\"clusterIPs\":[\"1.1.1.1\",\"2.2.2.2\","
-      "\"3.3.3.3\"]}}", NULL, 1 },
-    { "{" META ",\"spec\":{\"clusterIPs\":[1]}}", NULL, 1 },
-    { "{" META ",\"spec\":{\"clusterIPs\":\"1.1.1.1\"}}", NULL, 1 },
-    { "{" META ",\"spec\":{\"ports\":null}}", NULL, 0 },
-    { "{" META ",\"spec\":{\"ports\":{}}}", "ports", 0 },
-    { "{" META ",\"spec\":{\"ports\":[{}]}}", NULL, 1 },
-    { "{" META ",\"spec\":{\"ports\":[null,1,\"a\",{\"port\":1}]}}", NULL, 3 },
-    { "{" META ",\"spec\":{\"ports\":[{\"port\":0},{\"port\":-1},"
-      "{\"port\":65536},{\"port\":80.5},{\"port\":\"80\"},{\"port\":1e999},"
-      "{\"port\":8e1},{\"port\":080},{\"port\":NaN},"
-      "{\"port\":80,\"protocol\":\"tcp\"},{\"port\":80,\"protocol\":6},"
-      "{\"port\":80,\"name\":\"A\"},{\"port\":80,\"name\":5}]}}", NULL, 13 },
-    { "{" META ",\"spec\":{\"ports\":[{\"port\":65535},{\"port\":80},"
-      "{\"port\":1,\"protocol\":\"SCTP\",\"name\":null}]}}", NULL, 0 }
-};
-
-
-static const decode_case_t  decode_slices[] = {
-    { "{" META "}", "addressType", 0 },
-    { "{" META ",\"addressType\":\"ipv4\"}", "addressType", 0 },
-    { "{" META ",\"addressType\":4}", "addressType", 0 },
-    { "{\"kind\":\"EndpointSlice\",\"apiVersion\":\"discovery.k8s.io/v1\","
-      META ",\"addressType\":\"IPv6\"}", NULL, 0 },
-    { "{\"apiVersion\":\"discovery.k8s.io/v1beta1\"," META
-      ",\"addressType\":\"IPv6\"}", "apiVersion", 0 },
-    { "{\"metadata\":{\"namespace\":\"a\",\"name\":\"a.b\",\"uid\":\"u\","
-      "\"resourceVersion\":\"1\"},\"addressType\":\"IPv4\"}", NULL, 0 },
-    { SLICE(",\"endpoints\":null,\"ports\":null"), NULL, 0 },
-    { SLICE(",\"endpoints\":{}"), "endpoints", 0 },
-    { SLICE(",\"ports\":\"\""), "ports", 0 },
-    { SLICE(",\"endpoints\":[null,1,[],{},{\"addresses\":null},"
-            "{\"addresses\":[]},{\"addresses\":[4]},"
-            "{\"addresses\":\"1.1.1.1\"}]"),
-      NULL, 8 },
-    { SLICE(",\"endpoints\":[{\"addresses\":[\"::1\"]},"
-            "{\"addresses\":[\"::ffff:1.2.3.4\"]},"
-            "{\"addresses\":[\"01.2.3.4\"]},{\"addresses\":[\"web\"]},"
-            "{\"addresses\":[\"1.2.3.4\"]},{\"addresses\":[\"\"]}]"),
-      NULL, 5 },
-    { SLICE(",\"endpoints\":[{\"addresses\":[\"1.2.3.4\"],\"conditions\":[]},"
-            "{\"addresses\":[\"1.2.3.4\"],\"conditions\":{\"ready\":\"x\"}},"
-            "{\"addresses\":[\"1.2.3.4\"],\"conditions\":{\"serving\":1}},"
-            "{\"addresses\":[\"1.2.3.4\"],\"conditions\":null}]"), NULL, 3 },
-    { SLICE(",\"ports\":[{\"port\":0},{\"port\":null},{},{\"port\":65536},"
-            "{\"protocol\":\"QUIC\",\"port\":1}]"), NULL, 3 }
-};
-
-
 static void
 decode_tables(void **state)
 {
     (void) state;
 
-    DECODE_TABLE(KUBE_RESOURCE_SERVICES, decode_metas);
-    DECODE_TABLE(KUBE_RESOURCE_SERVICES, decode_services);
-    DECODE_TABLE(KUBE_RESOURCE_ENDPOINTSLICES, decode_slices);
+    DECODE_TABLE(KUBE_RESOURCE_SERVICES, decode_cases_metadata);
+    DECODE_TABLE(KUBE_RESOURCE_SERVICES, decode_cases_services);
+    DECODE_TABLE(KUBE_RESOURCE_ENDPOINTSLICES, decode_cases_slices);
 }
 
 

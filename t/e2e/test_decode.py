@@ -1,0 +1,31 @@
+# What kube_decode makes of a text, against what Go's own types make of it.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""The decoder beside client-go's, on the tables of the unit tests and changes of them."""
+
+import os
+import shutil
+import subprocess
+
+TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GO = shutil.which("go") or "/usr/local/go/bin/go"
+
+
+def test_as_go_decodes(tmp_path):
+    """t/cluster/decode says what is compared."""
+    dump = tmp_path / "dump"
+    subprocess.run(
+        ["make", "-C", TREE, "unit", "T=decode_oracle", "SKIP_DEPS=1"],
+        check=True,
+        env=dict(os.environ, KUBE_DECODE_DUMP=str(dump)),
+    )
+    done = subprocess.run(
+        [GO, "run", "-buildvcs=false", "./decode", str(dump)],
+        cwd=os.path.join(TREE, "t", "cluster"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0
