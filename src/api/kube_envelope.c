@@ -243,6 +243,7 @@ envelope_value(kube_envelope_reader_t *r, char ch, size_t at)
                sizeof(r->text_len)
                - KUBE_ENVELOPE_KIND * sizeof(r->text_len[0]));
         r->object_at = at;
+        r->object_len = 0;
         r->level++;
         r->state = ENVELOPE_FIRST;
         return true;

@@ -5,9 +5,9 @@
  * The first three bytes choose the mode and two places to cut at; the rest
  * is the stream.  No test: an aid to find what the tests lack.
  *
- * clang -g -O1 -fsanitize=fuzzer,address,undefined -Isrc/base -Isrc/api
- *     t/fuzz/fuzz_frame.c src/base/kube_base.c src/api/kube_frame.c
- *     src/api/kube_scan.c
+ * clang -g -O1 -fsanitize=fuzzer,address,undefined -Isrc/base -Isrc/model
+ *     -Isrc/api t/fuzz/fuzz_frame.c src/base/kube_base.c src/base/kube_utf8.c
+ *     src/api/kube_frame.c src/api/kube_envelope.c src/api/kube_lexer.c
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -82,6 +82,14 @@ fuzz_note(fuzz_result_t *result, const void *data, size_t len)
 
 
 static void
+fuzz_note_text(fuzz_result_t *result, kube_str_t text)
+{
+    fuzz_note(result, &text.len, sizeof(text.len));
+    fuzz_note(result, text.data, text.len);
+}
+
+
+static void
 fuzz_piece(kube_frame_t *frame, const uint8_t *data, size_t len,
     fuzz_result_t *result)
 {
@@ -108,6 +116,17 @@ fuzz_piece(kube_frame_t *frame, const uint8_t *data, size_t len,
         fuzz_note(result, &item.kind, sizeof(item.kind));
         fuzz_note(result, &item.size_bytes, sizeof(item.size_bytes));
         fuzz_note(result, item.bytes.data, item.bytes.len);
+
+        if (item.kind == KUBE_FRAME_ITEM || item.kind == KUBE_FRAME_SKIPPED) {
+            fuzz_note_text(result, item.envelope.type);
+            fuzz_note_text(result, item.envelope.kind);
+            fuzz_note_text(result, item.envelope.meta.ns);
+            fuzz_note_text(result, item.envelope.meta.name);
+            fuzz_note_text(result, item.envelope.meta.uid);
+            fuzz_note_text(result, item.envelope.meta.rv);
+            fuzz_note_text(result, item.envelope.object);
+            fuzz_note_text(result, kube_str(item.envelope.what));
+        }
     }
 
     if (in.data < copy || in.data + in.len != copy + len) {

@@ -4,8 +4,8 @@
  *
  * The oracle projects a tree of cJSON's by rules written a second time.  It
  * gives no opinion where cJSON reads other than Go: numbers that are no plain
- * integers, broken escapes, U+0000, surrogates, bytes that are not UTF-8 or below 0x20, and
- * members given twice.
+ * integers, broken escapes, U+0000, surrogates, bytes that are not UTF-8 or
+ * below 0x20, and members given twice.
  *
  * With KUBE_DECODE_DUMP=file it writes every text and what came of it there,
  * for t/cluster/decode, which compares with Go's own types.
@@ -823,9 +823,8 @@ oracle_change(uint64_t *seed, char *text)
         return;
     }
 
-    strcpy(tail, text + at + cut);
-    strcpy(text + at, with);
-    strcat(text, tail);
+    (void) snprintf(tail, sizeof(tail), "%s%s", with, text + at + cut);
+    memcpy(text + at, tail, strlen(tail) + 1);
 }
 
 
@@ -835,6 +834,7 @@ oracle_of_changes(void **state)
     char                   text[ORACLE_MAX];
     size_t                 i, k, n, changes;
     uint64_t               seed;
+    const char            *from;
     decode_test_t          t;
     kube_resource_t        resource;
     const oracle_table_t  *table;
@@ -851,14 +851,16 @@ oracle_of_changes(void **state)
         if (k < COUNT(oracle_tables)) {
             table = &oracle_tables[k];
             resource = table->resource;
-            strcpy(text, table->cases[oracle_random(&seed,
-                                          (uint32_t) table->n)].text);
+            from = table->cases[oracle_random(&seed,
+                                              (uint32_t) table->n)].text;
 
         } else {
             resource = (k == 3) ? KUBE_RESOURCE_SERVICES
                                 : KUBE_RESOURCE_ENDPOINTSLICES;
-            strcpy(text, (k == 3) ? decode_service : decode_slice);
+            from = (k == 3) ? decode_service : decode_slice;
         }
+
+        (void) snprintf(text, sizeof(text), "%s", from);
 
         changes = 1 + oracle_random(&seed, 3);
 

@@ -131,6 +131,8 @@ static const envelope_case_t  envelope_events[] = {
     { .text = "{\"object\":{\"kind\":\"A\",\"metadata\":{" ALL "}},"
               "\"object\":{\"metadata\":{\"name\":\"b\"}}}",
       .texts = "///b//", .object = "{\"metadata\":{\"name\":\"b\"}}" },
+    { .text = "{\"object\":{\"kind\":\"A\",\"a\":[1,2,3,4,5]},\"object\":{x}}",
+      .texts = "/////", .what = "unreadable JSON" },
     { .text = "{\"object\":{\"kind\":\"A\"},\"object\":null}",
       .texts = "/A////", .object = "{\"kind\":\"A\"}" },
 
