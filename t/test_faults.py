@@ -584,6 +584,19 @@ class TestHistory:
         assert gateway.status.resource("services")["state"] == "listing"
 
 
+    def test_list_that_hangs_gives_its_turn_away(self, cluster):
+        """One list at a time, but none holds the turn without moving on."""
+        cluster.service("shop", "web")
+        slow = cluster.api.fault(verb="list", resource="services", delay=60)
+        gateway = cluster.nginx(CONF, sync=False, workers=1)
+        (first,) = cluster.api.wait_requests(1, verb="list", resource="services")
+        found = cluster.api.wait_requests(1, verb="list", resource=SLICES)
+        assert 4.5 <= found[0].started - first.started <= 5 + 4 * PATIENCE
+        gateway.status.wait_state("watching", SLICES)
+        assert slow.fired == 1
+        assert gateway.status.resource("services")["state"] == "listing"
+
+
 def test_user_agent_and_headers(cluster):
     """Fixed headers only; who we are is said, nothing else."""
     cluster.service("shop", "web")

@@ -731,8 +731,6 @@ reflector_call(kube_reflector_t *r, const kube_action_t *action)
         reflector_count_list(r, action);
     }
 
-    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_SENT });
-
     memset(&options, 0, sizeof(kube_list_options_t));
 
     options.rv = action->rv;
@@ -744,6 +742,8 @@ reflector_call(kube_reflector_t *r, const kube_action_t *action)
     call->handle = call->watch
                    ? r->lw.watch(r->lw.ctx, &options, r->now_ms)
                    : r->lw.list(r->lw.ctx, &options, r->now_ms);
+
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_SENT });
 
     if (call->handle == NULL) {
         reflector_failed(r, KUBE_NOMEM, "");
@@ -770,7 +770,10 @@ reflector_act(kube_reflector_t *r)
         r->turn = false;
         r->waiting = false;
 
-    } else if (!r->turn) {
+    } else if (action.first_page) {
+
+        /* that of the list before it may be lost */
+
         r->turn = kube_list_turn_take(r->options.turn, r->options.scope,
                                       r->now_ms);
         r->waiting = !r->turn;

@@ -18,8 +18,7 @@
 #include "kube_reflector_step.h"
 
 
-typedef kube_action_t (*reflector_step_pt)(kube_reflector_machine_t *m,
-    const kube_input_t *input, uint64_t now_ms);
+typedef kube_action_t (*reflector_step_pt)(kube_reflector_machine_t *m);
 
 
 static const kube_action_t  reflector_nothing;
@@ -57,13 +56,7 @@ void
 kube_reflector_machine_init(kube_reflector_machine_t *m,
     const kube_reflector_conf_t *conf)
 {
-    kube_backoff_conf_t  demand;
-
     memset(m, 0, sizeof(kube_reflector_machine_t));
-
-    demand.first_ms = KUBE_DEMAND_FIRST_MS;
-    demand.max_ms = KUBE_DEMAND_MAX_MS;
-    demand.unreachable_ms = KUBE_DEMAND_MAX_MS;
 
     m->conf = *conf;
     m->reason = KUBE_RELIST_OTHER;
@@ -74,7 +67,11 @@ kube_reflector_machine_init(kube_reflector_machine_t *m,
 
     kube_random_init(&m->random, conf->seed);
     kube_backoff_init(&m->backoff, &conf->backoff);
-    kube_backoff_init(&m->demand.backoff, &demand);
+    kube_backoff_init(&m->demand.backoff, &(kube_backoff_conf_t) {
+                          .first_ms = KUBE_DEMAND_FIRST_MS,
+                          .max_ms = KUBE_DEMAND_MAX_MS,
+                          .unreachable_ms = KUBE_DEMAND_MAX_MS
+                      });
 }
 
 
@@ -90,50 +87,57 @@ reflector_timeout(uint64_t ms, unsigned timeouts)
 }
 
 
-/* Starts the timer of the state that the machine is in, at now_ms. */
-static void
-reflector_set_timer(kube_reflector_machine_t *m, uint64_t now_ms)
+/* While WATCHING whatever comes first. */
+static uint64_t
+reflector_watch_deadline(const kube_reflector_machine_t *m)
 {
-    uint64_t                  deadline_ms;
-    kube_reflector_watch_t   *watch;
+    uint64_t                       deadline_ms, object_ms;
+    const kube_reflector_watch_t  *watch;
 
     watch = &m->watch;
-
-    switch (m->state) {
-
-    case KUBE_REFLECTOR_LISTING:
-        m->deadline_ms = now_ms + reflector_timeout(KUBE_LIST_MS,
-                                                    m->list.timeouts);
-        return;
-
-    case KUBE_REFLECTOR_OPENING:
-        m->deadline_ms = now_ms + reflector_timeout(KUBE_OPEN_MS,
-                                                    watch->timeouts);
-        return;
-
-    default:
-        break;
-    }
-
-    /* WATCHING: whatever comes first */
-
     deadline_ms = watch->alive_ms + m->conf.idle_timeout_ms;
 
     if (watch->deadline_ms < deadline_ms) {
         deadline_ms = watch->deadline_ms;
     }
 
-    if (watch->partial_ms != KUBE_NEVER
-        && watch->partial_ms + KUBE_OBJECT_MS < deadline_ms)
-    {
-        deadline_ms = watch->partial_ms + KUBE_OBJECT_MS;
+    object_ms = (watch->partial_ms != KUBE_NEVER)
+                ? watch->partial_ms + KUBE_OBJECT_MS : KUBE_NEVER;
+
+    if (object_ms < deadline_ms) {
+        deadline_ms = object_ms;
     }
 
     if (m->demand.wanted && m->demand.due_ms < deadline_ms) {
         deadline_ms = m->demand.due_ms;
     }
 
-    m->deadline_ms = deadline_ms;
+    return deadline_ms;
+}
+
+
+/* Starts the timer of a call anew, and goes on. */
+static kube_action_t
+reflector_progress(kube_reflector_machine_t *m)
+{
+    switch (m->state) {
+
+    case KUBE_REFLECTOR_LISTING:
+        m->deadline_ms = m->now_ms + reflector_timeout(KUBE_LIST_MS,
+                                                       m->list.timeouts);
+        break;
+
+    case KUBE_REFLECTOR_OPENING:
+        m->deadline_ms = m->now_ms + reflector_timeout(KUBE_OPEN_MS,
+                                                       m->watch.timeouts);
+        break;
+
+    default:
+        m->deadline_ms = reflector_watch_deadline(m);
+        break;
+    }
+
+    return reflector_nothing;
 }
 
 
@@ -148,8 +152,26 @@ reflector_floor(const kube_reflector_machine_t *m)
 }
 
 
+/* The next page, or the first of a list that begins. */
 static kube_action_t
-reflector_list(kube_reflector_machine_t *m, uint64_t now_ms)
+reflector_page_action(kube_reflector_machine_t *m)
+{
+    m->list.answered = false;
+    m->state = KUBE_REFLECTOR_LISTING;
+    (void) reflector_progress(m);
+
+    return (kube_action_t) {
+        .kind = KUBE_ACTION_LIST,
+        .relist = (m->listed || m->rv.len != 0),
+        .reason = m->reason,
+        .limit = reflector_asks[m->list.ask].paged ? m->conf.page_size : 0,
+        .continue_token = { m->list.token, m->list.token_len }
+    };
+}
+
+
+static kube_action_t
+reflector_list(kube_reflector_machine_t *m)
 {
     kube_action_t           action;
     const kube_rv_t        *floor;
@@ -162,129 +184,92 @@ reflector_list(kube_reflector_machine_t *m, uint64_t now_ms)
         list->ask = KUBE_ASK_NOT_OLDER;
     }
 
-    memset(&action, 0, sizeof(kube_action_t));
+    list->pages = 0;
+    list->token_len = 0;
+    list->known = false;
+    list->rollback = false;
 
-    action.kind = KUBE_ACTION_LIST;
+    action = reflector_page_action(m);
     action.first_page = true;
-    action.relist = (m->listed || m->rv.len != 0);
-    action.reason = m->reason;
-    action.limit = reflector_asks[list->ask].paged ? m->conf.page_size : 0;
 
-    if (reflector_asks[list->ask].consistent) {
-        action.rv = KUBE_STR_NULL;
-
-    } else if (list->ask == KUBE_ASK_FROM_CACHE) {
+    if (list->ask == KUBE_ASK_FROM_CACHE) {
         action.rv = KUBE_STR("0");
 
-    } else {
+    } else if (!reflector_asks[list->ask].consistent) {
         action.rv = kube_rv_str(floor);
         action.not_older_than = true;
     }
 
     if (action.relist) {
-        list->started_ms = now_ms;
+        list->started_ms = m->now_ms;
     }
-
-    list->pages = 0;
-    list->token_len = 0;
-    list->known = false;
-    list->answered = false;
-    list->rollback = false;
 
     /* any list is as good as the one that was wanted */
 
     if (m->demand.wanted) {
         m->demand.wanted = false;
-        m->demand.due_ms = now_ms + kube_backoff_next(&m->demand.backoff,
-                                                      &m->random, now_ms,
-                                                      false, 0);
+        m->demand.due_ms = m->now_ms + kube_backoff_next(&m->demand.backoff,
+                                                         &m->random, m->now_ms,
+                                                         false, 0);
     }
 
-    m->state = KUBE_REFLECTOR_LISTING;
-    reflector_set_timer(m, now_ms);
-
     return action;
 }
 
 
 static kube_action_t
-reflector_next_page(kube_reflector_machine_t *m, uint64_t now_ms)
+reflector_watch(kube_reflector_machine_t *m)
 {
-    kube_action_t  action;
-
-    memset(&action, 0, sizeof(kube_action_t));
-
-    action.kind = KUBE_ACTION_LIST;
-    action.relist = (m->listed || m->rv.len != 0);
-    action.reason = m->reason;
-    action.limit = reflector_asks[m->list.ask].paged ? m->conf.page_size : 0;
-    action.continue_token.data = m->list.token;
-    action.continue_token.len = m->list.token_len;
-
-    m->list.answered = false;
-    reflector_set_timer(m, now_ms);
-
-    return action;
-}
-
-
-static kube_action_t
-reflector_watch(kube_reflector_machine_t *m, uint64_t now_ms)
-{
-    uint64_t       t, timeout_s;
-    kube_action_t  action;
+    uint64_t  t, timeout_s;
 
     t = (m->conf.watch_timeout_ms < 1000) ? 1000 : m->conf.watch_timeout_ms;
     timeout_s = kube_random_range(&m->random, t, 2 * t - 1) / 1000;
 
-    memset(&action, 0, sizeof(kube_action_t));
-
-    action.kind = KUBE_ACTION_WATCH;
-    action.rv = kube_rv_str(&m->rv);
-    action.timeout_s = (timeout_s < UINT32_MAX) ? (uint32_t) timeout_s
-                                                : UINT32_MAX;
+    if (timeout_s > UINT32_MAX) {
+        timeout_s = UINT32_MAX;
+    }
 
     m->watch.moved = 0;
     m->watch.partial_ms = KUBE_NEVER;
-    m->watch.deadline_ms = now_ms + (uint64_t) action.timeout_s * 1000
+    m->watch.deadline_ms = m->now_ms + timeout_s * 1000
                            + KUBE_DEADLINE_MARGIN_MS;
 
     m->state = KUBE_REFLECTOR_OPENING;
-    reflector_set_timer(m, now_ms);
+    (void) reflector_progress(m);
 
-    return action;
+    return (kube_action_t) {
+        .kind = KUBE_ACTION_WATCH,
+        .rv = kube_rv_str(&m->rv),
+        .timeout_s = (uint32_t) timeout_s
+    };
 }
 
 
-/* Resumes what the pause or the list interrupted, or begins a due list. */
+/* Resumes what a pause or a list interrupted, or begins a list that is due. */
 static kube_action_t
-reflector_resume(kube_reflector_machine_t *m, uint64_t now_ms)
+reflector_resume(kube_reflector_machine_t *m)
 {
     if (m->next == KUBE_NEXT_LIST
-        || (m->demand.wanted && now_ms >= m->demand.due_ms))
+        || (m->demand.wanted && m->now_ms >= m->demand.due_ms))
     {
-        return reflector_list(m, now_ms);
+        return reflector_list(m);
     }
 
-    return reflector_watch(m, now_ms);
+    return reflector_watch(m);
 }
 
 
 static kube_action_t
 reflector_sleep(kube_reflector_machine_t *m, kube_reflector_next_t next,
-    bool unreachable, uint64_t floor_ms, uint64_t now_ms)
+    bool unreachable, uint64_t floor_ms)
 {
-    kube_action_t  action;
-
     m->state = KUBE_REFLECTOR_BACKOFF;
     m->next = next;
-    m->deadline_ms = now_ms + kube_backoff_next(&m->backoff, &m->random,
-                                                now_ms, unreachable, floor_ms);
+    m->deadline_ms = m->now_ms + kube_backoff_next(&m->backoff, &m->random,
+                                                   m->now_ms, unreachable,
+                                                   floor_ms);
 
-    memset(&action, 0, sizeof(kube_action_t));
-    action.kind = KUBE_ACTION_SLEEP;
-
-    return action;
+    return (kube_action_t) { .kind = KUBE_ACTION_SLEEP };
 }
 
 
@@ -298,9 +283,9 @@ reflector_same(const kube_reflector_machine_t *m)
 
 
 static kube_action_t
-reflector_pause(kube_reflector_machine_t *m, uint64_t now_ms)
+reflector_pause(kube_reflector_machine_t *m)
 {
-    return reflector_sleep(m, reflector_same(m), false, 0, now_ms);
+    return reflector_sleep(m, reflector_same(m), false, 0);
 }
 
 
@@ -308,53 +293,42 @@ reflector_pause(kube_reflector_machine_t *m, uint64_t now_ms)
  * A watch that lived for KUBE_SHORT_WATCH_MS counts as success: two minutes of
  * it reset the backoff.
  */
-static void
-reflector_note_health(kube_reflector_machine_t *m, uint64_t now_ms)
-{
-    if (m->state == KUBE_REFLECTOR_WATCHING
-        && now_ms - m->watch.opened_ms >= KUBE_SHORT_WATCH_MS)
-    {
-        m->watch.short_ones = 0;
-        kube_backoff_healthy(&m->backoff, m->watch.opened_ms);
-    }
-}
-
-
-/*
- * True: the watch that ends now may be resumed at once.  A short one must have
- * made progress, that is brought a newer version: events alone prove nothing.
- */
 static bool
-reflector_watch_was_healthy(kube_reflector_machine_t *m, uint64_t now_ms)
+reflector_watch_lived(kube_reflector_machine_t *m)
 {
-    reflector_note_health(m, now_ms);
-
-    if (now_ms - m->watch.opened_ms >= KUBE_SHORT_WATCH_MS) {
-        return true;
-    }
-
-    if (m->watch.moved == 0
-        || m->watch.short_ones == KUBE_SHORT_WATCHES_MAX)
+    if (m->state != KUBE_REFLECTOR_WATCHING
+        || m->now_ms - m->watch.opened_ms < KUBE_SHORT_WATCH_MS)
     {
         return false;
     }
 
-    m->watch.short_ones++;
+    m->watch.short_ones = 0;
+    kube_backoff_healthy(&m->backoff, m->watch.opened_ms);
 
     return true;
 }
 
 
-/* The call has ended without a Status: rc is KUBE_OK for CLOSED. */
+/*
+ * The call has ended without a Status: rc is KUBE_OK for CLOSED.  A watch is
+ * resumed at once if it lived.  A short one must have made progress, that is
+ * brought a newer version: events alone prove nothing.
+ */
 static kube_action_t
-reflector_end(kube_reflector_machine_t *m, kube_rc_t rc, uint64_t now_ms)
+reflector_end(kube_reflector_machine_t *m, kube_rc_t rc)
 {
     bool  answered, unreachable;
 
+    if (reflector_watch_lived(m)) {
+        return reflector_watch(m);
+    }
+
     if (m->state == KUBE_REFLECTOR_WATCHING
-        && reflector_watch_was_healthy(m, now_ms))
+        && m->watch.moved != 0
+        && m->watch.short_ones < KUBE_SHORT_WATCHES_MAX)
     {
-        return reflector_watch(m, now_ms);
+        m->watch.short_ones++;
+        return reflector_watch(m);
     }
 
     answered = (m->state == KUBE_REFLECTOR_WATCHING
@@ -365,102 +339,58 @@ reflector_end(kube_reflector_machine_t *m, kube_rc_t rc, uint64_t now_ms)
                    || (!answered
                        && (rc == KUBE_TIMEOUT || rc == KUBE_CLOSED)));
 
-    return reflector_sleep(m, reflector_same(m), unreachable, 0, now_ms);
+    return reflector_sleep(m, reflector_same(m), unreachable, 0);
 }
 
 
 /*
- * The steps, named by input and, where an input means different things, by
- * state.
+ * The steps, named by their input and, where that means different things, by
+ * the state.
  */
 
 static kube_action_t
-reflector_ignore(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_ignore(kube_reflector_machine_t *m)
 {
     (void) m;
-    (void) input;
-    (void) now_ms;
 
     return reflector_nothing;
 }
 
 
 static kube_action_t
-reflector_start(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_start(kube_reflector_machine_t *m)
 {
-    if (input->rv.len == 0) {
-        return reflector_list(m, now_ms);
-    }
+    m->rv = m->input->rv;
 
-    m->rv = input->rv;
-
-    return reflector_watch(m, now_ms);
-}
-
-
-/* The call moves on: its timer starts again. */
-static kube_action_t
-reflector_progress(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
-{
-    (void) input;
-
-    reflector_set_timer(m, now_ms);
-
-    return reflector_nothing;
+    return (m->rv.len == 0) ? reflector_list(m) : reflector_watch(m);
 }
 
 
 static kube_action_t
-reflector_list_opened(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_list_opened(kube_reflector_machine_t *m)
 {
-    (void) input;
-
     m->list.answered = true;
-    reflector_set_timer(m, now_ms);
 
-    return reflector_nothing;
-}
-
-
-/* Between two items it is the owner who kept the list waiting. */
-static kube_action_t
-reflector_list_alive(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
-{
-    if (!input->partial) {
-        reflector_set_timer(m, now_ms);
-    }
-
-    return reflector_nothing;
+    return reflector_progress(m);
 }
 
 
 static kube_action_t
-reflector_watch_opened(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_watch_opened(kube_reflector_machine_t *m)
 {
-    (void) input;
-
     m->state = KUBE_REFLECTOR_WATCHING;
     m->credentials_tried = false;
     m->watch.timeouts = 0;
-    m->watch.opened_ms = now_ms;
-    m->watch.alive_ms = now_ms;
+    m->watch.opened_ms = m->now_ms;
+    m->watch.alive_ms = m->now_ms;
 
-    reflector_set_timer(m, now_ms);
-
-    return reflector_nothing;
+    return reflector_progress(m);
 }
 
 
 /* A list older than what was taken before: its items must not be. */
 static kube_action_t
-reflector_older_list(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_older_list(kube_reflector_machine_t *m)
 {
     kube_reflector_list_t  *list;
 
@@ -475,95 +405,90 @@ reflector_older_list(kube_reflector_machine_t *m, const kube_input_t *input,
             list->ask = KUBE_ASK_CONSISTENT;
         }
 
-        return reflector_pause(m, now_ms);
+        return reflector_pause(m);
     }
 
     if (list->rollback_ms == KUBE_NEVER) {
-        list->rollback_ms = now_ms;
+        list->rollback_ms = m->now_ms;
     }
 
-    if (now_ms - list->rollback_ms < KUBE_ROLLBACK_MS) {
-        return reflector_pause(m, now_ms);
+    if (m->now_ms - list->rollback_ms < KUBE_ROLLBACK_MS) {
+        return reflector_pause(m);
     }
 
-    list->rv = input->rv;
+    list->rv = m->input->rv;
     list->known = true;
     list->rollback = true;
-    reflector_set_timer(m, now_ms);
 
-    return reflector_nothing;
+    return reflector_progress(m);
 }
 
 
 static kube_action_t
-reflector_meta(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_meta(kube_reflector_machine_t *m)
 {
+    /* the version of a list is that of its first page */
+
     if (m->list.pages != 0) {
-        reflector_set_timer(m, now_ms);
-        return reflector_nothing;
+        return reflector_progress(m);
     }
 
-    if (input->rv.len == 0) {
-        return reflector_pause(m, now_ms);
+    if (m->input->rv.len == 0) {
+        return reflector_pause(m);
     }
 
     m->credentials_tried = false;
 
-    if (kube_rv_cmp(&input->rv, reflector_floor(m)) < 0) {
-        return reflector_older_list(m, input, now_ms);
+    if (kube_rv_cmp(&m->input->rv, reflector_floor(m)) < 0) {
+        return reflector_older_list(m);
     }
 
-    m->list.rv = input->rv;
+    m->list.rv = m->input->rv;
     m->list.known = true;
     m->list.stale = 0;
     m->list.rollback_ms = KUBE_NEVER;
-    reflector_set_timer(m, now_ms);
 
-    return reflector_nothing;
+    return reflector_progress(m);
 }
 
 
 static kube_action_t
-reflector_page(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_page(kube_reflector_machine_t *m)
 {
-    kube_str_t  token, last;
+    kube_str_t              token, last;
+    kube_reflector_list_t  *list;
 
-    token = input->continue_token;
-    last.data = m->list.token;
-    last.len = m->list.token_len;
+    list = &m->list;
+    token = m->input->continue_token;
+    last = (kube_str_t) { list->token, list->token_len };
 
     /* a list without a version, or a server that sends us in circles */
 
-    if (!m->list.known
+    if (!list->known
         || token.len == 0
-        || token.len > sizeof(m->list.token)
+        || token.len > sizeof(list->token)
         || kube_str_eq(token, last)
-        || m->list.pages == KUBE_PAGES_MAX)
+        || list->pages == KUBE_PAGES_MAX)
     {
-        return reflector_pause(m, now_ms);
+        return reflector_pause(m);
     }
 
-    memcpy(m->list.token, token.data, token.len);
-    m->list.token_len = token.len;
-    m->list.pages++;
+    memcpy(list->token, token.data, token.len);
+    list->token_len = token.len;
+    list->pages++;
 
-    return reflector_next_page(m, now_ms);
+    return reflector_page_action(m);
 }
 
 
 static kube_action_t
-reflector_list_done(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_list_done(kube_reflector_machine_t *m)
 {
     bool           rollback;
     kube_action_t  action;
 
-    (void) input;
-
     if (!m->list.known) {
-        return reflector_pause(m, now_ms);
+        return reflector_pause(m);
     }
 
     rollback = m->list.rollback;
@@ -573,13 +498,12 @@ reflector_list_done(kube_reflector_machine_t *m, const kube_input_t *input,
     m->next = KUBE_NEXT_WATCH;
     m->list.ask = KUBE_ASK_NOT_OLDER;
     m->list.timeouts = 0;
-    m->list.rollback = false;
     m->list.rollback_ms = KUBE_NEVER;
     m->watch.protocol_errors = 0;
     m->watch.unreadable = false;
-    kube_backoff_healthy(&m->demand.backoff, now_ms);
+    kube_backoff_healthy(&m->demand.backoff, m->now_ms);
 
-    action = reflector_resume(m, now_ms);
+    action = reflector_resume(m);
 
     action.synced = true;
     action.rollback = rollback;
@@ -588,55 +512,59 @@ reflector_list_done(kube_reflector_machine_t *m, const kube_input_t *input,
 }
 
 
+/* Between two items it is the owner who kept the list waiting. */
+static kube_action_t
+reflector_list_alive(kube_reflector_machine_t *m)
+{
+    return m->input->partial ? reflector_nothing : reflector_progress(m);
+}
+
+
 /* An event or a bookmark.  Versions never go back within a watch. */
 static kube_action_t
-reflector_version(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_version(kube_reflector_machine_t *m)
 {
-    int  order;
+    int               order;
+    const kube_rv_t  *rv;
 
-    m->watch.alive_ms = now_ms;
-    m->watch.partial_ms = KUBE_NEVER;
-
-    order = (input->rv.len != 0) ? kube_rv_cmp(&input->rv, &m->rv) : 0;
+    rv = &m->input->rv;
+    order = (rv->len != 0) ? kube_rv_cmp(rv, &m->rv) : 0;
 
     /* a real server never sends this: it was restored, or is none */
 
     if (order < 0) {
         m->reason = KUBE_RELIST_OTHER;
-        return reflector_sleep(m, KUBE_NEXT_LIST, false, 0, now_ms);
+        return reflector_sleep(m, KUBE_NEXT_LIST, false, 0);
     }
 
     if (order > 0) {
-        m->rv = input->rv;
+        m->rv = *rv;
         m->watch.moved++;
         m->watch.protocol_errors = 0;
         m->watch.unreadable = false;
         kube_backoff_healthy(&m->backoff, m->watch.opened_ms);
     }
 
-    reflector_set_timer(m, now_ms);
+    m->watch.alive_ms = m->now_ms;
+    m->watch.partial_ms = KUBE_NEVER;
 
-    return reflector_nothing;
+    return reflector_progress(m);
 }
 
 
 static kube_action_t
-reflector_watch_alive(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_watch_alive(kube_reflector_machine_t *m)
 {
-    m->watch.alive_ms = now_ms;
+    m->watch.alive_ms = m->now_ms;
 
-    if (!input->partial) {
+    if (!m->input->partial) {
         m->watch.partial_ms = KUBE_NEVER;
 
     } else if (m->watch.partial_ms == KUBE_NEVER) {
-        m->watch.partial_ms = now_ms;
+        m->watch.partial_ms = m->now_ms;
     }
 
-    reflector_set_timer(m, now_ms);
-
-    return reflector_nothing;
+    return reflector_progress(m);
 }
 
 
@@ -645,206 +573,191 @@ reflector_watch_alive(kube_reflector_machine_t *m, const kube_input_t *input,
  * Where they come like this again the event is passed over.
  */
 static kube_action_t
-reflector_unreadable(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_unreadable(kube_reflector_machine_t *m)
 {
-    (void) input;
-
-    m->watch.alive_ms = now_ms;
-    m->watch.partial_ms = KUBE_NEVER;
-    reflector_note_health(m, now_ms);
+    (void) reflector_watch_lived(m);
 
     if (!m->watch.unreadable) {
         m->watch.unreadable = true;
-        return reflector_pause(m, now_ms);
+        return reflector_pause(m);
     }
 
-    reflector_set_timer(m, now_ms);
+    m->watch.alive_ms = m->now_ms;
+    m->watch.partial_ms = KUBE_NEVER;
 
-    return reflector_nothing;
+    return reflector_progress(m);
 }
 
 
 /* What may be damage the first time is not when it comes again. */
 static kube_action_t
-reflector_damaged(kube_reflector_machine_t *m, uint64_t floor_ms,
-    uint64_t now_ms)
+reflector_damaged(kube_reflector_machine_t *m, uint64_t floor_ms)
 {
     if (++m->watch.protocol_errors < 2) {
-        return reflector_sleep(m, KUBE_NEXT_WATCH, false, floor_ms, now_ms);
+        return reflector_sleep(m, KUBE_NEXT_WATCH, false, floor_ms);
     }
 
     m->watch.protocol_errors = 0;
     m->reason = KUBE_RELIST_PROTOCOL;
 
-    return reflector_sleep(m, KUBE_NEXT_LIST, false, floor_ms, now_ms);
+    return reflector_sleep(m, KUBE_NEXT_LIST, false, floor_ms);
 }
 
 
-static kube_action_t
-reflector_unauthorized(kube_reflector_machine_t *m, uint64_t now_ms)
+/* True: credentials are to be read again, and the request repeated. */
+static bool
+reflector_is_unauthorized(kube_reflector_machine_t *m)
 {
-    kube_action_t  action;
+    if (m->input->status->verdict != KUBE_VERDICT_UNAUTHORIZED
+        || m->credentials_tried)
+    {
+        return false;
+    }
 
     m->credentials_tried = true;
     m->next = reflector_same(m);
     m->state = KUBE_REFLECTOR_BACKOFF;
-    m->deadline_ms = now_ms;
+    m->deadline_ms = m->now_ms;
 
-    memset(&action, 0, sizeof(kube_action_t));
-    action.kind = KUBE_ACTION_CREDENTIALS;
-
-    return action;
-}
-
-
-static bool
-reflector_version_is_gone(kube_verdict_t verdict)
-{
-    return verdict == KUBE_VERDICT_EXPIRED
-           || verdict == KUBE_VERDICT_TOO_LARGE_RV;
+    return true;
 }
 
 
 static kube_action_t
-reflector_list_status(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_list_status(kube_reflector_machine_t *m)
 {
-    kube_verdict_t          verdict;
     kube_list_ask_t         ask;
     kube_reflector_list_t  *list;
 
     list = &m->list;
-    verdict = input->status->verdict;
+    ask = list->ask;
 
-    if (verdict == KUBE_VERDICT_UNAUTHORIZED && !m->credentials_tried) {
-        return reflector_unauthorized(m, now_ms);
+    if (reflector_is_unauthorized(m)) {
+        return (kube_action_t) { .kind = KUBE_ACTION_CREDENTIALS };
     }
 
-    if (reflector_version_is_gone(verdict)) {
+    switch (m->input->status->verdict) {
 
-        if (verdict == KUBE_VERDICT_EXPIRED && list->pages != 0) {
-            ask = reflector_asks[list->ask].token_expired;
-
-        } else {
-            ask = reflector_asks[list->ask].refused;
-            m->reason = (verdict == KUBE_VERDICT_EXPIRED)
-                        ? KUBE_RELIST_EXPIRED : KUBE_RELIST_TOO_LARGE_RV;
+    case KUBE_VERDICT_EXPIRED:
+        if (list->pages != 0) {
+            ask = reflector_asks[ask].token_expired;
+            break;
         }
 
-        if (ask != list->ask) {
-            list->ask = ask;
-            return reflector_list(m, now_ms);
-        }
-    }
+        ask = reflector_asks[ask].refused;
+        m->reason = KUBE_RELIST_EXPIRED;
+        break;
 
-    /* the version itself may be what the server does not like */
+    case KUBE_VERDICT_TOO_LARGE_RV:
+        ask = reflector_asks[ask].refused;
+        m->reason = KUBE_RELIST_TOO_LARGE_RV;
+        break;
 
-    if (verdict == KUBE_VERDICT_INVALID) {
+    case KUBE_VERDICT_INVALID:
+        /* the version itself may be what the server does not like */
         list->ask = KUBE_ASK_CONSISTENT;
+        ask = list->ask;
+        break;
+
+    default:
+        break;
+    }
+
+    if (ask != list->ask) {
+        list->ask = ask;
+        return reflector_list(m);
     }
 
     return reflector_sleep(m, KUBE_NEXT_LIST, false,
-                           input->status->retry_after_s * 1000ull, now_ms);
+                           m->input->status->retry_after_s * 1000ull);
 }
 
 
 /* A refused watch, or an ERROR event of an open one. */
 static kube_action_t
-reflector_watch_status(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_watch_status(kube_reflector_machine_t *m)
 {
-    uint64_t        floor_ms;
-    kube_verdict_t  verdict;
+    uint64_t  floor_ms;
 
-    verdict = input->status->verdict;
-    floor_ms = input->status->retry_after_s * 1000ull;
+    floor_ms = m->input->status->retry_after_s * 1000ull;
 
-    reflector_note_health(m, now_ms);
+    (void) reflector_watch_lived(m);
 
-    if (verdict == KUBE_VERDICT_UNAUTHORIZED && !m->credentials_tried) {
-        return reflector_unauthorized(m, now_ms);
+    if (reflector_is_unauthorized(m)) {
+        return (kube_action_t) { .kind = KUBE_ACTION_CREDENTIALS };
     }
 
-    if (verdict == KUBE_VERDICT_INVALID) {
-        return reflector_damaged(m, floor_ms, now_ms);
-    }
+    switch (m->input->status->verdict) {
 
-    if (!reflector_version_is_gone(verdict)) {
-        return reflector_sleep(m, KUBE_NEXT_WATCH, false, floor_ms, now_ms);
-    }
+    case KUBE_VERDICT_EXPIRED:
+        m->reason = KUBE_RELIST_EXPIRED;
+        m->list.ask = KUBE_ASK_NOT_OLDER;
+        break;
 
-    m->reason = KUBE_RELIST_EXPIRED;
-    m->list.ask = KUBE_ASK_NOT_OLDER;
-
-    if (verdict == KUBE_VERDICT_TOO_LARGE_RV) {
+    case KUBE_VERDICT_TOO_LARGE_RV:
         m->reason = KUBE_RELIST_TOO_LARGE_RV;
         m->list.ask = KUBE_ASK_CONSISTENT;
+        break;
+
+    case KUBE_VERDICT_INVALID:
+        return reflector_damaged(m, floor_ms);
+
+    default:
+        return reflector_sleep(m, KUBE_NEXT_WATCH, false, floor_ms);
     }
 
     /* 410, list, 410, list must not spin */
 
     if (m->list.started_ms != KUBE_NEVER
-        && now_ms - m->list.started_ms < KUBE_RELIST_PACE_MS)
+        && m->now_ms - m->list.started_ms < KUBE_RELIST_PACE_MS)
     {
-        return reflector_sleep(m, KUBE_NEXT_LIST, false, floor_ms, now_ms);
+        return reflector_sleep(m, KUBE_NEXT_LIST, false, floor_ms);
     }
 
-    return reflector_list(m, now_ms);
-}
-
-
-/* While LISTING or OPENING it is a wrong head or body: no ground for more. */
-static kube_action_t
-reflector_protocol(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
-{
-    (void) input;
-
-    return reflector_pause(m, now_ms);
+    return reflector_list(m);
 }
 
 
 static kube_action_t
-reflector_watch_protocol(kube_reflector_machine_t *m,
-    const kube_input_t *input, uint64_t now_ms)
+reflector_watch_protocol(kube_reflector_machine_t *m)
 {
-    (void) input;
+    (void) reflector_watch_lived(m);
 
-    reflector_note_health(m, now_ms);
-
-    return reflector_damaged(m, 0, now_ms);
+    return reflector_damaged(m, 0);
 }
 
 
 static kube_action_t
-reflector_closed(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_closed(kube_reflector_machine_t *m)
 {
-    (void) input;
-
-    return reflector_end(m, KUBE_OK, now_ms);
+    return reflector_end(m, KUBE_OK);
 }
 
 
 static kube_action_t
-reflector_failed(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_failed(kube_reflector_machine_t *m)
 {
-    return reflector_end(m, input->rc, now_ms);
+    return reflector_end(m, m->input->rc);
+}
+
+
+static kube_action_t
+reflector_timed_out(kube_reflector_machine_t *m, const char *what)
+{
+    kube_action_t  action;
+
+    action = reflector_end(m, KUBE_TIMEOUT);
+    action.timeout = what;
+
+    return action;
 }
 
 
 /* A list without progress, or a watch without a head. */
 static kube_action_t
-reflector_call_timer(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_call_timer(kube_reflector_machine_t *m)
 {
-    kube_action_t  action;
-
-    (void) input;
-
-    if (now_ms < m->deadline_ms) {
+    if (m->now_ms < m->deadline_ms) {
         return reflector_nothing;
     }
 
@@ -855,105 +768,74 @@ reflector_call_timer(kube_reflector_machine_t *m, const kube_input_t *input,
         m->watch.timeouts++;
     }
 
-    action = reflector_end(m, KUBE_TIMEOUT, now_ms);
-    action.timeout = "no answer";
-
-    return action;
+    return reflector_timed_out(m, "no answer");
 }
 
 
 static kube_action_t
-reflector_watch_timer(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_watch_timer(kube_reflector_machine_t *m)
 {
-    kube_action_t  action;
-
-    (void) input;
-
-    if (now_ms < m->deadline_ms) {
+    if (m->now_ms < m->deadline_ms) {
         return reflector_nothing;
     }
 
     if (m->watch.partial_ms != KUBE_NEVER
-        && now_ms - m->watch.partial_ms >= KUBE_OBJECT_MS)
+        && m->now_ms - m->watch.partial_ms >= KUBE_OBJECT_MS)
     {
-        action = reflector_end(m, KUBE_TIMEOUT, now_ms);
-        action.timeout = "an object came too slowly";
-
-        return action;
+        return reflector_timed_out(m, "an object came too slowly");
     }
 
-    reflector_note_health(m, now_ms);
+    (void) reflector_watch_lived(m);
     m->next = KUBE_NEXT_WATCH;
 
-    return reflector_resume(m, now_ms);
+    return reflector_resume(m);
 }
 
 
 static kube_action_t
-reflector_backoff_timer(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_backoff_timer(kube_reflector_machine_t *m)
 {
-    (void) input;
+    return (m->now_ms < m->deadline_ms) ? reflector_nothing
+                                        : reflector_resume(m);
+}
 
-    if (now_ms < m->deadline_ms) {
-        return reflector_nothing;
-    }
 
-    return reflector_resume(m, now_ms);
+/* In LISTING and BACKOFF it has to wait: reflector_resume() sees to it. */
+static kube_action_t
+reflector_relist_later(kube_reflector_machine_t *m)
+{
+    m->demand.wanted = true;
+    m->reason = m->input->reason;
+
+    return reflector_nothing;
 }
 
 
 /* In OPENING and WATCHING the list may begin at once. */
 static kube_action_t
-reflector_relist(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_relist(kube_reflector_machine_t *m)
 {
-    m->demand.wanted = true;
-    m->reason = input->reason;
+    (void) reflector_relist_later(m);
 
-    if (now_ms >= m->demand.due_ms) {
-        return reflector_list(m, now_ms);
+    if (m->now_ms >= m->demand.due_ms) {
+        return reflector_list(m);
     }
 
     if (m->state == KUBE_REFLECTOR_WATCHING) {
-        reflector_set_timer(m, now_ms);
+        m->deadline_ms = reflector_watch_deadline(m);
     }
 
     return reflector_nothing;
 }
 
 
-/* In LISTING and BACKOFF it has to wait: reflector_resume() thinks of it. */
 static kube_action_t
-reflector_relist_later(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
+reflector_stop(kube_reflector_machine_t *m)
 {
-    (void) now_ms;
-
-    m->demand.wanted = true;
-    m->reason = input->reason;
-
-    return reflector_nothing;
-}
-
-
-static kube_action_t
-reflector_stop(kube_reflector_machine_t *m, const kube_input_t *input,
-    uint64_t now_ms)
-{
-    kube_action_t  action;
-
-    (void) input;
-    (void) now_ms;
-
     m->state = KUBE_REFLECTOR_STOPPED;
     m->deadline_ms = KUBE_NEVER;
 
-    memset(&action, 0, sizeof(kube_action_t));
-    action.kind = KUBE_ACTION_STOP;
-
-    return action;
+    return (kube_action_t) { .kind = KUBE_ACTION_STOP };
 }
 
 
@@ -978,7 +860,7 @@ static const reflector_step_pt
         [KUBE_INPUT_LIST_DONE] = reflector_list_done,
         [KUBE_INPUT_ALIVE] = reflector_list_alive,
         [KUBE_INPUT_STATUS] = reflector_list_status,
-        [KUBE_INPUT_PROTOCOL] = reflector_protocol,
+        [KUBE_INPUT_PROTOCOL] = reflector_pause,
         [KUBE_INPUT_CLOSED] = reflector_closed,
         [KUBE_INPUT_FAILED] = reflector_failed,
         [KUBE_INPUT_TIMER] = reflector_call_timer,
@@ -990,7 +872,7 @@ static const reflector_step_pt
         [KUBE_INPUT_SENT] = reflector_progress,
         [KUBE_INPUT_OPENED] = reflector_watch_opened,
         [KUBE_INPUT_STATUS] = reflector_watch_status,
-        [KUBE_INPUT_PROTOCOL] = reflector_protocol,
+        [KUBE_INPUT_PROTOCOL] = reflector_pause,
         [KUBE_INPUT_CLOSED] = reflector_closed,
         [KUBE_INPUT_FAILED] = reflector_failed,
         [KUBE_INPUT_TIMER] = reflector_call_timer,
@@ -1038,12 +920,16 @@ kube_reflector_input(kube_reflector_machine_t *m, const kube_input_t *input,
 
     step = steps[m->state][input->kind];
 
-    if (step != NULL) {
-        return step(m, input, now_ms);
+    if (step == NULL) {
+        return (kube_action_t) { .illegal = true };
     }
 
-    action = reflector_nothing;
-    action.illegal = true;
+    m->input = input;
+    m->now_ms = now_ms;
+
+    action = step(m);
+
+    m->input = NULL;
 
     return action;
 }

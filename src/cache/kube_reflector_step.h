@@ -262,6 +262,8 @@ typedef struct {
     bool                     listed;        /* a list was ever completed */
     bool                     credentials_tried;
     uint64_t                 deadline_ms;   /* when TIMER is due */
+    const kube_input_t      *input;         /* in hand; NULL between two */
+    uint64_t                 now_ms;        /* of the last input */
 } kube_reflector_machine_t;
 
 /* Fills m; no memory of its own; done is not needed. */

@@ -157,6 +157,7 @@ bed_process(bed_t *b)
                                1700000000000 + (int64_t)
                                                b->server->io.now_ms);
     server_assert_promise(b->server, &b->zone);
+    assert_int_equal(b->logged[KUBE_EV_INTERNAL], 0);
 
     return rc;
 }

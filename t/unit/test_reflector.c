@@ -502,6 +502,20 @@ test_turn_is_lost(void **state)
     assert_int_equal(b.turn.holder, 5);
     assert_rv(&b, "7");
     bed_done(&b);
+
+    /* a list that follows at once is another one: it waits like any */
+    bed_init(&b);
+    bed_start(&b, "");
+    b.io.now_ms += KUBE_LIST_TURN_MS;
+    assert_true(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+    io_answer(&b.io, bed_x(&b), 410, STATUS(410, "Expired", ""));
+    bed_process(&b);
+    assert_int_equal(b.io.started, 1);
+    assert_int_equal(b.turn.waiting_n, 1);
+    kube_list_turn_give(&b.turn, 5);
+    bed_process(&b);
+    assert_string_equal(bed_x(&b)->path, "/api/v1/services?limit=2");
+    bed_done(&b);
 }
 
 
