@@ -494,21 +494,6 @@ kube_delta_fifo_drop(kube_delta_fifo_t *fifo)
 }
 
 
-void
-kube_delta_fifo_clear(kube_delta_fifo_t *fifo, unsigned scope)
-{
-    delta_node_t  *node, *next;
-
-    for (node = fifo->first; node != NULL; node = next) {
-        next = node->next;
-
-        if (node->delta.scope == scope) {
-            fifo_remove(fifo, node);
-        }
-    }
-}
-
-
 size_t
 kube_delta_fifo_depth(const kube_delta_fifo_t *fifo)
 {

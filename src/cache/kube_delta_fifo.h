@@ -83,9 +83,6 @@ kube_rc_t kube_delta_fifo_peek(kube_delta_fifo_t *fifo, kube_delta_t *delta)
 /* Removes what peek showed, unless a newer state has replaced it since. */
 void kube_delta_fifo_drop(kube_delta_fifo_t *fifo);
 
-/* Removes all of a scope, marks too: its list begins anew. */
-void kube_delta_fifo_clear(kube_delta_fifo_t *fifo, unsigned scope);
-
 /* How many wait, marks included; 0 for a scope out of range. */
 size_t kube_delta_fifo_depth(const kube_delta_fifo_t *fifo);
 size_t kube_delta_fifo_depth_scope(const kube_delta_fifo_t *fifo,

@@ -1,11 +1,10 @@
 /*
- * kube_indexer - its life, the deltas as they come, lists as diffs, and the
- * queue of Services to be published.
+ * kube_indexer - the store behind the informer: what is held, by key.
  *
- * What a delta does to its object is kube_index_object.c's, how objects
- * become readable kube_indexer_publish.c's.  An event costs its object and
- * its Service's slices, never more; a completed list one walk of the side
- * table.  Writer process only, one thread.
+ * A row for each zone entry says which scope's list has seen the object last.
+ * An event costs one look-up; a completed list one walk of the rows.  It
+ * writes nothing to the zone (its listener does).  For the process that holds
+ * the zone's guard; one thread.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -13,15 +12,42 @@
 
 #include <string.h>
 
-#include "kube_indexer_internal.h"
+#include "kube_indexer.h"
+#include "kube_rv.h"
+
+
+typedef struct {
+    bool             used;
+    kube_resource_t  resource;
+    kube_str_t       ns;                /* owned; empty: all */
+    uint32_t         list;              /* lists begun */
+    uint32_t         synced;            /* the one that was completed last */
+} indexer_scope_t;
+
+/*
+ * A row outlives its object until its entry is used again: whether the entry
+ * holds anything is the zone's to say.
+ */
+typedef struct {
+    uint32_t  list_generation;          /* scope's list that saw it last */
+    uint8_t   scope;
+    bool      deleted;                  /* the zone may hold it for a while */
+} indexer_row_t;
+
+struct kube_indexer_s {
+    const kube_alloc_t   *alloc;
+    kube_indexer_conf_t   conf;
+    indexer_scope_t       scopes[KUBE_SCOPES_MAX];
+    uint32_t              rows_n;
+    indexer_row_t        *rows;         /* by zone entry, from 1 */
+};
 
 
 kube_indexer_t *
 kube_indexer_create(const kube_alloc_t *alloc, const kube_indexer_conf_t *conf)
 {
-    size_t             n;
-    kube_indexer_t    *ix;
-    kube_zone_usage_t  usage;
+    kube_indexer_t     *ix;
+    kube_zone_usage_t   usage;
 
     ix = kube_zalloc(alloc, sizeof(kube_indexer_t));
     if (ix == NULL) {
@@ -30,80 +56,18 @@ kube_indexer_create(const kube_alloc_t *alloc, const kube_indexer_conf_t *conf)
 
     ix->alloc = alloc;
     ix->conf = *conf;
-    kube_log_init(&ix->log, conf->sink);
 
     kube_zone_usage(conf->zone, &usage);
-    ix->entries_n = (uint32_t) usage.entries;
+    ix->rows_n = (uint32_t) usage.entries;
+    ix->rows = kube_zalloc(alloc, ((size_t) ix->rows_n + 1)
+                                  * sizeof(indexer_row_t));
 
-    for (n = 64; n < ix->entries_n / 4; n *= 2) {
-        /* void */
-    }
-
-    ix->mask = n - 1;
-    ix->buckets = kube_zalloc(alloc, n * sizeof(kube_index_group_t *));
-    ix->entries = kube_zalloc(alloc, ((size_t) ix->entries_n + 1)
-                                     * sizeof(kube_index_entry_t));
-    ix->ready = kube_work_queue_create(alloc, ix->entries_n);
-    ix->held = kube_work_queue_create(alloc, ix->entries_n);
-
-    if (ix->buckets == NULL
-        || ix->entries == NULL
-        || ix->ready == NULL
-        || ix->held == NULL)
-    {
-        kube_indexer_destroy(ix);
+    if (ix->rows == NULL) {
+        kube_free(alloc, ix);
         return NULL;
     }
 
     return ix;
-}
-
-
-void
-kube_index_clear(kube_indexer_t *ix)
-{
-    uint32_t             i;
-    uint64_t             read_ms;
-    kube_index_entry_t  *e;
-    kube_index_scope_t  *scope, cleared;
-
-    if (ix->entries != NULL) {
-        for (i = 1; i <= ix->entries_n; i++) {
-            e = &ix->entries[i];
-
-            if (e->kind == KUBE_INDEX_SLICE
-                && (e->flags & KUBE_INDEX_F_DOOMED))
-            {
-                kube_free(ix->alloc, e->u.refusal);
-            }
-
-            memset(e, 0, sizeof(kube_index_entry_t));
-        }
-    }
-
-    if (ix->buckets != NULL) {
-        kube_index_groups_free(ix);
-    }
-
-    while (ix->ready != NULL && kube_work_queue_pop(ix->ready, &read_ms)) {
-        /* void */
-    }
-
-    while (ix->held != NULL && kube_work_queue_pop(ix->held, &read_ms)) {
-        /* void */
-    }
-
-    for (i = 0; i < KUBE_SCOPES_MAX; i++) {
-        scope = &ix->scopes[i];
-
-        memset(&cleared, 0, sizeof(kube_index_scope_t));
-        cleared.used = scope->used;
-        cleared.resource = scope->resource;
-        cleared.ns = scope->ns;
-        cleared.refused_min = UINT32_MAX;
-
-        *scope = cleared;
-    }
 }
 
 
@@ -116,30 +80,24 @@ kube_indexer_destroy(kube_indexer_t *ix)
         return;
     }
 
-    kube_index_clear(ix);
-
     for (i = 0; i < KUBE_SCOPES_MAX; i++) {
         kube_str_free(ix->alloc, &ix->scopes[i].ns);
     }
 
-    kube_work_queue_destroy(ix->ready);
-    kube_work_queue_destroy(ix->held);
-    kube_free(ix->alloc, ix->entries);
-    kube_free(ix->alloc, ix->heap);
-    kube_free(ix->alloc, ix->buckets);
+    kube_free(ix->alloc, ix->rows);
     kube_free(ix->alloc, ix);
 }
 
 
 kube_rc_t
-kube_indexer_scope(kube_indexer_t *ix, unsigned slot, kube_resource_t resource,
-    kube_str_t ns)
+kube_indexer_scope(kube_indexer_t *ix, unsigned scope,
+    kube_resource_t resource, kube_str_t ns)
 {
-    kube_rc_t            rc;
-    kube_str_t           copy;
-    kube_index_scope_t  *scope;
+    kube_rc_t         rc;
+    kube_str_t        copy;
+    indexer_scope_t  *s;
 
-    if (slot >= KUBE_SCOPES_MAX || ns.len > KUBE_NAMESPACE_LEN_MAX) {
+    if (scope >= KUBE_SCOPES_MAX || ns.len > KUBE_NAMESPACE_LEN_MAX) {
         return KUBE_INVALID;
     }
 
@@ -148,106 +106,317 @@ kube_indexer_scope(kube_indexer_t *ix, unsigned slot, kube_resource_t resource,
         return rc;
     }
 
-    scope = &ix->scopes[slot];
-    kube_str_free(ix->alloc, &scope->ns);
+    s = &ix->scopes[scope];
+    kube_str_free(ix->alloc, &s->ns);
 
-    scope->used = true;
-    scope->resource = resource;
-    scope->ns = copy;
-    scope->refused_min = UINT32_MAX;
+    s->used = true;
+    s->resource = resource;
+    s->ns = copy;
 
     return KUBE_OK;
 }
 
 
-uint8_t
-kube_index_scope_of(const kube_indexer_t *ix, kube_resource_t resource,
+/* The scope that covers an object, or KUBE_SCOPE_NONE. */
+static unsigned
+indexer_scope_of(const kube_indexer_t *ix, kube_resource_t resource,
     kube_str_t ns)
 {
-    unsigned                   i;
-    const kube_index_scope_t  *scope;
+    unsigned                i;
+    const indexer_scope_t  *s;
 
     for (i = 0; i < KUBE_SCOPES_MAX; i++) {
-        scope = &ix->scopes[i];
+        s = &ix->scopes[i];
 
-        if (scope->used
-            && scope->resource == resource
-            && (scope->ns.len == 0 || kube_str_eq(scope->ns, ns)))
+        if (s->used
+            && s->resource == resource
+            && (s->ns.len == 0 || kube_str_eq(s->ns, ns)))
         {
-            return (uint8_t) i;
+            return i;
         }
     }
 
-    return KUBE_INDEX_NO_SCOPE;
+    return KUBE_SCOPE_NONE;
 }
 
 
-static void
-index_list_begin(kube_indexer_t *ix, unsigned slot)
+/*
+ * The index function: the name of the Service that an object belongs to, in
+ * its own namespace.
+ */
+static kube_str_t
+indexer_service(const kube_record_id_t *id)
 {
-    kube_index_scope_t  *scope;
+    switch (kube_resource_info(id->resource)->shape) {
 
-    scope = &ix->scopes[slot];
+    case KUBE_SHAPE_SERVICE:
+        return id->meta.name;
 
-    scope->list++;
-    scope->unnamed_list = false;
-    scope->refused_min = UINT32_MAX;
-}
+    case KUBE_SHAPE_SLICE:
+        return id->service;
 
-
-/* Those that a list held back; some may be held by another list still. */
-static void
-index_release(kube_indexer_t *ix)
-{
-    uint32_t             n, service;
-    uint64_t             read_ms;
-    kube_index_group_t  *group;
-
-    for (n = kube_work_queue_depth(ix->held); n != 0; n--) {
-
-        service = kube_work_queue_pop(ix->held, &read_ms);
-        group = ix->entries[service].u.group;
-
-        if (kube_index_group_is_held(ix, group)) {
-            kube_work_queue_add(ix->held, service, read_ms);
-
-        } else {
-            group->wait = KUBE_INDEX_READY;
-            kube_work_queue_add(ix->ready, service, read_ms);
-        }
+    default:
+        return KUBE_STR_NULL;
     }
 }
 
 
 static void
-index_list_end(kube_indexer_t *ix, unsigned slot)
+indexer_item_init(const kube_indexer_t *ix, kube_item_t *item,
+    uint64_t now_ms)
 {
-    uint32_t             i;
-    kube_index_entry_t  *e;
-    kube_index_scope_t  *scope;
+    item->service = indexer_service(&item->zone.id);
+    item->reason = KUBE_STR_NULL;
+    item->scope = indexer_scope_of(ix, item->zone.id.resource,
+                                   item->zone.id.meta.ns);
+    item->optional = false;
+    item->read_ms = KUBE_NEVER;
+    item->trigger_ms = 0;
+    item->now_ms = now_ms;
+}
 
-    scope = &ix->scopes[slot];
 
-    /* an end without a beginning saw nothing: nothing may go for it */
-    if (scope->list == scope->synced) {
+/* An event without an object: of a scope, or of none. */
+static void
+indexer_tell(kube_indexer_t *ix, kube_item_event_t event, unsigned scope,
+    uint64_t now_ms)
+{
+    kube_rc_t    rc;
+    kube_item_t  item;
+
+    memset(&item, 0, sizeof(kube_item_t));
+    item.scope = scope;
+    item.now_ms = now_ms;
+
+    /* these events need no memory: always KUBE_OK */
+    rc = ix->conf.on_change(ix->conf.on_change_ctx, event, &item);
+    (void) rc;
+}
+
+
+/* Marks what an entry holds as seen by the list in progress, if any. */
+static void
+indexer_mark(kube_indexer_t *ix, const kube_item_t *item, bool deleted)
+{
+    indexer_row_t  *row;
+
+    row = &ix->rows[item->zone.entry];
+
+    row->scope = (uint8_t) item->scope;
+    row->deleted = deleted;
+    row->list_generation = (item->scope != KUBE_SCOPE_NONE)
+                           ? ix->scopes[item->scope].list : 0;
+}
+
+
+static bool
+indexer_is_older(kube_str_t a, kube_str_t b)
+{
+    kube_rv_t  rv_a, rv_b;
+
+    return kube_rv_parse(a, &rv_a) == KUBE_OK
+           && kube_rv_parse(b, &rv_b) == KUBE_OK
+           && kube_rv_cmp(&rv_a, &rv_b) < 0;
+}
+
+
+/* True if the object that the item is to be, or a newer one, is held. */
+static bool
+indexer_is_held(const kube_indexer_t *ix, const kube_item_t *item, bool listed)
+{
+    const kube_meta_t    *held, *meta;
+    const kube_record_t  *record;
+
+    held = &item->zone.held.meta;
+    meta = &item->zone.id.meta;
+
+    if (item->zone.entry == 0 || ix->rows[item->zone.entry].deleted) {
+        return false;
+    }
+
+    record = kube_zone_newest(ix->conf.writer, item->zone.entry);
+
+    if (record->kind == KUBE_RECORD_REFUSED
+        || (record->flags & KUBE_RECORD_F_STATE_FILE)
+        || !kube_str_eq(held->uid, meta->uid))
+    {
+        return false;
+    }
+
+    return kube_str_eq(held->rv, meta->rv)
+           || (!listed && indexer_is_older(meta->rv, held->rv));
+}
+
+
+/* False if the record can be none of an object that is held. */
+static bool
+indexer_item_of_record(const kube_indexer_t *ix, const kube_record_t *record,
+    uint64_t now_ms, kube_item_t *item)
+{
+    if ((record->kind != KUBE_RECORD_SERVICE
+         && record->kind != KUBE_RECORD_SLICE)
+        || kube_zone_item(ix->conf.writer, record, &item->zone) != KUBE_OK)
+    {
+        return false;
+    }
+
+    indexer_item_init(ix, item, now_ms);
+
+    return item->scope != KUBE_SCOPE_NONE
+           && item->service.len <= KUBE_NAME_LEN_MAX;
+}
+
+
+static kube_rc_t
+indexer_put(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
+{
+    bool         listed;
+    kube_rc_t    rc;
+    kube_item_t  item;
+
+    listed = (delta->kind == KUBE_DELTA_REPLACED);
+
+    if (delta->record == NULL
+        || !indexer_item_of_record(ix, delta->record, now_ms, &item))
+    {
+        return KUBE_OK;
+    }
+
+    if (indexer_is_held(ix, &item, listed)) {
+        indexer_mark(ix, &item, false);
+        return KUBE_OK;
+    }
+
+    /* latencies are those of events: a list is not late */
+    if (!listed) {
+        item.read_ms = delta->read_ms;
+        item.trigger_ms = delta->trigger_ms;
+    }
+
+    rc = ix->conf.on_change(ix->conf.on_change_ctx, KUBE_ITEM_PUT, &item);
+
+    if (rc == KUBE_NOMEM) {
+        return rc;
+    }
+
+    /* an object that was not taken must be taken when it comes again */
+    indexer_mark(ix, &item, rc != KUBE_OK);
+
+    return KUBE_OK;
+}
+
+
+static kube_rc_t
+indexer_refuse(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
+{
+    kube_rc_t    rc;
+    kube_item_t  item;
+
+    if (kube_zone_item_name(ix->conf.writer, delta->resource, delta->ns,
+                            delta->name, &item.zone)
+        != KUBE_OK)
+    {
+        return KUBE_OK;
+    }
+
+    indexer_item_init(ix, &item, now_ms);
+
+    if (item.scope == KUBE_SCOPE_NONE) {
+        return KUBE_OK;
+    }
+
+    item.zone.id.meta.rv = delta->rv;
+    item.reason = delta->reason;
+    item.read_ms = delta->read_ms;
+
+    rc = ix->conf.on_change(ix->conf.on_change_ctx, KUBE_ITEM_REFUSED, &item);
+
+    if (rc == KUBE_OK) {
+        indexer_mark(ix, &item, true);
+    }
+
+    return rc;
+}
+
+
+static void
+indexer_delete(kube_indexer_t *ix, kube_item_t *item)
+{
+    kube_rc_t  rc;
+
+    ix->rows[item->zone.entry].deleted = true;
+
+    /* deleting needs no memory: always KUBE_OK */
+    rc = ix->conf.on_change(ix->conf.on_change_ctx, KUBE_ITEM_DELETED, item);
+    (void) rc;
+}
+
+
+static void
+indexer_deleted(kube_indexer_t *ix, const kube_delta_t *delta,
+    uint64_t now_ms)
+{
+    kube_item_t           item;
+    const kube_record_t  *record;
+
+    if (kube_zone_item_name(ix->conf.writer, delta->resource, delta->ns,
+                            delta->name, &item.zone)
+        != KUBE_OK
+        || item.zone.entry == 0)
+    {
         return;
     }
 
-    for (i = 1; i <= ix->entries_n; i++) {
-        e = &ix->entries[i];
+    record = kube_zone_newest(ix->conf.writer, item.zone.entry);
 
-        if (e->kind != KUBE_INDEX_NONE
-            && e->scope == slot
-            && e->mark != scope->list)
-        {
-            kube_index_end(ix, i, KUBE_INDEX_NO_READ);
-        }
+    /* the end of an object that was made anew since */
+    if (record->kind != KUBE_RECORD_REFUSED
+        && !(record->flags & KUBE_RECORD_F_STATE_FILE)
+        && indexer_is_older(delta->rv, item.zone.held.meta.rv))
+    {
+        return;
     }
 
-    scope->synced = scope->list;
-    scope->unnamed = scope->unnamed_list;
+    indexer_item_init(ix, &item, now_ms);
+    item.read_ms = delta->read_ms;
+    indexer_delete(ix, &item);
+}
 
-    index_release(ix);
+
+/* Deletes all of a scope that was not seen by the list of that number. */
+static void
+indexer_sweep_scope(kube_indexer_t *ix, unsigned scope, uint32_t list,
+    uint64_t now_ms)
+{
+    uint32_t        i;
+    kube_item_t     item;
+    indexer_row_t  *row;
+
+    for (i = 1; i <= ix->rows_n; i++) {
+        row = &ix->rows[i];
+
+        if (row->scope != scope
+            || row->list_generation == list
+            || kube_zone_newest(ix->conf.writer, i) == NULL)
+        {
+            continue;
+        }
+
+        memset(&item, 0, sizeof(kube_item_t));
+        item.zone.entry = i;
+        item.scope = scope;
+        item.read_ms = KUBE_NEVER;
+        item.now_ms = now_ms;
+        indexer_delete(ix, &item);
+    }
+}
+
+
+void
+kube_indexer_sweep(kube_indexer_t *ix, uint64_t now_ms)
+{
+    /* no list sees what no scope covers */
+    indexer_sweep_scope(ix, KUBE_SCOPE_NONE, UINT32_MAX, now_ms);
 }
 
 
@@ -255,129 +424,159 @@ kube_rc_t
 kube_indexer_apply(kube_indexer_t *ix, const kube_delta_t *delta,
     uint64_t now_ms)
 {
-    kube_rc_t  rc;
-
-    ix->now_ms = now_ms;
-    kube_zone_writer_now(ix->conf.writer, now_ms);
-    rc = KUBE_OK;
+    indexer_scope_t  *scope;
 
     if (delta->scope >= KUBE_SCOPES_MAX || !ix->scopes[delta->scope].used) {
         return KUBE_OK;
     }
 
+    scope = &ix->scopes[delta->scope];
+
     switch (delta->kind) {
 
     case KUBE_DELTA_REPLACED:
     case KUBE_DELTA_UPDATED:
-        rc = kube_index_apply_object(ix, delta);
-        break;
+        return indexer_put(ix, delta, now_ms);
 
     case KUBE_DELTA_DELETED:
-        kube_index_apply_deleted(ix, delta);
+        indexer_deleted(ix, delta, now_ms);
         break;
 
     case KUBE_DELTA_REFUSED:
-        rc = kube_index_apply_refused(ix, delta);
-        break;
+        return indexer_refuse(ix, delta, now_ms);
 
     case KUBE_DELTA_LIST_BEGIN:
-        index_list_begin(ix, delta->scope);
+        scope->list++;
+        indexer_tell(ix, KUBE_ITEM_LIST_BEGIN, delta->scope, now_ms);
         break;
 
     case KUBE_DELTA_SYNC:
-        index_list_end(ix, delta->scope);
+
+        /* an end without a beginning saw nothing: nothing may go for it */
+        if (scope->list == scope->synced) {
+            break;
+        }
+
+        indexer_sweep_scope(ix, delta->scope, scope->list, now_ms);
+        scope->synced = scope->list;
+        indexer_tell(ix, KUBE_ITEM_LIST_END, delta->scope, now_ms);
         break;
     }
 
-    kube_index_note_full(ix);
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_indexer_load(kube_indexer_t *ix, uint64_t now_ms)
+{
+    uint32_t     i;
+    kube_rc_t    rc;
+    kube_item_t  item;
+
+    indexer_tell(ix, KUBE_ITEM_LOAD_BEGIN, KUBE_SCOPE_NONE, now_ms);
+
+    for (i = 0; i < KUBE_SCOPES_MAX; i++) {
+        ix->scopes[i].list = 0;
+        ix->scopes[i].synced = 0;
+    }
+
+    for (i = kube_zone_writer_next(ix->conf.writer, 0);
+         i != 0 && i <= ix->rows_n;
+         i = kube_zone_writer_next(ix->conf.writer, i))
+    {
+        ix->rows[i].scope = KUBE_SCOPE_NONE;
+
+        if (kube_zone_item_entry(ix->conf.writer, i, &item.zone) != KUBE_OK) {
+            continue;
+        }
+
+        indexer_item_init(ix, &item, now_ms);
+
+        if (item.zone.id.meta.ns.len > KUBE_NAMESPACE_LEN_MAX
+            || item.service.len > KUBE_NAME_LEN_MAX)
+        {
+            continue;
+        }
+
+        rc = ix->conf.on_change(ix->conf.on_change_ctx, KUBE_ITEM_FOUND,
+                                &item);
+        if (rc != KUBE_OK) {
+            indexer_tell(ix, KUBE_ITEM_LOAD_BEGIN, KUBE_SCOPE_NONE, now_ms);
+            return rc;
+        }
+
+        indexer_mark(ix, &item, false);
+    }
+
+    indexer_tell(ix, KUBE_ITEM_LOAD_END, KUBE_SCOPE_NONE, now_ms);
+
+    return KUBE_OK;
+}
+
+
+/* Copies a record without its refs, flagged as one of a state file. */
+static kube_rc_t
+indexer_state_record(const kube_alloc_t *alloc, const kube_record_t *from,
+    kube_record_t **record)
+{
+    size_t         size;
+    kube_rc_t      rc;
+    kube_arena_t   arena;
+    kube_object_t  object;
+
+    *record = NULL;
+    kube_arena_init(&arena, alloc, KUBE_OBJECT_BYTES_MAX);
+
+    rc = kube_record_decode(&arena, from, from->size, &object);
+
+    if (rc == KUBE_OK) {
+        size = kube_record_size(&object, 0);
+        *record = (size != 0) ? kube_alloc(alloc, size) : NULL;
+        rc = (size == 0) ? KUBE_CORRUPT
+                         : (*record == NULL) ? KUBE_NOMEM : KUBE_OK;
+    }
+
+    if (rc == KUBE_OK) {
+        kube_record_encode(&object, 0, *record);
+        (*record)->flags |= KUBE_RECORD_F_STATE_FILE;
+        kube_record_seal(*record);
+    }
+
+    kube_arena_done(&arena);
 
     return rc;
 }
 
 
-/*
- * Those that still name a slice of this group let go of it first; they wait
- * to be published themselves, and come again.
- */
-static void
-index_free_slices(kube_indexer_t *ix, kube_index_group_t *group)
+kube_rc_t
+kube_indexer_put_state(kube_indexer_t *ix, const kube_record_t *record,
+    uint64_t now_ms)
 {
-    uint32_t  i, named;
+    kube_rc_t       rc;
+    kube_item_t     item;
+    kube_record_t  *copy;
 
-    for (i = group->slices; i != 0; i = ix->entries[i].next) {
-        named = ix->entries[i].named;
-
-        if (named != 0 && named != group->service) {
-            kube_index_group_settle(ix, ix->entries[named].u.group,
-                                    KUBE_INDEX_NO_READ);
-        }
+    if (!indexer_item_of_record(ix, record, now_ms, &item)
+        || item.zone.entry != 0)
+    {
+        return KUBE_OK;
     }
-}
 
+    rc = indexer_state_record(ix->alloc, record, &copy);
 
-static void
-index_publish(kube_indexer_t *ix, kube_index_group_t *group, uint64_t read_ms)
-{
-    unsigned  n;
+    if (rc == KUBE_OK) {
+        item.zone.record = copy;
+        item.optional = true;
+        rc = ix->conf.on_change(ix->conf.on_change_ctx, KUBE_ITEM_PUT, &item);
 
-    index_free_slices(ix, group);
-
-    for (n = 0; n < KUBE_INDEX_DISPLACE_MAX; n++) {
-
-        if (kube_index_group_try(ix, group, read_ms) == KUBE_OK) {
-            return;
-        }
-
-        if (kube_index_displace(ix, group) != KUBE_OK) {
-            break;
+        if (rc == KUBE_OK) {
+            indexer_mark(ix, &item, false);
         }
     }
 
-    kube_index_group_settle(ix, group, read_ms);
-}
+    kube_free(ix->alloc, copy);
 
-
-unsigned
-kube_indexer_publish(kube_indexer_t *ix, unsigned max, uint64_t now_ms,
-    int64_t now_unix_ms)
-{
-    unsigned             n;
-    uint32_t             service;
-    uint64_t             read_ms;
-    kube_index_group_t  *group;
-
-    ix->now_ms = now_ms;
-    kube_zone_writer_now(ix->conf.writer, now_ms);
-    ix->now_unix_ms = now_unix_ms;
-    n = 0;
-
-    while (n < max) {
-        service = kube_work_queue_pop(ix->ready, &read_ms);
-
-        if (service == 0) {
-            break;
-        }
-
-        group = ix->entries[service].u.group;
-
-        if (kube_index_group_is_held(ix, group)) {
-            group->wait = KUBE_INDEX_HELD;
-            kube_work_queue_add(ix->held, service, read_ms);
-            continue;
-        }
-
-        kube_index_group_idle(ix, group);
-        n++;
-
-        if (ix->entries[service].flags & KUBE_INDEX_F_DOOMED) {
-            kube_index_service_drop(ix, service, NULL);
-            continue;
-        }
-
-        index_publish(ix, group, read_ms);
-    }
-
-    kube_index_note_full(ix);
-
-    return n;
+    /* one object less is no reason to refuse the others */
+    return (rc == KUBE_NOMEM) ? rc : KUBE_OK;
 }

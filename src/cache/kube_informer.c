@@ -126,8 +126,9 @@ informer_scope_init(kube_informer_t *inf, unsigned slot)
 static kube_rc_t
 informer_stores(kube_informer_t *inf)
 {
-    kube_seed_t          seed;
-    kube_indexer_conf_t  conf;
+    kube_seed_t            seed;
+    kube_indexer_conf_t    conf;
+    kube_publisher_conf_t  publisher;
 
     inf->server = kube_zalloc(&inf->alloc, inf->conf.server.len + 1);
     if (inf->server == NULL) {
@@ -151,16 +152,28 @@ informer_stores(kube_informer_t *inf)
         return KUBE_NOMEM;
     }
 
-    memset(&conf, 0, sizeof(kube_indexer_conf_t));
+    publisher = (kube_publisher_conf_t) {
+        .zone = inf->conf.zone,
+        .writer = inf->writer,
+        .sink = inf->conf.sink,
+        .seed = seed,
+        .change = inf->conf.change,
+        .change_ctx = inf->conf.change_ctx,
+        .static_keys = inf->conf.static_keys,
+        .static_keys_n = inf->conf.static_keys_n
+    };
 
-    conf.writer = inf->writer;
-    conf.zone = inf->conf.zone;
-    conf.sink = inf->conf.sink;
-    conf.seed = seed;
-    conf.change = inf->conf.change;
-    conf.change_ctx = inf->conf.change_ctx;
-    conf.static_keys = inf->conf.static_keys;
-    conf.static_keys_n = inf->conf.static_keys_n;
+    inf->publisher = kube_publisher_create(&inf->alloc, &publisher);
+    if (inf->publisher == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    conf = (kube_indexer_conf_t) {
+        .zone = inf->conf.zone,
+        .writer = inf->writer,
+        .on_change = kube_publisher_on_change,
+        .on_change_ctx = inf->publisher
+    };
 
     inf->indexer = kube_indexer_create(&inf->alloc, &conf);
 
@@ -275,9 +288,8 @@ kube_informer_destroy(kube_informer_t *inf)
         kube_reflector_destroy(inf->scopes[slot].reflector);
     }
 
-    if (inf->indexer != NULL) {
-        kube_indexer_destroy(inf->indexer);
-    }
+    kube_indexer_destroy(inf->indexer);
+    kube_publisher_destroy(inf->publisher);
 
     if (inf->writer != NULL) {
         kube_zone_writer_destroy(inf->writer);
@@ -391,7 +403,7 @@ informer_version(kube_informer_t *inf, unsigned slot)
     scope = &inf->scopes[slot];
     rv = kube_reflector_rv(scope->reflector);
 
-    kube_indexer_sum(inf->indexer, slot, &sum);
+    kube_publisher_sum(inf->publisher, slot, &sum);
 
     /* whether room has returned is asked now and then */
 
@@ -403,7 +415,7 @@ informer_version(kube_informer_t *inf, unsigned slot)
         || sum.refused_unnamed
         || scope->listing
         || kube_delta_fifo_depth_scope(inf->fifo, slot) != 0
-        || kube_indexer_pending(inf->indexer, slot))
+        || kube_publisher_pending(inf->publisher, slot))
     {
         return;
     }
@@ -502,8 +514,8 @@ informer_work(kube_informer_t *inf)
         inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
     }
 
-    if (kube_indexer_publish(inf->indexer, KUBE_INFORMER_SERVICES,
-                             inf->now_ms, inf->now_unix_ms)
+    if (kube_publisher_run(inf->publisher, KUBE_INFORMER_SERVICES,
+                           inf->now_ms, inf->now_unix_ms)
         >= KUBE_INFORMER_SERVICES)
     {
         inf->again = true;
@@ -513,7 +525,7 @@ informer_work(kube_informer_t *inf)
         informer_rollback(inf, slot);
         informer_version(inf, slot);
 
-        if (kube_indexer_room_returned(inf->indexer, slot)) {
+        if (kube_publisher_room_returned(inf->publisher, slot)) {
             kube_reflector_relist(inf->scopes[slot].reflector,
                                   KUBE_RELIST_ROOM, inf->now_ms);
         }

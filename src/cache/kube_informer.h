@@ -2,7 +2,7 @@
  * kube_informer - the shared informer of one API server: controller and
  * scopes tied together.
  *
- *   lister-watcher -> reflector -> DeltaFIFO -> indexer -> work queue -> zone
+ *   lister-watcher -> reflector -> DeltaFIFO -> indexer -> publisher -> zone
  *
  * It owns the writer's guard while it runs, takes over from a predecessor
  * (resuming watches where it stopped), moves the published resourceVersions,
@@ -19,7 +19,7 @@
 
 
 #include "kube_client.h"
-#include "kube_indexer.h"
+#include "kube_item.h"
 #include "kube_reflector_step.h"
 
 

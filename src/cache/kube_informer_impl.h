@@ -12,7 +12,9 @@
 #define KUBE_INFORMER_IMPL_H
 
 
+#include "kube_indexer.h"
 #include "kube_informer.h"
+#include "kube_publisher.h"
 #include "kube_reflector.h"
 
 
@@ -50,6 +52,7 @@ struct kube_informer_s {
     kube_arena_t            arena;
     kube_zone_writer_t     *writer;
     kube_delta_fifo_t      *fifo;
+    kube_publisher_t       *publisher;
     kube_indexer_t         *indexer;
     informer_scope_t       *scopes;
     unsigned                scopes_n;

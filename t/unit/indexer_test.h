@@ -1,8 +1,8 @@
 /*
- * indexer_test - an indexer over a zone on the heap, with a cluster as the
- * truth that it is fed from and compared with.
+ * indexer_test - an indexer and a publisher over a zone on the heap, with a
+ * cluster as the truth that they are fed from and compared with.
  *
- * Not part of the product.  For the tests of the indexer only.
+ * Not part of the product.  For the tests of these two only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -16,9 +16,10 @@
 
 #include "alloc_test.h"
 #include "kube_indexer.h"
+#include "kube_publisher.h"
 
 
-#define IT_SERVICES  0      /* slots */
+#define IT_SERVICES  0      /* scopes */
 #define IT_SLICES    1
 
 /* An object of the truth. */
@@ -40,8 +41,9 @@ typedef struct {
     size_t                    size;
     kube_zone_t               zone;
     kube_zone_writer_t       *writer;
+    kube_publisher_t         *publisher;
+    kube_publisher_conf_t     conf;
     kube_indexer_t           *ix;
-    kube_indexer_conf_t       conf;
     kube_takeover_t           takeover;
     uint64_t                  now_ms;
     unsigned                  rv;
@@ -79,13 +81,20 @@ it_start(it_t *it)
     it->conf.sink.write = it_log;
     it->conf.sink.ctx = it;
 
-    it->ix = kube_indexer_create(&it->at.alloc, &it->conf);
+    it->publisher = kube_publisher_create(&it->at.alloc, &it->conf);
 
-    if (it->ix == NULL) {
+    if (it->publisher == NULL) {
         return KUBE_NOMEM;
     }
 
-    return KUBE_OK;
+    it->ix = kube_indexer_create(&it->at.alloc, &(kube_indexer_conf_t) {
+        .zone = &it->zone,
+        .writer = it->writer,
+        .on_change = kube_publisher_on_change,
+        .on_change_ctx = it->publisher
+    });
+
+    return (it->ix != NULL) ? KUBE_OK : KUBE_NOMEM;
 }
 
 
@@ -93,8 +102,10 @@ static inline void
 it_stop(it_t *it)
 {
     kube_indexer_destroy(it->ix);
+    kube_publisher_destroy(it->publisher);
     kube_zone_writer_destroy(it->writer);
     it->ix = NULL;
+    it->publisher = NULL;
     it->writer = NULL;
 }
 
@@ -355,7 +366,7 @@ it_publish(it_t *it)
     total = 0;
 
     do {
-        n = kube_indexer_publish(it->ix, 3, it->now_ms, 0);
+        n = kube_publisher_run(it->publisher, 3, it->now_ms, 0);
         total += n;
     } while (n != 0);
 
@@ -441,7 +452,7 @@ it_sum(const it_t *it, unsigned slot)
 {
     kube_scope_sum_t  sum;
 
-    kube_indexer_sum(it->ix, slot, &sum);
+    kube_publisher_sum(it->publisher, slot, &sum);
 
     return sum;
 }

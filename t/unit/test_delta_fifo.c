@@ -134,7 +134,7 @@ fixture_done(fixture_t *f)
 
 /*
  * What is done, and what leaves.  "U0a@1": an UPDATED of key a in scope 0 at
- * version 1 is put; "?" peeks, "!" drops, "~0" clears scope 0.
+ * version 1 is put; "?" peeks, "!" drops.
  */
 static const struct {
     const char  *title;
@@ -170,17 +170,9 @@ static const struct {
       "B0 R0a@1 B0 R0a@2 U0a@3 S0",
       "B0|R0a@1|B0|R0a@3|S0" },
 
-    { "clearing leaves other scopes alone",
-      "U1x@9 B0 R0a@2 S0 ~0 B0 R0a@5",
-      "U1x@9|B0|R0a@5" },
-
     { "a newer state between peek and drop is not lost",
       "U0a@1 U0b@2 ? U0a@3 !",
       "U0a@3|U0b@2" },
-
-    { "what was shown and cleared is not dropped again",
-      "U0a@1 U1b@2 ? ~0 !",
-      "U1b@2" },
 
     { "an older state in front of a list's beginning is dropped alone",
       "U0a@1 B0 R0a@2 ? !",
@@ -203,14 +195,6 @@ order_do(kube_delta_fifo_t *fifo, const char *word)
 
     case '!':
         kube_delta_fifo_drop(fifo);
-        return;
-
-    case '~':
-        kube_delta_fifo_clear(fifo, (unsigned) (word[1] - '0'));
-        assert_int_equal(kube_delta_fifo_depth_scope(fifo,
-                                                     (unsigned) (word[1]
-                                                                 - '0')),
-                         0);
         return;
     }
 

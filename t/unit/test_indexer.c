@@ -10,6 +10,7 @@
  */
 
 #include "indexer_test.h"
+#include "kube_zone_stats.h"
 
 
 #define ZONE  (1u << 20)
@@ -34,11 +35,11 @@ test_indexer_events(void **state)
 
     /* nothing is readable before it is published, and then all at once */
     IT_READS(&it, "shop", "web", "-");
-    assert_true(kube_indexer_pending(it.ix, IT_SERVICES));
-    assert_true(kube_indexer_pending(it.ix, IT_SLICES));
+    assert_true(kube_publisher_pending(it.publisher, IT_SERVICES));
+    assert_true(kube_publisher_pending(it.publisher, IT_SLICES));
     assert_int_equal(it_publish(&it), 1);
-    assert_false(kube_indexer_pending(it.ix, IT_SERVICES));
-    assert_false(kube_indexer_pending(it.ix, IT_SLICES));
+    assert_false(kube_publisher_pending(it.publisher, IT_SERVICES));
+    assert_false(kube_publisher_pending(it.publisher, IT_SLICES));
     IT_READS(&it, "shop", "web", "1 web-a=1*2 web-b=1*2");
 
     it_change(&it, &a);
@@ -241,7 +242,7 @@ test_indexer_refused(void **state)
     /* what cannot be read any more is not served as if it were current */
     it_stamp(&it, &a);
     assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &a), KUBE_OK);
-    assert_true(kube_indexer_pending(it.ix, IT_SLICES));
+    assert_true(kube_publisher_pending(it.publisher, IT_SLICES));
     it_publish(&it);
     IT_READS(&it, "shop", "web", "1 b=1*2");
     assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
@@ -431,7 +432,7 @@ test_indexer_takeover(void **state)
     assert_int_equal(it_sum(&it, IT_SLICES).count, 3);
     assert_true(it_sum(&it, IT_SLICES).digest.lo == sum.digest.lo
                 && it_sum(&it, IT_SLICES).digest.hi == sum.digest.hi);
-    assert_false(kube_indexer_pending(it.ix, IT_SLICES));
+    assert_false(kube_publisher_pending(it.publisher, IT_SLICES));
 
     /* the orphan waits for its Service in the new process as well */
     web = it_service(&it, "shop", "later");
@@ -556,10 +557,10 @@ test_indexer_odd(void **state)
     d.scope = 0;
     d.kind = KUBE_DELTA_DELETED;
     assert_int_equal(kube_indexer_apply(it.ix, &d, 1), KUBE_OK);
-    assert_false(kube_indexer_pending(it.ix, KUBE_SCOPES_MAX));
-    kube_indexer_sum(it.ix, KUBE_SCOPES_MAX, &sum);
+    assert_false(kube_publisher_pending(it.publisher, KUBE_SCOPES_MAX));
+    kube_publisher_sum(it.publisher, KUBE_SCOPES_MAX, &sum);
     assert_int_equal(sum.count, 0);
-    assert_false(kube_indexer_room_returned(it.ix, KUBE_SCOPES_MAX));
+    assert_false(kube_publisher_room_returned(it.publisher, KUBE_SCOPES_MAX));
     assert_int_equal(kube_indexer_scope(it.ix, KUBE_SCOPES_MAX,
                                         KUBE_RESOURCE_SERVICES,
                                         KUBE_STR_NULL), KUBE_INVALID);
@@ -683,7 +684,7 @@ test_indexer_latency(void **state)
     d.read_ms = 990;
     d.trigger_ms = 5000;
     assert_int_equal(kube_indexer_apply(it.ix, &d, 995), KUBE_OK);
-    assert_int_equal(kube_indexer_publish(it.ix, 10, 1000, 5250), 1);
+    assert_int_equal(kube_publisher_run(it.publisher, 10, 1000, 5250), 1);
     free(record);
 
     kube_zone_histogram_read(&it.zone, KUBE_HISTOGRAM_PUBLISH_LATENCY,

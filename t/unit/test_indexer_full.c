@@ -84,7 +84,7 @@ full_list(full_t *f, unsigned slot)
 
         if (o->there) {
             IT_LIST(&f->it, o);
-            kube_indexer_publish(f->it.ix, 2, f->it.now_ms, 0);
+            kube_publisher_run(f->it.publisher, 2, f->it.now_ms, 0);
         }
     }
 
@@ -119,7 +119,7 @@ full_check_named(const full_t *f, unsigned there)
         assert_int_equal(it_refused(&f->it, (kube_resource_t) slot, NULL, 0),
                          sum.refused);
         assert_false(sum.refused_unnamed);
-        assert_false(kube_indexer_pending(f->it.ix, slot));
+        assert_false(kube_publisher_pending(f->it.publisher, slot));
     }
 }
 
@@ -235,8 +235,9 @@ full_heal(full_t *f)
     for (idle = 0; idle < 80; idle++) {
 
         for (slot = 0; slot < 2; slot++) {
-            if (kube_indexer_room_returned(f->it.ix, slot)) {
-                assert_false(kube_indexer_room_returned(f->it.ix, slot));
+            if (kube_publisher_room_returned(f->it.publisher, slot)) {
+                assert_false(kube_publisher_room_returned(f->it.publisher,
+                                                          slot));
                 full_list(f, slot);
                 lists++;
                 idle = 0;
@@ -283,7 +284,7 @@ full_heal_run(bool takeover)
     full_check_named(f, GROUPS - 300);
     assert_true(full_serves(f, 300));
     assert_true(full_serves(f, 398));
-    assert_false(kube_indexer_room_returned(f->it.ix, IT_SLICES));
+    assert_false(kube_publisher_room_returned(f->it.publisher, IT_SLICES));
 
     full_destroy(f);
 }
@@ -355,7 +356,7 @@ test_full_growth(void **state)
         for (i = 0; i < GROUPS; i++) {
             f->slices[f->order[i]].endpoints = 10 + 10 * round;
             it_change(&f->it, &f->slices[f->order[i]]);
-            kube_indexer_publish(f->it.ix, 4, f->it.now_ms, 0);
+            kube_publisher_run(f->it.publisher, 4, f->it.now_ms, 0);
         }
 
         it_publish(&f->it);

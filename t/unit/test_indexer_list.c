@@ -41,11 +41,11 @@ test_indexer_list(void **state)
     assert_int_equal(it_publish(&it), 1);
     IT_READS(&it, "shop", "web", "-");
     IT_READS(&it, "shop", "api", "1");
-    assert_true(kube_indexer_pending(it.ix, IT_SLICES));
+    assert_true(kube_publisher_pending(it.publisher, IT_SLICES));
     IT_LIST(&it, &c);
     IT_SYNC(&it, IT_SLICES);
     it_publish(&it);
-    assert_false(kube_indexer_pending(it.ix, IT_SLICES));
+    assert_false(kube_publisher_pending(it.publisher, IT_SLICES));
     IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2");
     IT_READS(&it, "shop", "api", "1 c=1*2");
 
@@ -65,7 +65,7 @@ test_indexer_list(void **state)
     IT_LIST(&it, &c);
     IT_SYNC(&it, IT_SLICES);
     IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2");
-    assert_true(kube_indexer_pending(it.ix, IT_SLICES));
+    assert_true(kube_publisher_pending(it.publisher, IT_SLICES));
     it_publish(&it);
     IT_READS(&it, "shop", "web", "2 a=2*2");
     it_read(&it, "shop", "api", text, sizeof(text), &after);
@@ -145,7 +145,7 @@ test_indexer_list_away(void **state)
     assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &b), KUBE_OK);
     it_publish(&it);
     IT_READS(&it, "shop", "web", "1 b=1*2 c=1*2");
-    assert_true(kube_indexer_pending(it.ix, IT_SLICES));
+    assert_true(kube_publisher_pending(it.publisher, IT_SLICES));
     IT_LIST(&it, &a);
     IT_SYNC(&it, IT_SLICES);
     it_publish(&it);

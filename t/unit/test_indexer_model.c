@@ -274,7 +274,7 @@ model_list_items(model_t *m, unsigned slot, unsigned n)
             n--;
 
             if (pick(m, 4) == 0) {
-                kube_indexer_publish(m->it.ix, 1 + pick(m, 3),
+                kube_publisher_run(m->it.publisher, 1 + pick(m, 3),
                                      m->it.now_ms, 0);
             }
         }
@@ -439,7 +439,7 @@ model_check_sums(model_t *m)
         assert_true(sum.digest.lo == expected.digest.lo
                     && sum.digest.hi == expected.digest.hi);
         assert_false(sum.refused_unnamed);
-        assert_false(kube_indexer_pending(m->it.ix, slot));
+        assert_false(kube_publisher_pending(m->it.publisher, slot));
         assert_int_equal(it_refused(&m->it, (kube_resource_t) slot, NULL, 0),
                          expected.refused);
     }
@@ -507,7 +507,7 @@ model_step(model_t *m)
             model_send(m, model_mutate(m), false);
 
             if (pick(m, 3) == 0) {
-                kube_indexer_publish(m->it.ix, 1 + pick(m, 2),
+                kube_publisher_run(m->it.publisher, 1 + pick(m, 2),
                                      m->it.now_ms, 0);
             }
         }

@@ -1,0 +1,541 @@
+/*
+ * kube_publication - how objects become readable, and cease to be.
+ *
+ * Order of stores: what is new goes out with the Service's head, what is gone
+ * goes out of the zone only then (kube_publication.h says why).  For the files
+ * of src/publish; one thread.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <string.h>
+
+#include "kube_publication.h"
+#include "kube_zone_counters.h"
+
+
+/* Of a name that a predecessor left; about a slice with few endpoints. */
+#define PUBLICATION_SIZE_UNKNOWN  512
+
+
+typedef enum {
+    PUBLICATION_SAME = 0,
+    PUBLICATION_ADD,
+    PUBLICATION_UPDATE
+} publication_change_t;
+
+/* What a publication changes in the sums of one scope. */
+typedef struct {
+    uint64_t       added;
+    kube_digest_t  more;
+    kube_digest_t  less;
+    bool           changed;
+} publication_diff_t;
+
+
+void
+kube_publication_init(kube_publication_t *p, const kube_alloc_t *alloc,
+    const kube_publisher_conf_t *conf, kube_service_index_t *index)
+{
+    memset(p, 0, sizeof(kube_publication_t));
+
+    p->alloc = alloc;
+    p->conf = *conf;
+    p->index = index;
+    kube_log_init(&p->log, conf->sink);
+
+    kube_publication_reset(p);
+}
+
+
+void
+kube_publication_reset(kube_publication_t *p)
+{
+    unsigned  i;
+
+    memset(p->scopes, 0, sizeof(p->scopes));
+
+    for (i = 0; i <= KUBE_SCOPES_MAX; i++) {
+        kube_room_init(&p->scopes[i].room);
+    }
+}
+
+
+/* What readers find of an entry, but for the name of a refused object. */
+static const kube_record_t *
+publication_readable(const kube_publication_t *p, uint32_t entry)
+{
+    const kube_record_t  *record;
+
+    record = kube_zone_published(p->conf.writer, entry);
+
+    if (record == NULL || record->kind == KUBE_RECORD_REFUSED) {
+        return NULL;
+    }
+
+    return record;
+}
+
+
+/* Compares what is staged of an entry with what readers see of it. */
+static publication_change_t
+publication_diff(const kube_publication_t *p, uint32_t entry,
+    publication_diff_t *diff)
+{
+    publication_change_t   change;
+    const kube_record_t   *before, *after;
+
+    if (p->index->members[entry].life != KUBE_LIFE_STAGED) {
+        return PUBLICATION_SAME;
+    }
+
+    before = publication_readable(p, entry);
+    after = kube_zone_newest(p->conf.writer, entry);
+
+    if (before == NULL) {
+        change = PUBLICATION_ADD;
+        diff->added++;
+
+    } else if (before == after || kube_record_same(before, after)) {
+        return PUBLICATION_SAME;
+
+    } else {
+        change = PUBLICATION_UPDATE;
+        kube_digest_add(&diff->less, kube_record_digest(before));
+    }
+
+    kube_digest_add(&diff->more, kube_record_digest(after));
+    diff->changed = true;
+
+    return change;
+}
+
+
+static void
+publication_sum(kube_scope_sum_t *sum, const publication_diff_t *diff)
+{
+    sum->count += diff->added;
+    kube_digest_add(&sum->digest, diff->more);
+    kube_digest_sub(&sum->digest, diff->less);
+}
+
+
+static void
+publication_tell(kube_publication_t *p, uint32_t entry,
+    publication_change_t change)
+{
+    if (p->conf.change != NULL && change != PUBLICATION_SAME) {
+        p->conf.change(p->conf.change_ctx,
+                       change == PUBLICATION_ADD ? KUBE_CHANGE_ADD
+                                                 : KUBE_CHANGE_UPDATE,
+                       kube_zone_published(p->conf.writer, entry));
+    }
+}
+
+
+static size_t
+publication_gather(kube_publication_t *p, const kube_group_t *group)
+{
+    size_t                n;
+    uint32_t              i;
+    const kube_member_t  *member;
+
+    n = 0;
+
+    for (i = group->slices; i != 0; i = member->next) {
+        member = &p->index->members[i];
+
+        if (n < KUBE_SERVICE_SLICES_MAX
+            && (member->referenced_by == 0
+                || member->referenced_by == group->service))
+        {
+            p->slices[n++] = i;
+        }
+    }
+
+    return n;
+}
+
+
+size_t
+kube_publication_refs(kube_publication_t *p, uint32_t service)
+{
+    size_t                i, n;
+    const kube_ref_t     *refs;
+    const kube_record_t  *record;
+
+    record = publication_readable(p, service);
+
+    if (record == NULL) {
+        return 0;
+    }
+
+    refs = kube_record_refs(record);
+    n = 0;
+
+    for (i = 0; i < record->refs_n && n < KUBE_SERVICE_SLICES_MAX; i++) {
+
+        if (refs[i].entry != 0 && refs[i].entry <= p->index->entries_n) {
+            p->refs[n++] = refs[i].entry;
+        }
+    }
+
+    return n;
+}
+
+
+void
+kube_publication_orphan(kube_publication_t *p, uint32_t slice)
+{
+    kube_member_t         *member;
+    publication_diff_t     diff;
+    publication_change_t   change;
+
+    memset(&diff, 0, sizeof(publication_diff_t));
+
+    member = &p->index->members[slice];
+    change = publication_diff(p, slice, &diff);
+
+    kube_zone_publish_orphan(p->conf.writer, slice);
+    kube_member_set(member, KUBE_LIFE_LINKED);
+
+    publication_sum(&p->scopes[member->scope].sum, &diff);
+    publication_tell(p, slice, change);
+}
+
+
+/* Ends or re-publishes a slice that its Service references no more. */
+static void
+publication_unreference(kube_publication_t *p, uint32_t slice)
+{
+    kube_member_t   *member;
+    kube_refusal_t  *refusal;
+
+    member = &p->index->members[slice];
+    member->referenced_by = 0;
+
+    if (member->life == KUBE_LIFE_DELETING) {
+        refusal = member->refusal;
+        member->refusal = NULL;
+        kube_publication_end(p, slice, refusal);
+        kube_free(p->alloc, refusal);
+
+    } else if (member->group->service == 0) {
+        kube_publication_orphan(p, slice);
+    }
+}
+
+
+static void
+publication_observe(kube_publication_t *p, kube_group_t *group,
+    const publication_diff_t *diff, uint64_t read_ms)
+{
+    int64_t               took_ms;
+    kube_resource_t       r, resource;
+    const kube_member_t  *service;
+
+    service = &p->index->members[group->service];
+    resource = (kube_resource_t) service->resource;
+
+    /* most changes are of slices: a Service's own counts only alone */
+    for (r = 0; r < KUBE_RESOURCES; r++) {
+        if (diff[r].changed
+            && kube_resource_info(r)->shape == KUBE_SHAPE_SLICE)
+        {
+            resource = r;
+            break;
+        }
+    }
+
+    if (read_ms != KUBE_NEVER && read_ms <= p->now_ms) {
+        kube_zone_histogram_observe(p->conf.zone,
+                                    KUBE_HISTOGRAM_PUBLISH_LATENCY, resource,
+                                    (p->now_ms - read_ms) * 1000);
+    }
+
+    if (group->trigger_ms != 0 && p->now_unix_ms >= group->trigger_ms) {
+        took_ms = p->now_unix_ms - group->trigger_ms;
+        kube_zone_histogram_observe(p->conf.zone,
+                                    KUBE_HISTOGRAM_PROGRAMMING_LATENCY,
+                                    group->trigger,
+                                    (uint64_t) took_ms * 1000);
+    }
+
+    group->trigger_ms = 0;
+}
+
+
+kube_rc_t
+kube_publication_run(kube_publication_t *p, kube_group_t *group,
+    uint64_t read_ms)
+{
+    bool                   changed;
+    size_t                 i, n, refs_n;
+    uint32_t               service;
+    kube_rc_t              rc;
+    kube_member_t         *member;
+    publication_diff_t     diff[KUBE_RESOURCES];
+    publication_change_t   service_change;
+
+    service = group->service;
+    memset(diff, 0, sizeof(diff));
+
+    n = publication_gather(p, group);
+    refs_n = kube_publication_refs(p, service);
+
+    member = &p->index->members[service];
+    service_change = publication_diff(p, service, &diff[member->resource]);
+
+    for (i = 0; i < n; i++) {
+        member = &p->index->members[p->slices[i]];
+        p->changes[i] = (uint8_t) publication_diff(p, p->slices[i],
+                                                   &diff[member->resource]);
+    }
+
+    rc = kube_zone_publish(p->conf.writer, service, p->slices, n, &changed);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    for (i = 0; i < KUBE_RESOURCES; i++) {
+        publication_sum(&p->scopes[group->scope[i]].sum, &diff[i]);
+    }
+
+    kube_member_set(&p->index->members[service], KUBE_LIFE_LINKED);
+    publication_tell(p, service, service_change);
+
+    for (i = 0; i < n; i++) {
+        member = &p->index->members[p->slices[i]];
+        member->referenced_by = service;
+        kube_member_set(member, KUBE_LIFE_REFERENCED);
+        publication_tell(p, p->slices[i],
+                         (publication_change_t) p->changes[i]);
+    }
+
+    for (i = 0; i < refs_n; i++) {
+        member = &p->index->members[p->refs[i]];
+
+        if (member->referenced_by == service
+            && member->life != KUBE_LIFE_REFERENCED)
+        {
+            publication_unreference(p, p->refs[i]);
+        }
+    }
+
+    if (changed) {
+        publication_observe(p, group, diff, read_ms);
+    }
+
+    return KUBE_OK;
+}
+
+
+static void
+publication_set_refused(kube_publication_t *p, uint32_t entry,
+    kube_resource_t resource, unsigned scope, uint32_t size)
+{
+    kube_member_t  *member;
+
+    member = &p->index->members[entry];
+    kube_member_set(member, KUBE_LIFE_REFUSED);
+
+    member->resource = (uint8_t) resource;
+    member->scope = (uint8_t) scope;
+    member->lacks_room = (size != 0);
+
+    p->scopes[scope].sum.refused++;
+
+    if (size != 0) {
+        kube_room_refused(&p->scopes[scope].room, size);
+    }
+}
+
+
+void
+kube_publication_unrefuse(kube_publication_t *p, uint32_t entry)
+{
+    kube_member_t             *member;
+    kube_publication_scope_t  *scope;
+
+    member = &p->index->members[entry];
+    scope = &p->scopes[member->scope];
+    scope->sum.refused--;
+
+    if (member->lacks_room) {
+        scope->room.refused--;
+    }
+
+    kube_service_index_forget(p->index, entry);
+}
+
+
+static void
+publication_log_refused(kube_publication_t *p, kube_resource_t resource,
+    const char *ns, const char *name, const kube_refusal_t *refusal,
+    bool named)
+{
+    kube_log_event(&p->log, p->now_ms, named ? KUBE_LOG_WARN : KUBE_LOG_ERROR,
+                   refusal->size != 0 ? KUBE_EV_ZONE_FULL : KUBE_EV_REFUSED,
+                   "%s %s/%s is not held: %.*s%s",
+                   kube_resource_text(resource), ns, name,
+                   (int) refusal->reason.len, refusal->reason.data,
+                   named ? "" : ", and the zone has no room for its name");
+}
+
+
+/* Names a key whose row is NONE.  False: not even its name has room. */
+static bool
+publication_name(kube_publication_t *p, kube_zone_item_t *item, unsigned scope,
+    const kube_refusal_t *refusal)
+{
+    char              ns[KUBE_NAMESPACE_LEN_MAX + 1];
+    char              name[KUBE_NAME_LEN_MAX + 1];
+    kube_rc_t         rc;
+    kube_resource_t   resource;
+
+    /* the item's names may lie in the record that is replaced */
+    resource = item->id.resource;
+    (void) kube_str_escape(ns, sizeof(ns), item->id.meta.ns);
+    (void) kube_str_escape(name, sizeof(name), item->id.meta.name);
+
+    rc = kube_zone_refuse(p->conf.writer, item, kube_rv_str(&refusal->rv),
+                          refusal->reason);
+
+    publication_log_refused(p, resource, ns, name, refusal, rc == KUBE_OK);
+
+    if (refusal->size != 0 || rc != KUBE_OK) {
+        p->found_full = true;
+    }
+
+    if (rc != KUBE_OK) {
+        p->scopes[scope].room.unnamed = true;
+        p->scopes[scope].room.unnamed_list = true;
+        return false;
+    }
+
+    publication_set_refused(p, item->entry, resource, scope, refusal->size);
+
+    return true;
+}
+
+
+void
+kube_publication_refuse(kube_publication_t *p, kube_zone_item_t *item,
+    unsigned scope, const kube_refusal_t *refusal)
+{
+    bool  again;
+
+    again = (p->index->members[item->entry].life == KUBE_LIFE_REFUSED);
+
+    if (again) {
+        kube_publication_unrefuse(p, item->entry);
+    }
+
+    /* the name that could not be replaced is still there */
+    if (!publication_name(p, item, scope, refusal) && again) {
+        publication_set_refused(p, item->entry, item->id.resource, scope,
+                                refusal->size);
+    }
+}
+
+
+void
+kube_publication_found_refused(kube_publication_t *p, const kube_item_t *item)
+{
+    bool  lacks_room;
+
+    lacks_room = kube_str_eq(item->zone.id.reason, KUBE_REASON_ZONE_FULL);
+
+    publication_set_refused(p, item->zone.entry, item->zone.id.resource,
+                            item->scope,
+                            lacks_room ? PUBLICATION_SIZE_UNKNOWN : 0);
+}
+
+
+void
+kube_publication_found(kube_publication_t *p, unsigned scope,
+    const kube_record_t *record)
+{
+    p->scopes[scope].sum.count++;
+    kube_digest_add(&p->scopes[scope].sum.digest, kube_record_digest(record));
+}
+
+
+void
+kube_publication_end_refused(kube_publication_t *p, uint32_t entry)
+{
+    kube_publication_unrefuse(p, entry);
+    kube_zone_remove(p->conf.writer, entry);
+}
+
+
+void
+kube_publication_end(kube_publication_t *p, uint32_t entry,
+    const kube_refusal_t *refusal)
+{
+    unsigned              scope;
+    kube_zone_item_t      item;
+    const kube_record_t  *record;
+
+    scope = p->index->members[entry].scope;
+    record = publication_readable(p, entry);
+
+    if (record != NULL) {
+        p->scopes[scope].sum.count--;
+        kube_digest_sub(&p->scopes[scope].sum.digest,
+                        kube_record_digest(record));
+
+        /* now, for afterwards the record's memory is the zone's */
+        if (p->conf.change != NULL) {
+            p->conf.change(p->conf.change_ctx, KUBE_CHANGE_DELETE, record);
+        }
+    }
+
+    kube_service_index_forget(p->index, entry);
+
+    if (refusal != NULL
+        && kube_zone_item_entry(p->conf.writer, entry, &item) == KUBE_OK
+        && publication_name(p, &item, scope, refusal))
+    {
+        return;
+    }
+
+    kube_zone_remove(p->conf.writer, entry);
+}
+
+
+void
+kube_publication_end_service(kube_publication_t *p, uint32_t service,
+    const kube_refusal_t *refusal)
+{
+    size_t          i, n;
+    uint32_t        slice;
+    kube_group_t   *group;
+    kube_member_t  *member;
+
+    group = p->index->members[service].group;
+    n = kube_publication_refs(p, service);
+
+    kube_service_index_unlink(p->index, service);
+    group->trigger_ms = 0;
+
+    kube_publication_end(p, service, refusal);
+
+    for (i = 0; i < n; i++) {
+        member = &p->index->members[p->refs[i]];
+
+        if (member->referenced_by == service) {
+            publication_unreference(p, p->refs[i]);
+        }
+    }
+
+    /* those that were staged and waited for this Service */
+    for (slice = group->slices; slice != 0; slice = member->next) {
+        member = &p->index->members[slice];
+
+        if (member->referenced_by == 0 && member->life == KUBE_LIFE_STAGED) {
+            kube_publication_orphan(p, slice);
+        }
+    }
+}

@@ -1,0 +1,359 @@
+/*
+ * kube_publisher - the events of the indexer, take-over, and the turns in
+ * which Services are published.
+ *
+ * What an event does to an object is kube_publisher_life.c's, how objects
+ * become readable kube_publication's, which Services wait kube_service_queue's,
+ * who makes room kube_eviction's.  An event costs its object and its Service's
+ * slices, never more.  For the process that holds the zone's guard; one
+ * thread.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_publisher_impl.h"
+
+
+kube_publisher_t *
+kube_publisher_create(const kube_alloc_t *alloc,
+    const kube_publisher_conf_t *conf)
+{
+    kube_publisher_t   *p;
+    kube_zone_usage_t   usage;
+
+    p = kube_zalloc(alloc, sizeof(kube_publisher_t));
+    if (p == NULL) {
+        return NULL;
+    }
+
+    p->alloc = alloc;
+    kube_zone_usage(conf->zone, &usage);
+
+    if (kube_service_index_init(&p->index, alloc, conf->seed,
+                                (uint32_t) usage.entries)
+        != KUBE_OK)
+    {
+        kube_free(alloc, p);
+        return NULL;
+    }
+
+    p->eviction.index = &p->index;
+    p->eviction.writer = conf->writer;
+    p->eviction.static_keys = conf->static_keys;
+    p->eviction.static_keys_n = conf->static_keys_n;
+    p->eviction.rank = kube_eviction_by_name;
+    kube_eviction_init(&p->eviction, alloc);
+
+    kube_publication_init(&p->publication, alloc, conf, &p->index);
+
+    if (kube_service_queue_init(&p->queue, alloc, &p->index) != KUBE_OK) {
+        kube_publisher_destroy(p);
+        return NULL;
+    }
+
+    return p;
+}
+
+
+void
+kube_publisher_destroy(kube_publisher_t *p)
+{
+    if (p == NULL) {
+        return;
+    }
+
+    kube_service_queue_done(&p->queue);
+    kube_eviction_clear(&p->eviction);
+    kube_service_index_done(&p->index);
+    kube_free(p->alloc, p);
+}
+
+
+static void
+publisher_list_begin(kube_publisher_t *p, unsigned scope)
+{
+    kube_room_t  *room;
+
+    room = &p->publication.scopes[scope].room;
+    room->unnamed_list = false;
+    room->smallest = UINT32_MAX;
+
+    kube_service_queue_list_begin(&p->queue, scope);
+}
+
+
+static void
+publisher_list_end(kube_publisher_t *p, unsigned scope)
+{
+    kube_room_t  *room;
+
+    room = &p->publication.scopes[scope].room;
+    room->unnamed = room->unnamed_list;
+
+    kube_service_queue_list_end(&p->queue, scope);
+}
+
+
+static void
+publisher_load_begin(kube_publisher_t *p)
+{
+    kube_eviction_clear(&p->eviction);
+    kube_service_index_clear(&p->index);
+    kube_service_queue_clear(&p->queue);
+    kube_publication_reset(&p->publication);
+}
+
+
+static kube_rc_t
+publisher_found(kube_publisher_t *p, const kube_item_t *item)
+{
+    kube_group_t         *group;
+    const kube_record_t  *record;
+
+    record = kube_zone_newest(p->publication.conf.writer, item->zone.entry);
+
+    if (record->kind == KUBE_RECORD_REFUSED) {
+        kube_publication_found_refused(&p->publication, item);
+        return KUBE_OK;
+    }
+
+    group = kube_publisher_group(p, item);
+    if (group == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    kube_member_set(kube_publisher_link(p, group, item), KUBE_LIFE_LINKED);
+    kube_publication_found(&p->publication, item->scope, record);
+
+    return KUBE_OK;
+}
+
+
+/* Notes which slices a published Service references. */
+static void
+publisher_load_refs(kube_publisher_t *p, uint32_t service)
+{
+    size_t          i, n;
+    kube_member_t  *member;
+
+    n = kube_publication_refs(&p->publication, service);
+
+    for (i = 0; i < n; i++) {
+        member = &p->index.members[p->publication.refs[i]];
+
+        if (member->group == NULL || kube_member_is_service(member)) {
+            continue;
+        }
+
+        member->referenced_by = service;
+
+        if (member->group->service == service) {
+            kube_member_set(member, KUBE_LIFE_REFERENCED);
+        }
+    }
+}
+
+
+/*
+ * Queues what is not as it should be.  The zone repairs this at take-over;
+ * this is for what it could not.
+ */
+static void
+publisher_load_check(kube_publisher_t *p, const kube_member_t *member)
+{
+    if (member->group == NULL
+        || kube_member_is_service(member)
+        || member->referenced_by == member->group->service)
+    {
+        return;
+    }
+
+    kube_service_queue_add(&p->queue, member->group, member->resource,
+                           KUBE_NEVER);
+
+    if (member->referenced_by != 0) {
+        kube_service_queue_add(&p->queue,
+                               p->index.members[member->referenced_by].group,
+                               member->resource, KUBE_NEVER);
+    }
+}
+
+
+static void
+publisher_load_end(kube_publisher_t *p)
+{
+    uint32_t            i;
+    kube_room_t        *room;
+    kube_member_t      *member;
+    kube_zone_usage_t   usage;
+
+    for (i = 1; i <= p->index.entries_n; i++) {
+        member = &p->index.members[i];
+
+        if (member->group != NULL && kube_member_is_service(member)) {
+            publisher_load_refs(p, i);
+        }
+    }
+
+    for (i = 1; i <= p->index.entries_n; i++) {
+        publisher_load_check(p, &p->index.members[i]);
+    }
+
+    /*
+     * How full it was is not known: any room from now on counts.  A zone with
+     * a quarter of it free was not full when it was left: it was copied from
+     * a smaller one, and what that refused is to be fetched.
+     */
+    kube_zone_usage(p->publication.conf.zone, &usage);
+
+    for (i = 0; i < KUBE_SCOPES_MAX; i++) {
+        room = &p->publication.scopes[i].room;
+        room->full_bytes = (usage.live_bytes < usage.records_bytes / 4 * 3)
+                           ? UINT64_MAX : usage.live_bytes;
+    }
+}
+
+
+static void
+publisher_turn_begin(kube_publisher_t *p, uint64_t now_ms)
+{
+    p->publication.now_ms = now_ms;
+    p->publication.found_full = false;
+    kube_zone_writer_now(p->publication.conf.writer, now_ms);
+}
+
+
+/* Remembers how full the zone is, if something found no room in it. */
+static void
+publisher_turn_end(kube_publisher_t *p)
+{
+    unsigned  i;
+
+    if (p->publication.found_full) {
+        for (i = 0; i < KUBE_SCOPES_MAX; i++) {
+            kube_room_full(&p->publication.scopes[i].room,
+                           p->publication.conf.zone);
+        }
+    }
+}
+
+
+kube_rc_t
+kube_publisher_on_change(void *ctx, kube_item_event_t event,
+    kube_item_t *item)
+{
+    kube_rc_t          rc;
+    kube_publisher_t  *p = ctx;
+
+    publisher_turn_begin(p, item->now_ms);
+    rc = KUBE_OK;
+
+    switch (event) {
+
+    case KUBE_ITEM_PUT:
+        rc = kube_publisher_put(p, item);
+        break;
+
+    case KUBE_ITEM_DELETED:
+        kube_publisher_deleted(p, item);
+        break;
+
+    case KUBE_ITEM_REFUSED:
+        rc = kube_publisher_refused(p, item);
+        break;
+
+    case KUBE_ITEM_LIST_BEGIN:
+        publisher_list_begin(p, item->scope);
+        break;
+
+    case KUBE_ITEM_LIST_END:
+        publisher_list_end(p, item->scope);
+        break;
+
+    case KUBE_ITEM_LOAD_BEGIN:
+        publisher_load_begin(p);
+        break;
+
+    case KUBE_ITEM_FOUND:
+        rc = publisher_found(p, item);
+        break;
+
+    case KUBE_ITEM_LOAD_END:
+        publisher_load_end(p);
+        break;
+    }
+
+    publisher_turn_end(p);
+
+    return rc;
+}
+
+
+unsigned
+kube_publisher_run(kube_publisher_t *p, unsigned max, uint64_t now_ms,
+    int64_t now_unix_ms)
+{
+    unsigned       n;
+    uint64_t       read_ms;
+    kube_group_t  *group;
+
+    publisher_turn_begin(p, now_ms);
+    p->publication.now_unix_ms = now_unix_ms;
+
+    for (n = 0; n < max; n++) {
+        group = kube_service_queue_next(&p->queue, &read_ms);
+
+        if (group == NULL) {
+            break;
+        }
+
+        kube_publisher_publish(p, group, read_ms);
+    }
+
+    publisher_turn_end(p);
+
+    return n;
+}
+
+
+bool
+kube_publisher_pending(const kube_publisher_t *p, unsigned scope)
+{
+    return scope < KUBE_SCOPES_MAX
+           && kube_service_queue_pending(&p->queue, scope);
+}
+
+
+void
+kube_publisher_sum(const kube_publisher_t *p, unsigned scope,
+    kube_scope_sum_t *sum)
+{
+    *sum = (kube_scope_sum_t) { .count = 0 };
+
+    if (scope < KUBE_SCOPES_MAX) {
+        *sum = p->publication.scopes[scope].sum;
+        sum->refused_unnamed = p->publication.scopes[scope].room.unnamed;
+    }
+}
+
+
+bool
+kube_publisher_room_returned(kube_publisher_t *p, unsigned scope)
+{
+    if (scope >= KUBE_SCOPES_MAX
+        || kube_service_queue_listing(&p->queue, scope)
+        || !kube_room_returned(&p->publication.scopes[scope].room,
+                               p->publication.conf.zone,
+                               p->publication.conf.writer,
+                               p->publication.now_ms))
+    {
+        return false;
+    }
+
+    kube_log_event(&p->publication.log, p->publication.now_ms,
+                   KUBE_LOG_NOTICE, KUBE_EV_ROOM_RETURNED,
+                   "room for what was refused of scope %u", scope);
+
+    return true;
+}

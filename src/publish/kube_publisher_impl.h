@@ -1,0 +1,54 @@
+/*
+ * kube_publisher_impl - the publisher's state, and what happens to an object.
+ *
+ *   kube_publisher.c        the events, take-over, turns and sums
+ *   kube_publisher_life.c   the steps below, which call nothing of the first
+ *
+ * Private to these two files.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_PUBLISHER_IMPL_H
+#define KUBE_PUBLISHER_IMPL_H
+
+
+#include "kube_publication.h"
+#include "kube_service_queue.h"
+
+
+struct kube_publisher_s {
+    const kube_alloc_t    *alloc;
+    kube_service_index_t   index;
+    kube_eviction_t        eviction;
+    kube_service_queue_t   queue;
+    kube_publication_t     publication;
+};
+
+
+/*
+ * Makes the item, whose group is found or made, a member of it, or keeps it
+ * one.  NULL: out of memory.
+ */
+kube_group_t *kube_publisher_group(kube_publisher_t *p,
+    const kube_item_t *item)  KUBE_MUST_CHECK;
+kube_member_t *kube_publisher_link(kube_publisher_t *p, kube_group_t *group,
+    const kube_item_t *item);
+
+/* What kube_item_pt promises of PUT, REFUSED and DELETED. */
+kube_rc_t kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
+    KUBE_MUST_CHECK;
+kube_rc_t kube_publisher_refused(kube_publisher_t *p, kube_item_t *item)
+    KUBE_MUST_CHECK;
+void kube_publisher_deleted(kube_publisher_t *p, const kube_item_t *item);
+
+/*
+ * Publishes the group's Service, or ends it if it is being deleted or the zone
+ * has no room for it.  The group may be freed.
+ */
+void kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
+    uint64_t read_ms);
+
+
+#endif /* KUBE_PUBLISHER_IMPL_H */

@@ -1,0 +1,494 @@
+/*
+ * kube_publisher_life - what happens to an object: it is put, deleted,
+ * refused, evicted, and its Service is published.
+ *
+ * Each step leaves every member in a state of its life (kube_service_index.h)
+ * and queues the Services that are to be published for it.  It knows no lists
+ * and no sums.  For the process that holds the zone's guard; one thread.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_publisher_impl.h"
+
+
+/* Frees the group if it has no member and is not in use. */
+static void
+life_release(kube_publisher_t *p, kube_group_t *group)
+{
+    if (kube_group_is_empty(group)) {
+        kube_eviction_remove(&p->eviction, group);
+        kube_service_index_remove(&p->index, group);
+    }
+}
+
+
+kube_group_t *
+kube_publisher_group(kube_publisher_t *p, const kube_item_t *item)
+{
+    kube_group_t         *group;
+    const kube_member_t  *member;
+
+    member = &p->index.members[item->zone.entry];
+
+    /* no look-up while the label stays; a Service is of its name's group */
+    if (member->group != NULL
+        && (!item->zone.relabelled || kube_member_is_service(member)))
+    {
+        return member->group;
+    }
+
+    group = kube_service_index_get(&p->index, item->zone.id.meta.ns,
+                                   item->service);
+
+    if (group != NULL && kube_eviction_add(&p->eviction, group) != KUBE_OK) {
+        life_release(p, group);
+        return NULL;
+    }
+
+    return group;
+}
+
+
+kube_member_t *
+kube_publisher_link(kube_publisher_t *p, kube_group_t *group,
+    const kube_item_t *item)
+{
+    kube_member_t  *member;
+
+    member = &p->index.members[item->zone.entry];
+    member->resource = (uint8_t) item->zone.id.resource;
+    member->scope = (uint8_t) item->scope;
+    group->scope[member->resource] = item->scope;
+
+    if (member->group == NULL) {
+        kube_service_index_link(&p->index, group, item->zone.entry);
+    }
+
+    return member;
+}
+
+
+/* Why an object that is held, or was to be, has no room. */
+static kube_refusal_t
+life_no_room(const kube_publisher_t *p, uint32_t entry)
+{
+    kube_refusal_t        refusal;
+    kube_zone_item_t      item;
+    const kube_record_t  *record;
+
+    refusal = (kube_refusal_t) { .reason = KUBE_REASON_ZONE_FULL, .size = 1 };
+    record = kube_zone_newest(p->publication.conf.writer, entry);
+
+    if (kube_zone_item_entry(p->publication.conf.writer, entry, &item)
+        == KUBE_OK)
+    {
+        kube_refusal_set_rv(&refusal, item.id.meta.rv);
+        refusal.size = record->size;
+    }
+
+    return refusal;
+}
+
+
+/* Ends the group's Service, and the group if it has no slice. */
+static void
+life_end_service(kube_publisher_t *p, kube_group_t *group,
+    const kube_refusal_t *refusal)
+{
+    kube_service_queue_remove(&p->queue, group);
+    kube_publication_end_service(&p->publication, group->service, refusal);
+    life_release(p, group);
+}
+
+
+/*
+ * Ends a slice at once, or with the next publication of the Service that
+ * references it.  KUBE_OK; with a refusal also KUBE_NOMEM: nothing changed.
+ */
+static kube_rc_t
+life_end_slice(kube_publisher_t *p, uint32_t entry,
+    const kube_refusal_t *refusal, uint64_t read_ms)
+{
+    kube_group_t    *group, *owner;
+    kube_member_t   *member;
+    kube_refusal_t  *copy;
+
+    member = &p->index.members[entry];
+    group = member->group;
+    copy = NULL;
+
+    if (refusal != NULL && member->referenced_by != 0) {
+        copy = kube_alloc(p->alloc, sizeof(kube_refusal_t));
+
+        if (copy == NULL) {
+            return KUBE_NOMEM;
+        }
+
+        *copy = *refusal;
+    }
+
+    if (member->life == KUBE_LIFE_DELETING) {
+        kube_free(p->alloc, member->refusal);
+        member->refusal = copy;
+        return KUBE_OK;
+    }
+
+    kube_service_index_unlink(&p->index, entry);
+
+    if (member->referenced_by == 0) {
+        kube_publication_end(&p->publication, entry, refusal);
+
+    } else {
+        kube_member_set(member, KUBE_LIFE_DELETING);
+        member->refusal = copy;
+
+        owner = p->index.members[member->referenced_by].group;
+        kube_service_queue_hold(&p->queue, owner, member);
+        kube_service_queue_add(&p->queue, owner, member->resource, read_ms);
+    }
+
+    life_release(p, group);
+
+    return KUBE_OK;
+}
+
+
+static kube_rc_t
+life_refuse(kube_publisher_t *p, kube_item_t *item,
+    const kube_refusal_t *refusal)
+{
+    kube_member_t  *member;
+
+    member = &p->index.members[item->zone.entry];
+
+    if (member->life == KUBE_LIFE_NONE || member->life == KUBE_LIFE_REFUSED) {
+        kube_publication_refuse(&p->publication, &item->zone, item->scope,
+                                refusal);
+        return KUBE_OK;
+    }
+
+    if (kube_member_is_service(member)) {
+        life_end_service(p, member->group, refusal);
+        return KUBE_OK;
+    }
+
+    return life_end_slice(p, item->zone.entry, refusal, item->read_ms);
+}
+
+
+kube_rc_t
+kube_publisher_refused(kube_publisher_t *p, kube_item_t *item)
+{
+    kube_refusal_t  refusal;
+
+    refusal = (kube_refusal_t) { .reason = item->reason };
+    kube_refusal_set_rv(&refusal, item->zone.id.meta.rv);
+
+    return life_refuse(p, item, &refusal);
+}
+
+
+void
+kube_publisher_deleted(kube_publisher_t *p, const kube_item_t *item)
+{
+    kube_rc_t       rc;
+    kube_member_t  *member;
+
+    member = &p->index.members[item->zone.entry];
+
+    switch (member->life) {
+
+    case KUBE_LIFE_NONE:
+        return;
+
+    case KUBE_LIFE_REFUSED:
+        kube_publication_end_refused(&p->publication, item->zone.entry);
+        return;
+    }
+
+    /* a Service goes with its next publication */
+    if (kube_member_is_service(member)) {
+        kube_member_set(member, KUBE_LIFE_DELETING);
+        kube_service_queue_add(&p->queue, member->group, member->resource,
+                               item->read_ms);
+        return;
+    }
+
+    /* without a refusal to keep no memory is needed: always KUBE_OK */
+    rc = life_end_slice(p, item->zone.entry, NULL, item->read_ms);
+    (void) rc;
+}
+
+
+/* Publishes the group's Service, or refuses it if the zone has no room. */
+static void
+life_publish_or_end(kube_publisher_t *p, kube_group_t *group,
+    uint64_t read_ms)
+{
+    kube_refusal_t  refusal;
+
+    if (p->index.members[group->service].life == KUBE_LIFE_DELETING) {
+        life_end_service(p, group, NULL);
+        return;
+    }
+
+    if (kube_publication_run(&p->publication, group, read_ms) != KUBE_OK) {
+        refusal = life_no_room(p, group->service);
+        life_end_service(p, group, &refusal);
+    }
+}
+
+
+/*
+ * Evicts one object that makes room for the group.  KUBE_OK; KUBE_NOT_FOUND:
+ * there is none; KUBE_NOMEM.
+ */
+static kube_rc_t
+life_evict(kube_publisher_t *p, const kube_group_t *group)
+{
+    uint32_t         entry, owner;
+    kube_rc_t        rc;
+    kube_member_t   *member;
+    kube_refusal_t   refusal;
+
+    entry = kube_eviction_next(&p->eviction, group);
+
+    if (entry == 0) {
+        return KUBE_NOT_FOUND;
+    }
+
+    member = &p->index.members[entry];
+    refusal = life_no_room(p, entry);
+
+    if (kube_member_is_service(member)) {
+        life_end_service(p, member->group, &refusal);
+        return KUBE_OK;
+    }
+
+    owner = member->referenced_by;
+    rc = life_end_slice(p, entry, &refusal, KUBE_NEVER);
+
+    /* its room returns once its Service was published without it */
+    if (rc == KUBE_OK && owner != 0) {
+        life_publish_or_end(p, p->index.members[owner].group, KUBE_NEVER);
+    }
+
+    return rc;
+}
+
+
+/* Stages the item's record; if need be, room is made for it first. */
+static kube_rc_t
+life_stage(kube_publisher_t *p, const kube_group_t *group, kube_item_t *item)
+{
+    size_t               size;
+    unsigned             n, flags;
+    kube_rc_t            rc;
+    kube_life_t          life;
+    kube_zone_writer_t  *writer;
+
+    writer = p->publication.conf.writer;
+    size = item->zone.record->size;
+    life = p->index.members[item->zone.entry].life;
+    flags = 0;
+
+    /* what is held stays current as long as possible */
+    if (life != KUBE_LIFE_NONE && life != KUBE_LIFE_REFUSED) {
+        flags = KUBE_STAGE_USE_RESERVE;
+        rc = kube_zone_stage_item(writer, &item->zone, flags);
+
+        if (rc != KUBE_FULL) {
+            return rc;
+        }
+    }
+
+    if (size > kube_zone_record_max(p->publication.conf.zone)) {
+        return KUBE_TOO_LARGE;
+    }
+
+    for (n = 0; n < KUBE_EVICTIONS_MAX; n++) {
+
+        if (kube_zone_has_room(writer, size)) {
+            break;
+        }
+
+        rc = life_evict(p, group);
+
+        if (rc == KUBE_NOMEM) {
+            return rc;
+        }
+
+        if (rc != KUBE_OK) {
+            break;
+        }
+    }
+
+    return kube_zone_stage_item(writer, &item->zone, flags);
+}
+
+
+/* The item's record is staged: its member follows. */
+static void
+life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
+{
+    kube_group_t   *old;
+    kube_member_t  *member;
+
+    member = &p->index.members[item->zone.entry];
+    old = member->group;
+
+    if (member->life == KUBE_LIFE_REFUSED) {
+        kube_publication_unrefuse(&p->publication, item->zone.entry);
+    }
+
+    kube_free(p->alloc, member->refusal);
+    member->refusal = NULL;
+
+    if (old != NULL && old != group) {
+        kube_service_index_unlink(&p->index, item->zone.entry);
+        kube_service_queue_hold(&p->queue, old, member);
+        kube_service_queue_add(&p->queue, old, member->resource,
+                               item->read_ms);
+        life_release(p, old);
+    }
+
+    kube_member_set(kube_publisher_link(p, group, item), KUBE_LIFE_STAGED);
+
+    if (!kube_member_is_service(member)) {
+        kube_service_queue_hold(&p->queue, group, member);
+
+        if (group->service == 0 && member->referenced_by == 0) {
+            kube_publication_orphan(&p->publication, item->zone.entry);
+
+        } else if (group->service != 0
+                   && item->trigger_ms > 0
+                   && (group->trigger_ms == 0
+                       || item->trigger_ms < group->trigger_ms))
+        {
+            group->trigger_ms = item->trigger_ms;
+            group->trigger = item->zone.id.resource;
+        }
+    }
+
+    kube_service_queue_add(&p->queue, group, member->resource, item->read_ms);
+}
+
+
+/* True if the group can have the item: one publication has an end. */
+static bool
+life_has_place(const kube_publisher_t *p, const kube_group_t *group,
+    const kube_item_t *item)
+{
+    return kube_resource_info(item->zone.id.resource)->shape
+           == KUBE_SHAPE_SERVICE
+           || group->name.len == 0
+           || group->slices_n < KUBE_SERVICE_SLICES_MAX
+           || p->index.members[item->zone.entry].group == group;
+}
+
+
+kube_rc_t
+kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
+{
+    kube_rc_t        rc;
+    kube_group_t    *group;
+    kube_refusal_t   refusal;
+
+    group = kube_publisher_group(p, item);
+    if (group == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    group->pins++;
+
+    if (life_has_place(p, group, item)) {
+        refusal = (kube_refusal_t) { .reason = KUBE_STR("too_large") };
+        rc = life_stage(p, group, item);
+
+    } else {
+        refusal = (kube_refusal_t) { .reason = KUBE_STR("too_many_slices") };
+        rc = KUBE_TOO_LARGE;
+    }
+
+    if (rc == KUBE_OK) {
+        life_enter(p, group, item);
+    }
+
+    group->pins--;
+    life_release(p, group);
+
+    if (rc == KUBE_OK || rc == KUBE_NOMEM) {
+        return rc;
+    }
+
+    if (item->optional) {
+        return KUBE_FULL;
+    }
+
+    if (rc == KUBE_FULL) {
+        refusal.reason = KUBE_REASON_ZONE_FULL;
+        refusal.size = item->zone.record->size;
+    }
+
+    kube_refusal_set_rv(&refusal, item->zone.id.meta.rv);
+    rc = life_refuse(p, item, &refusal);
+
+    return (rc == KUBE_OK) ? KUBE_FULL : rc;
+}
+
+
+/*
+ * Publishes Services that still reference slices of this group, but without
+ * them; these Services wait themselves and are published again in their turn.
+ */
+static void
+life_free_slices(kube_publisher_t *p, const kube_group_t *group)
+{
+    uint32_t              i, owner;
+    const kube_member_t  *member;
+
+    for (i = group->slices; i != 0; i = member->next) {
+        member = &p->index.members[i];
+        owner = member->referenced_by;
+
+        if (owner != 0 && owner != group->service) {
+            life_publish_or_end(p, p->index.members[owner].group, KUBE_NEVER);
+        }
+    }
+}
+
+
+void
+kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
+    uint64_t read_ms)
+{
+    unsigned   n;
+    kube_rc_t  rc;
+
+    if (p->index.members[group->service].life == KUBE_LIFE_DELETING) {
+        life_end_service(p, group, NULL);
+        return;
+    }
+
+    group->pins++;
+    life_free_slices(p, group);
+    rc = KUBE_FULL;
+
+    /* evicting a slice that this Service still references may end it, too */
+    for (n = 0; n < KUBE_EVICTIONS_MAX && group->service != 0; n++) {
+        rc = kube_publication_run(&p->publication, group, read_ms);
+
+        if (rc == KUBE_OK || life_evict(p, group) != KUBE_OK) {
+            break;
+        }
+    }
+
+    if (rc != KUBE_OK && group->service != 0) {
+        life_publish_or_end(p, group, read_ms);
+    }
+
+    group->pins--;
+    life_release(p, group);
+}

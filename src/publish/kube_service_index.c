@@ -1,0 +1,271 @@
+/*
+ * kube_service_index - which objects belong to which Service, and where each
+ * object is in its life.
+ *
+ * Groups are found by a map over namespace and name; members are an array by
+ * entry, a group's slices a list through it.  It decides nothing
+ * (kube_publisher does).  For the files of src/publish; one thread.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "kube_service_index.h"
+
+
+kube_rc_t
+kube_service_index_init(kube_service_index_t *index,
+    const kube_alloc_t *alloc, kube_seed_t seed, uint32_t entries_n)
+{
+    index->alloc = alloc;
+    index->seed = seed;
+    index->entries_n = entries_n;
+    index->members = kube_zalloc(alloc, ((size_t) entries_n + 1)
+                                        * sizeof(kube_member_t));
+
+    if (index->members == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    if (kube_map_init(&index->groups, alloc) != KUBE_OK) {
+        kube_free(alloc, index->members);
+        return KUBE_NOMEM;
+    }
+
+    return KUBE_OK;
+}
+
+
+void
+kube_service_index_clear(kube_service_index_t *index)
+{
+    size_t            bucket;
+    uint32_t          i;
+    kube_map_link_t  *link;
+
+    for (i = 1; i <= index->entries_n; i++) {
+        kube_free(index->alloc, index->members[i].refusal);
+        memset(&index->members[i], 0, sizeof(kube_member_t));
+    }
+
+    bucket = 0;
+
+    while ((link = kube_map_any(&index->groups, &bucket)) != NULL) {
+        kube_service_index_remove(index, kube_map_data(link, kube_group_t,
+                                                       link));
+    }
+}
+
+
+void
+kube_service_index_done(kube_service_index_t *index)
+{
+    kube_service_index_clear(index);
+    kube_map_done(&index->groups);
+    kube_free(index->alloc, index->members);
+}
+
+
+static kube_group_t *
+index_group_create(kube_service_index_t *index, kube_str_t ns,
+    kube_str_t name, uint64_t hash)
+{
+    char             *p;
+    kube_group_t     *group;
+    kube_resource_t   r;
+
+    group = kube_zalloc(index->alloc,
+                        sizeof(kube_group_t) + ns.len + name.len);
+    if (group == NULL) {
+        return NULL;
+    }
+
+    p = (char *) (group + 1);
+    memcpy(p, ns.data, ns.len);
+    group->ns = (kube_str_t) { p, ns.len };
+
+    if (name.len != 0) {
+        memcpy(p + ns.len, name.data, name.len);
+    }
+
+    group->name = (kube_str_t) { p + ns.len, name.len };
+
+    for (r = 0; r < KUBE_RESOURCES; r++) {
+        group->scope[r] = KUBE_SCOPES_MAX;
+    }
+
+    kube_map_insert(&index->groups, &group->link, hash);
+
+    return group;
+}
+
+
+kube_group_t *
+kube_service_index_get(kube_service_index_t *index, kube_str_t ns,
+    kube_str_t name)
+{
+    char              key[KUBE_KEY_LEN_MAX];
+    uint64_t          hash;
+    kube_group_t     *group;
+    kube_map_link_t  *link;
+
+    assert(ns.len <= KUBE_NAMESPACE_LEN_MAX && name.len <= KUBE_NAME_LEN_MAX);
+
+    /* a namespace holds no '/': no two keys are the same text */
+    memcpy(key, ns.data, ns.len);
+    key[ns.len] = '/';
+
+    if (name.len != 0) {
+        memcpy(key + ns.len + 1, name.data, name.len);
+    }
+
+    hash = kube_hash64(index->seed, key, ns.len + 1 + name.len);
+
+    for (link = kube_map_first(&index->groups, hash);
+         link != NULL;
+         link = kube_map_next(link))
+    {
+        group = kube_map_data(link, kube_group_t, link);
+
+        if (kube_str_eq(group->ns, ns) && kube_str_eq(group->name, name)) {
+            return group;
+        }
+    }
+
+    return index_group_create(index, ns, name, hash);
+}
+
+
+bool
+kube_group_is_empty(const kube_group_t *group)
+{
+    return group->service == 0 && group->slices == 0 && group->pins == 0;
+}
+
+
+void
+kube_service_index_remove(kube_service_index_t *index, kube_group_t *group)
+{
+    kube_map_remove(&index->groups, &group->link);
+    kube_free(index->alloc, group);
+}
+
+
+bool
+kube_member_is_service(const kube_member_t *member)
+{
+    return kube_resource_info((kube_resource_t) member->resource)->shape
+           == KUBE_SHAPE_SERVICE;
+}
+
+
+void
+kube_service_index_link(kube_service_index_t *index, kube_group_t *group,
+    uint32_t entry)
+{
+    kube_member_t  *member;
+
+    member = &index->members[entry];
+    assert(member->group == NULL);
+
+    member->group = group;
+
+    if (kube_member_is_service(member)) {
+        group->service = entry;
+        return;
+    }
+
+    member->prev = 0;
+    member->next = group->slices;
+
+    if (group->slices != 0) {
+        index->members[group->slices].prev = entry;
+    }
+
+    group->slices = entry;
+    group->slices_n++;
+}
+
+
+void
+kube_service_index_unlink(kube_service_index_t *index, uint32_t entry)
+{
+    kube_group_t   *group;
+    kube_member_t  *member;
+
+    member = &index->members[entry];
+    group = member->group;
+    member->group = NULL;
+
+    if (kube_member_is_service(member)) {
+        group->service = 0;
+        return;
+    }
+
+    if (member->prev != 0) {
+        index->members[member->prev].next = member->next;
+
+    } else {
+        group->slices = member->next;
+    }
+
+    if (member->next != 0) {
+        index->members[member->next].prev = member->prev;
+    }
+
+    member->prev = 0;
+    member->next = 0;
+    group->slices_n--;
+}
+
+
+void
+kube_member_set(kube_member_t *member, kube_life_t life)
+{
+#define TO(name)  (1u << KUBE_LIFE_##name)
+
+    static const unsigned  next[] = {
+        [KUBE_LIFE_NONE] = TO(STAGED) | TO(LINKED) | TO(REFERENCED)
+                           | TO(REFUSED),
+        [KUBE_LIFE_STAGED] = TO(STAGED) | TO(LINKED) | TO(REFERENCED)
+                             | TO(DELETING),
+        [KUBE_LIFE_LINKED] = TO(STAGED) | TO(LINKED) | TO(REFERENCED)
+                             | TO(DELETING),
+        [KUBE_LIFE_REFERENCED] = TO(STAGED) | TO(LINKED) | TO(REFERENCED)
+                                 | TO(DELETING),
+        [KUBE_LIFE_DELETING] = TO(STAGED) | TO(DELETING),
+        [KUBE_LIFE_REFUSED] = 0
+    };
+
+#undef TO
+
+    assert(next[member->life] & (1u << life));
+    (void) next;
+
+    member->life = (uint8_t) life;
+}
+
+
+void
+kube_service_index_forget(kube_service_index_t *index, uint32_t entry)
+{
+    kube_member_t  *member;
+
+    member = &index->members[entry];
+    assert(member->group == NULL);
+
+    kube_free(index->alloc, member->refusal);
+    memset(member, 0, sizeof(kube_member_t));
+}
+
+
+void
+kube_refusal_set_rv(kube_refusal_t *refusal, kube_str_t rv)
+{
+    if (kube_rv_parse(rv, &refusal->rv) != KUBE_OK) {
+        refusal->rv.len = 0;
+    }
+}

@@ -1,0 +1,157 @@
+/*
+ * kube_service_index - which objects belong to which Service, and where each
+ * object is in its life.
+ *
+ * A group is whatever bears one Service's name: the Service, if there is one,
+ * and the slices whose label names it, by whatever resource they came.  A
+ * group exists as long as one of these does, so that slices may come before
+ * their Service and stay after it.
+ *
+ * A member is the row of one zone entry.  Its life:
+ *
+ *   STAGED      in its group; its newest version has not been published
+ *   LINKED      in its group and published: a Service, or a slice that no
+ *               published Service references (an orphan)
+ *   REFERENCED  in its group, and the group's published Service references it
+ *   DELETING    a Service that is removed with its next publication; a slice
+ *               that left its group, but that a published Service still
+ *               references
+ *   REFUSED     no object, but a name with a reason
+ *
+ *                 put      published      its Service goes    deleted
+ *   NONE          STAGED
+ *   STAGED        STAGED   REFERENCED *                       DELETING
+ *   LINKED        STAGED   REFERENCED *                       DELETING
+ *   REFERENCED    STAGED   REFERENCED     LINKED              DELETING
+ *   DELETING      STAGED
+ *   REFUSED       STAGED, by way of NONE
+ *
+ *   * LINKED, if it is a Service or there is no Service
+ *
+ * Whatever nothing references any more becomes NONE once it is deleted, or
+ * REFUSED if it is refused.
+ *
+ * A slice that moves to another Service is STAGED in the new group while the
+ * old Service's published record references it: referenced_by tells.
+ *
+ * It stores no object, publishes nothing and knows no reader.  For the files
+ * of src/publish; one thread.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_SERVICE_INDEX_H
+#define KUBE_SERVICE_INDEX_H
+
+
+#include "kube_hash.h"
+#include "kube_heap.h"
+#include "kube_map.h"
+#include "kube_resource.h"
+#include "kube_rv.h"
+
+
+typedef enum {
+    KUBE_LIFE_NONE = 0,
+    KUBE_LIFE_STAGED,
+    KUBE_LIFE_LINKED,
+    KUBE_LIFE_REFERENCED,
+    KUBE_LIFE_DELETING,
+    KUBE_LIFE_REFUSED
+} kube_life_t;
+
+typedef struct {
+    kube_map_link_t    link;
+    kube_heap_node_t   rank;        /* kube_eviction's */
+    kube_str_t         ns;          /* both lie behind the struct */
+    kube_str_t         name;        /* empty: slices without the label */
+    uint32_t           service;     /* entry; 0: there is no Service */
+    uint32_t           slices;      /* first entry of a list; 0: none */
+    uint32_t           slices_n;
+    unsigned           pins;        /* in use: not to be freed */
+    bool               is_static;   /* named in the configuration */
+
+    unsigned           scope[KUBE_RESOURCES];   /* or KUBE_SCOPES_MAX */
+
+    /* kube_service_queue's: what of the group waits for publication */
+    uint32_t           waits;       /* a bit for each resource that changed */
+    bool               held;        /* by a list in progress */
+    uint32_t           list[KUBE_RESOURCES];    /* that changed it last */
+
+    /* kube_publisher's */
+    kube_resource_t    trigger;     /* of the slice with trigger_ms */
+    int64_t            trigger_ms;  /* earliest not yet published; 0: none */
+} kube_group_t;
+
+/* Why an object is not held. */
+typedef struct {
+    kube_str_t   reason;            /* static text */
+    uint32_t     size;              /* bytes that the zone lacked; else 0 */
+    kube_rv_t    rv;                /* len 0: unknown */
+} kube_refusal_t;
+
+typedef struct {
+    kube_group_t    *group;         /* NULL: in none */
+    kube_refusal_t  *refusal;       /* DELETING slice: it becomes REFUSED; or
+                                       NULL; owned */
+    uint32_t         prev;          /* slices of the group, by entry */
+    uint32_t         next;
+    uint32_t         referenced_by; /* slice: entry of the Service whose
+                                       published record references it; 0 */
+    uint8_t          life;
+    uint8_t          resource;
+    uint8_t          scope;
+    bool             lacks_room;    /* REFUSED for want of room */
+} kube_member_t;
+
+typedef struct {
+    const kube_alloc_t  *alloc;
+    kube_seed_t          seed;
+    kube_map_t           groups;
+    uint32_t             entries_n;
+    kube_member_t       *members;   /* by entry; [0] stays NONE */
+} kube_service_index_t;
+
+/* seed is secret.  KUBE_OK or KUBE_NOMEM: done need not be called. */
+kube_rc_t kube_service_index_init(kube_service_index_t *index,
+    const kube_alloc_t *alloc, kube_seed_t seed, uint32_t entries_n)
+    KUBE_MUST_CHECK;
+void kube_service_index_done(kube_service_index_t *index);
+
+/* Finds or makes a group.  NULL: out of memory. */
+kube_group_t *kube_service_index_get(kube_service_index_t *index,
+    kube_str_t ns, kube_str_t name)  KUBE_MUST_CHECK;
+
+/* Frees all groups and zeroes all rows. */
+void kube_service_index_clear(kube_service_index_t *index);
+
+/* Neither Service nor slice, and not in use: it is to be removed. */
+bool kube_group_is_empty(const kube_group_t *group);
+void kube_service_index_remove(kube_service_index_t *index,
+    kube_group_t *group);
+
+/*
+ * Makes a member of no group, whose resource is set, the group's Service or
+ * one of its slices.
+ */
+void kube_service_index_link(kube_service_index_t *index,
+    kube_group_t *group, uint32_t entry);
+
+/* Takes a member out of its group, which is not freed. */
+void kube_service_index_unlink(kube_service_index_t *index, uint32_t entry);
+
+/* Moves a member on in its life, as drawn above. */
+void kube_member_set(kube_member_t *member, kube_life_t life);
+
+/* Frees the refusal and zeroes the row; it must be in no group. */
+void kube_service_index_forget(kube_service_index_t *index, uint32_t entry);
+
+/* Notes the version that is refused, if it is one. */
+void kube_refusal_set_rv(kube_refusal_t *refusal, kube_str_t rv);
+
+/* True of what has the shape of a Service; else it is a slice. */
+bool kube_member_is_service(const kube_member_t *member);
+
+
+#endif /* KUBE_SERVICE_INDEX_H */

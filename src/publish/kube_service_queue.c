@@ -1,0 +1,203 @@
+/*
+ * kube_service_queue - which Services wait for publication, and which of them
+ * a list in progress holds back.
+ *
+ * Two work queues of Services' entries.  That a Service is held is found when
+ * its turn comes; it moves back when a list ends.  For the files of
+ * src/publish; one thread.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "kube_service_queue.h"
+
+
+static_assert(KUBE_RESOURCES <= 32, "kube_group_t.waits has a bit for each");
+
+
+kube_rc_t
+kube_service_queue_init(kube_service_queue_t *queue,
+    const kube_alloc_t *alloc, const kube_service_index_t *index)
+{
+    memset(queue, 0, sizeof(kube_service_queue_t));
+
+    queue->index = index;
+    queue->ready = kube_work_queue_create(alloc, index->entries_n);
+    queue->held = kube_work_queue_create(alloc, index->entries_n);
+
+    return (queue->ready != NULL && queue->held != NULL) ? KUBE_OK
+                                                         : KUBE_NOMEM;
+}
+
+
+void
+kube_service_queue_done(kube_service_queue_t *queue)
+{
+    kube_work_queue_destroy(queue->ready);
+    kube_work_queue_destroy(queue->held);
+}
+
+
+void
+kube_service_queue_clear(kube_service_queue_t *queue)
+{
+    uint64_t  read_ms;
+
+    while (kube_work_queue_pop(queue->ready, &read_ms) != 0) {
+        /* void */
+    }
+
+    while (kube_work_queue_pop(queue->held, &read_ms) != 0) {
+        /* void */
+    }
+
+    memset(queue->scopes, 0, sizeof(queue->scopes));
+}
+
+
+static bool
+queue_is_deleting(const kube_service_queue_t *queue,
+    const kube_group_t *group)
+{
+    return queue->index->members[group->service].life
+           == KUBE_LIFE_DELETING;
+}
+
+
+void
+kube_service_queue_add(kube_service_queue_t *queue, kube_group_t *group,
+    unsigned resource, uint64_t read_ms)
+{
+    if (group->service == 0) {
+        return;
+    }
+
+    if (!(group->waits & (1u << resource))) {
+        group->waits |= 1u << resource;
+        queue->scopes[group->scope[resource]].waiting++;
+    }
+
+    /* a Service being deleted is not delayed until the list ends */
+    if (group->held && queue_is_deleting(queue, group)) {
+        kube_work_queue_remove(queue->held, group->service);
+        group->held = false;
+    }
+
+    kube_work_queue_add(group->held ? queue->held : queue->ready,
+                        group->service, read_ms);
+}
+
+
+void
+kube_service_queue_remove(kube_service_queue_t *queue, kube_group_t *group)
+{
+    unsigned  r;
+
+    kube_work_queue_remove(group->held ? queue->held : queue->ready,
+                           group->service);
+    group->held = false;
+
+    for (r = 0; group->waits != 0; r++) {
+        if (group->waits & (1u << r)) {
+            group->waits &= ~(1u << r);
+            queue->scopes[group->scope[r]].waiting--;
+        }
+    }
+}
+
+
+/* True if a list in progress has changed slices of the group. */
+static bool
+queue_is_held(const kube_service_queue_t *queue, const kube_group_t *group)
+{
+    kube_resource_t            r;
+    const kube_queue_scope_t  *scope;
+
+    for (r = 0; r < KUBE_RESOURCES; r++) {
+        scope = &queue->scopes[group->scope[r]];
+
+        if (scope->list != scope->synced && group->list[r] > scope->synced) {
+            return !queue_is_deleting(queue, group);
+        }
+    }
+
+    return false;
+}
+
+
+kube_group_t *
+kube_service_queue_next(kube_service_queue_t *queue, uint64_t *read_ms)
+{
+    uint32_t       service;
+    kube_group_t  *group;
+
+    while ((service = kube_work_queue_pop(queue->ready, read_ms)) != 0) {
+        group = queue->index->members[service].group;
+
+        if (!queue_is_held(queue, group)) {
+            kube_service_queue_remove(queue, group);
+            return group;
+        }
+
+        group->held = true;
+        kube_work_queue_add(queue->held, service, *read_ms);
+    }
+
+    return NULL;
+}
+
+
+bool
+kube_service_queue_pending(const kube_service_queue_t *queue, unsigned scope)
+{
+    return queue->scopes[scope].waiting != 0;
+}
+
+
+void
+kube_service_queue_list_begin(kube_service_queue_t *queue, unsigned scope)
+{
+    queue->scopes[scope].list++;
+}
+
+
+void
+kube_service_queue_list_end(kube_service_queue_t *queue, unsigned scope)
+{
+    uint32_t       n, service;
+    uint64_t       read_ms;
+    kube_group_t  *group;
+
+    queue->scopes[scope].synced = queue->scopes[scope].list;
+
+    /* those that another list holds, too, are held again */
+    for (n = kube_work_queue_depth(queue->held); n != 0; n--) {
+        service = kube_work_queue_pop(queue->held, &read_ms);
+        group = queue->index->members[service].group;
+        group->held = queue_is_held(queue, group);
+
+        kube_work_queue_add(group->held ? queue->held : queue->ready,
+                            service, read_ms);
+    }
+}
+
+
+bool
+kube_service_queue_listing(const kube_service_queue_t *queue, unsigned scope)
+{
+    return queue->scopes[scope].list != queue->scopes[scope].synced;
+}
+
+
+void
+kube_service_queue_hold(kube_service_queue_t *queue, kube_group_t *group,
+    const kube_member_t *slice)
+{
+    if (kube_service_queue_listing(queue, slice->scope)) {
+        group->list[slice->resource] = queue->scopes[slice->scope].list;
+    }
+}
