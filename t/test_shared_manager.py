@@ -46,7 +46,7 @@ def test_events_are_published_under_eviction(cluster, figure):
     cluster.service("shop", "web", 1)
     gateway = cluster.nginx(CONF, workers=2)
     titles = list(gateway.family().values())
-    assert len([t for t in titles if t.startswith("nginx: cache manager")]) == 1
+    assert len([t for t in titles if ": cache manager" in t]) == 1
     n = 0
     most = 0
     for n in range(1200):

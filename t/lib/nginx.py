@@ -9,6 +9,7 @@
 
 import contextlib
 import ctypes
+import functools
 import glob
 import os
 import re
@@ -40,6 +41,9 @@ BAD = re.compile(
     r"|cannot be respawned|open socket #\d+ left"
 )
 
+
+# Angie's titles end in the number of the configuration.
+WORKER = re.compile(r"(nginx|angie): worker process( #\d+)?")
 
 _libc = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
@@ -152,16 +156,27 @@ def rss(pid):
 # Configuration
 
 
+@functools.lru_cache(None)
+def configured(nginx):
+    """The words that an nginx was configured with."""
+    done = subprocess.run([nginx, "-V"], capture_output=True, text=True, timeout=60)
+    return done.stderr.partition("configure arguments:")[2].split()
+
+
 def load_modules(stream=False):
-    """The load_module lines; none where nginx has the modules linked in."""
+    """
+    The load_module lines.  An nginx that has our modules, or stream, linked in
+    would refuse to load them once more.
+    """
     names = ["ngx_kube_module.so", "ngx_http_kube_module.so"]
     lines = []
+    words = configured(NGINX)
+    if any(w.startswith("--add-module=") and w.rstrip("/").endswith(ROOT) for w in words):
+        return ""
     if stream:
-        if os.path.exists(STREAM_MODULE) and "KUBE_NGINX_STREAM" not in os.environ:
+        if "--with-stream" not in words:
             lines.append(f"load_module {STREAM_MODULE};")
         names.append("ngx_stream_kube_module.so")
-    if not os.path.exists(os.path.join(BUILD_DIR, names[0])):
-        return ""
     lines += [f"load_module {os.path.join(BUILD_DIR, name)};" for name in names]
     return "\n".join(lines) + "\n"
 
@@ -204,6 +219,8 @@ def full_conf(
     text += f"worker_processes {workers};\npid nginx.pid;\nerror_log error.log {level};\n"
     text += f"events {{\n    worker_connections {connections};\n}}\n{main}\n"
     if http is not None:
+        if "access_log" not in http:
+            http = "    access_log off;\n" + http
         text += f"http {{\n{TEMP_PATHS}{http}\n}}\n"
     return text
 
@@ -215,6 +232,8 @@ def new_prefix():
     """A directory that nginx's unprivileged processes may enter."""
     prefix = tempfile.mkdtemp(prefix="kube-t-")
     os.chmod(prefix, 0o755)
+    # nginx opens the logs that it was configured with before it reads its file
+    os.mkdir(os.path.join(prefix, "logs"))
     PREFIXES.append(prefix)
     return prefix
 
@@ -440,7 +459,7 @@ class Nginx:
 
     def workers(self, master=None):
         """Pids of the workers that are not shutting down."""
-        return sorted(p for p, t in self.family(master).items() if t == "nginx: worker process")
+        return sorted(p for p, t in self.family(master).items() if WORKER.fullmatch(t))
 
     def old_workers(self, master=None):
         """Pids of those that are."""
@@ -448,7 +467,7 @@ class Nginx:
 
     def informer(self, master=None):
         """Pid of the process that hosts the informer, or None."""
-        found = [p for p, t in self.family(master).items() if t.startswith("nginx: cache manager")]
+        found = [p for p, t in self.family(master).items() if ": cache manager" in t]
         return found[-1] if found else None
 
     @staticmethod
