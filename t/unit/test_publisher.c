@@ -1,0 +1,407 @@
+/*
+ * test_publisher - the events of an indexer, without an indexer: what they
+ * return, what readers see, what listeners hear.
+ *
+ * It is the test of kube_publication, too.  Whole histories are in
+ * test_indexer*.c.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "indexer_test.h"
+
+
+#define ZONE  (512u << 10)
+
+typedef struct {
+    it_t    it;
+    char    heard[512];
+    size_t  heard_len;
+} bed_t;
+
+
+static void
+bed_hear(void *ctx, kube_change_t change, const kube_record_t *record)
+{
+    bed_t             *bed = ctx;
+    kube_record_id_t   id;
+
+    assert_int_equal(kube_record_id(record, record->size, &id), KUBE_OK);
+
+    /* more than a text holds is heard by nobody */
+    if (bed->heard_len + id.meta.name.len + 3 > sizeof(bed->heard)) {
+        return;
+    }
+
+    bed->heard_len += (size_t) snprintf(bed->heard + bed->heard_len,
+                                        sizeof(bed->heard) - bed->heard_len,
+                                        "%c%.*s ", "+~-"[change],
+                                        (int) id.meta.name.len,
+                                        id.meta.name.data);
+}
+
+
+#define HEARD(bed, expected)                                                  \
+    do {                                                                      \
+        assert_string_equal((bed)->heard, expected);                          \
+        (bed)->heard_len = 0;                                                 \
+        (bed)->heard[0] = '\0';                                               \
+    } while (0)
+
+
+static void
+bed_init(bed_t *bed, size_t size)
+{
+    memset(bed, 0, sizeof(bed_t));
+    it_zone(&bed->it, size);
+    bed->it.conf.change = bed_hear;
+    bed->it.conf.change_ctx = bed;
+    assert_int_equal(it_start(&bed->it), KUBE_OK);
+}
+
+
+/* One event of an object, as an indexer would fill it. */
+static kube_rc_t
+bed_event(bed_t *bed, kube_item_event_t event, const it_object_t *o,
+    bool optional)
+{
+    kube_rc_t       rc;
+    kube_item_t     item;
+    kube_record_t  *record;
+
+    memset(&item, 0, sizeof(kube_item_t));
+    record = NULL;
+
+    if (event == KUBE_ITEM_PUT) {
+        record = it_record(o);
+        rc = kube_zone_item(bed->it.writer, record, &item.zone);
+
+    } else {
+        rc = kube_zone_item_name(bed->it.writer, o->resource,
+                                 kube_str(o->ns), kube_str(o->name),
+                                 &item.zone);
+        item.zone.id.meta.rv = kube_str(o->rv);
+    }
+
+    assert_int_equal(rc, KUBE_OK);
+
+    item.service = (o->resource == KUBE_RESOURCE_SERVICES)
+                   ? kube_str(o->name) : kube_str(o->service);
+    item.reason = KUBE_STR("malformed");
+    item.scope = it_slot(o);
+    item.optional = optional;
+    item.read_ms = KUBE_NEVER;
+    item.now_ms = bed->it.now_ms;
+
+    rc = kube_publisher_on_change(bed->it.publisher, event, &item);
+
+    if (rc == KUBE_OK && event == KUBE_ITEM_PUT) {
+        assert_int_not_equal(item.zone.entry, 0);
+    }
+
+    free(record);
+
+    return rc;
+}
+
+
+static void
+bed_mark(bed_t *bed, kube_item_event_t event, unsigned scope)
+{
+    kube_item_t  item;
+
+    memset(&item, 0, sizeof(kube_item_t));
+    item.scope = scope;
+    item.now_ms = bed->it.now_ms;
+    assert_int_equal(kube_publisher_on_change(bed->it.publisher, event,
+                                              &item), KUBE_OK);
+}
+
+
+#define PUT(o)                                                                \
+    assert_int_equal(bed_event(&bed, KUBE_ITEM_PUT, o, false), KUBE_OK)
+#define DELETED(o)                                                            \
+    assert_int_equal(bed_event(&bed, KUBE_ITEM_DELETED, o, false), KUBE_OK)
+#define REFUSED(o)                                                            \
+    assert_int_equal(bed_event(&bed, KUBE_ITEM_REFUSED, o, false), KUBE_OK)
+#define SUMS(services, slices, names)                                         \
+    do {                                                                      \
+        assert_int_equal(it_sum(&bed.it, IT_SERVICES).count, services);       \
+        assert_int_equal(it_sum(&bed.it, IT_SLICES).count, slices);           \
+        assert_int_equal(it_sum(&bed.it, IT_SLICES).refused, names);          \
+    } while (0)
+
+
+static void
+test_publisher_order(void **state)
+{
+    bed_t        bed;
+    it_object_t  web, api, a;
+
+    (void) state;
+
+    bed_init(&bed, ZONE);
+    web = it_service(&bed.it, "shop", "web");
+    api = it_service(&bed.it, "shop", "api");
+    a = it_slice(&bed.it, "shop", "a", "web");
+
+    /* a slice without a Service is readable at once, one with it is not */
+    PUT(&a);
+    HEARD(&bed, "+a ");
+    SUMS(0, 1, 0);
+    PUT(&web);
+    PUT(&api);
+    SUMS(0, 1, 0);
+    assert_true(kube_publisher_pending(bed.it.publisher, IT_SERVICES));
+    assert_int_equal(it_publish(&bed.it), 2);
+    HEARD(&bed, "+web +api ");
+    SUMS(2, 1, 0);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+
+    /* one that moves leaves its old Service before it enters the new one */
+    a.version = 2;
+    snprintf(a.service, sizeof(a.service), "api");
+    it_stamp(&bed.it, &a);
+    PUT(&a);
+    SUMS(2, 1, 0);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+    assert_int_equal(kube_publisher_run(bed.it.publisher, 1, 1000, 0), 1);
+    IT_READS(&bed.it, "shop", "web", "1");
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "api", "1 a=2*2");
+    HEARD(&bed, "~a ");
+
+    /* deleted, it goes with the publication of what references it */
+    DELETED(&a);
+    SUMS(2, 1, 0);
+    HEARD(&bed, "");
+    it_publish(&bed.it);
+    HEARD(&bed, "-a ");
+    SUMS(2, 0, 0);
+
+    /* what is not there cannot be deleted */
+    DELETED(&a);
+    DELETED(&web);
+    DELETED(&web);
+    it_publish(&bed.it);
+    HEARD(&bed, "-web ");
+    assert_int_equal(it_publish(&bed.it), 0);
+    SUMS(1, 0, 0);
+    it_done(&bed.it);
+}
+
+
+static void
+test_publisher_refused(void **state)
+{
+    bed_t        bed;
+    it_object_t  web, a, b;
+
+    (void) state;
+
+    bed_init(&bed, ZONE);
+    web = it_service(&bed.it, "shop", "web");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    b = it_slice(&bed.it, "shop", "b", "web");
+    PUT(&web);
+    PUT(&a);
+    it_publish(&bed.it);
+
+    /* never held: a name at once; again: the same name */
+    REFUSED(&b);
+    SUMS(1, 1, 1);
+    REFUSED(&b);
+    SUMS(1, 1, 1);
+
+    /* held: a name once its Service was published without it */
+    REFUSED(&a);
+    SUMS(1, 1, 1);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+    it_publish(&bed.it);
+    SUMS(1, 0, 2);
+    IT_READS(&bed.it, "shop", "web", "1");
+
+    /* a name that becomes an object; one that is deleted */
+    PUT(&a);
+    SUMS(1, 0, 1);
+    it_publish(&bed.it);
+    SUMS(1, 1, 1);
+    DELETED(&b);
+    SUMS(1, 1, 0);
+
+    /* refused, then good again, before anything was published */
+    REFUSED(&a);
+    PUT(&a);
+    it_publish(&bed.it);
+    SUMS(1, 1, 0);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+
+    /* a Service at once; its slices stay */
+    REFUSED(&web);
+    SUMS(0, 1, 0);
+    assert_int_equal(it_sum(&bed.it, IT_SERVICES).refused, 1);
+    assert_false(kube_publisher_pending(bed.it.publisher, IT_SERVICES));
+    it_done(&bed.it);
+}
+
+
+static void
+test_publisher_list(void **state)
+{
+    bed_t        bed;
+    it_object_t  web, a;
+
+    (void) state;
+
+    bed_init(&bed, ZONE);
+    web = it_service(&bed.it, "shop", "web");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    PUT(&web);
+    it_publish(&bed.it);
+
+    bed_mark(&bed, KUBE_ITEM_LIST_BEGIN, IT_SLICES);
+    PUT(&a);
+    assert_int_equal(it_publish(&bed.it), 0);
+    assert_true(kube_publisher_pending(bed.it.publisher, IT_SLICES));
+    assert_false(kube_publisher_pending(bed.it.publisher, IT_SERVICES));
+    assert_false(kube_publisher_room_returned(bed.it.publisher, IT_SLICES));
+    bed_mark(&bed, KUBE_ITEM_LIST_END, IT_SLICES);
+    assert_int_equal(it_publish(&bed.it), 1);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+
+    /* a Service that is held can be refused */
+    bed_mark(&bed, KUBE_ITEM_LIST_BEGIN, IT_SLICES);
+    it_stamp(&bed.it, &a);
+    PUT(&a);
+    assert_int_equal(it_publish(&bed.it), 0);
+    REFUSED(&web);
+    bed_mark(&bed, KUBE_ITEM_LIST_END, IT_SLICES);
+    assert_int_equal(it_publish(&bed.it), 0);
+    SUMS(0, 1, 0);
+    it_done(&bed.it);
+}
+
+
+/* In a zone that is full, each object says what became of it. */
+static void
+test_publisher_full(void **state)
+{
+    bed_t         bed;
+    char          name[24];
+    unsigned      i, refused;
+    kube_rc_t     rc;
+    it_object_t   o, first;
+
+    (void) state;
+
+    bed_init(&bed, 128u << 10);
+    refused = 0;
+
+    for (i = 0; i < 400; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        o = it_slice(&bed.it, "shop", name, name);
+        o.endpoints = 20;
+        rc = bed_event(&bed, KUBE_ITEM_PUT, &o, false);
+        assert_true(rc == KUBE_OK || rc == KUBE_FULL);
+        refused += (rc == KUBE_FULL);
+    }
+
+    assert_true(refused != 0);
+    assert_int_equal(it_sum(&bed.it, IT_SLICES).refused, refused);
+    assert_int_equal(it_sum(&bed.it, IT_SLICES).count, 400 - refused);
+
+    /* an optional one is not even named */
+    o = it_slice(&bed.it, "shop", "zzz", "zzz");
+    assert_int_equal(bed_event(&bed, KUBE_ITEM_PUT, &o, true), KUBE_FULL);
+    assert_int_equal(it_sum(&bed.it, IT_SLICES).refused, refused);
+
+    /* one that ranks before others takes the place of the last */
+    first = it_slice(&bed.it, "infra", "first", "first");
+    assert_int_equal(bed_event(&bed, KUBE_ITEM_PUT, &first, false), KUBE_OK);
+    assert_true(it_sum(&bed.it, IT_SLICES).refused > refused);
+
+    /* larger than any record may be */
+    o = it_slice(&bed.it, "infra", "huge", "first");
+    o.endpoints = KUBE_SLICE_ENDPOINTS_MAX;
+    refused = (unsigned) it_sum(&bed.it, IT_SLICES).refused;
+    assert_int_equal(bed_event(&bed, KUBE_ITEM_PUT, &o, false), KUBE_FULL);
+    assert_int_equal(it_sum(&bed.it, IT_SLICES).refused, refused + 1);
+    it_done(&bed.it);
+}
+
+
+/* Each event comes again until it is taken; then all is as it should be. */
+static void
+publisher_oom(alloc_test_t *at, void *ctx)
+{
+    bed_t       *bed = ctx;
+    unsigned     i;
+    kube_rc_t    rc;
+    it_object_t  objects[4];
+
+    static const kube_item_event_t  events[] = {
+        KUBE_ITEM_PUT, KUBE_ITEM_PUT, KUBE_ITEM_PUT, KUBE_ITEM_REFUSED
+    };
+
+    memset(bed, 0, sizeof(bed_t));
+    it_zone(&bed->it, ZONE);
+    bed->it.at = *at;
+    bed->it.at.alloc.ctx = &bed->it.at;
+    rc = it_start(&bed->it);
+
+    objects[0] = it_slice(&bed->it, "shop", "a", "web");
+    objects[1] = it_service(&bed->it, "shop", "web");
+    objects[2] = it_slice(&bed->it, "shop", "b", "web");
+    objects[3] = objects[0];
+
+    for (i = 0; i < 4 && rc == KUBE_OK; i++) {
+        rc = ALLOC_TEST_AGAIN(&bed->it.at, bed_event(bed, events[i],
+                                                     &objects[i], false));
+        it_publish(&bed->it);
+    }
+
+    if (rc == KUBE_OK) {
+        IT_READS(&bed->it, "shop", "web", "1 b=1*2");
+        assert_int_equal(it_sum(&bed->it, IT_SLICES).refused, 1);
+
+    } else {
+        alloc_test_assert_rc(&bed->it.at, rc);
+    }
+
+    it_stop(&bed->it);
+    assert_int_equal(kube_zone_validate(bed->it.mem, bed->it.size), KUBE_OK);
+    free(bed->it.mem);
+
+    *at = bed->it.at;
+    at->alloc.ctx = at;
+}
+
+
+static void
+test_publisher_oom(void **state)
+{
+    bed_t  *bed;
+
+    (void) state;
+
+    bed = malloc(sizeof(bed_t));
+    assert_non_null(bed);
+    ALLOC_TEST_RUN(publisher_oom, bed);
+    free(bed);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_publisher_order),
+        cmocka_unit_test(test_publisher_refused),
+        cmocka_unit_test(test_publisher_list),
+        cmocka_unit_test(test_publisher_full),
+        cmocka_unit_test(test_publisher_oom),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
