@@ -583,7 +583,6 @@ class TestHistory:
         assert gateway.get().backend == "meanwhile-1"
         assert gateway.status.resource("services")["state"] == "listing"
 
-
     def test_list_that_hangs_gives_its_turn_away(self, cluster):
         """One list at a time, but none holds the turn without moving on."""
         cluster.service("shop", "web")

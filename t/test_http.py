@@ -12,7 +12,7 @@ import pytest
 from apiserver import ApiServer
 from client import request
 from cluster import informer
-from nginx import free_port, wait_until
+from nginx import free_port, keeps_alive, wait_until
 
 ONE = """
     upstream web { kube_service %s; %s }
@@ -215,7 +215,8 @@ class TestMethods:
 
     def test_without_keepalive_each_request_connects(self, cluster):
         (pod,) = cluster.service("shop", "web", 1)
-        gateway = cluster.nginx(ONE % ("shop/web", ""), workers=1)
+        off = "keepalive 0;" if keeps_alive() else ""
+        gateway = cluster.nginx(ONE % ("shop/web", off), workers=1)
         for _ in range(5):
             assert gateway.get().status == 200
         assert pod.accepted == 5

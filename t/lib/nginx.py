@@ -163,6 +163,13 @@ def configured(nginx):
     return done.stderr.partition("configure arguments:")[2].split()
 
 
+def keeps_alive():
+    """Whether it keeps upstream connections unasked, as nginx does from 1.29.7 on."""
+    done = subprocess.run([NGINX, "-v"], capture_output=True, text=True, timeout=60)
+    found = re.search(r"nginx/(\d+)\.(\d+)\.(\d+)", done.stderr)
+    return bool(found) and tuple(map(int, found.groups())) >= (1, 29, 7)
+
+
 def load_modules(stream=False):
     """
     The load_module lines.  An nginx that has our modules, or stream, linked in

@@ -39,6 +39,9 @@ def main(argv):
     for file in files:
         asserts = " ".join(re.findall(r"static_assert\(.*?;", "\n".join(file.code), re.S))
         for i, line in enumerate(file.code):
+            # a name for what no enumerator is: one past the last
+            if re.match(r"#define \w+ .*_[A-Z0-9_]+ \+ 1\b", line):
+                continue
             for m in [*SUM.finditer(line), *ENUM.finditer(line)]:
                 name = m[1] or m[2]
                 if name in numbers and m.re is SUM:

@@ -52,11 +52,16 @@ def functions(made, uses, tests):
 
 def macros(files, uses, tests):
     """Macros and enumerators that are defined and never named again."""
+    text = "\n".join("\n".join(file.code) for file in files)
+    # an X-macro makes names of a prefix and of the words of a table
+    pasted = set(re.findall(r"\b(\w+_)\s*##", text))
     for file in files:
         for i, line in enumerate(file.code):
             m = re.match(r"\s*#\s*define\s+((?:KUBE|NGX_\w*KUBE)_\w+)", line)
             m = m or re.match(r"    ((?:KUBE|NGX_\w*KUBE)_[A-Z0-9_]+)(?: = [^;]+)?,?$", line)
             if not m or m[1].endswith("_H") or m[1] in tests:
+                continue
+            if any(m[1].startswith(p) and m[1][len(p) :] in uses for p in pasted):
                 continue
             if sum(uses[m[1]].values()) == 1:
                 yield f"{m[1]} is not used", f"{file.path.relative_to(ROOT)}:{i + 1}"
