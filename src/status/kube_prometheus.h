@@ -1,0 +1,25 @@
+/*
+ * kube_prometheus - reports as the Prometheus text format, 0.0.4.
+ *
+ * Every line comes from a row of kube_facts or from a histogram of the zone;
+ * the lines of a metric stand together, whatever the number of informers.
+ * Called by workers for /metrics.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_PROMETHEUS_H
+#define KUBE_PROMETHEUS_H
+
+
+#include "kube_report.h"
+#include "kube_text.h"
+
+
+/* Whether all of it was printed is found in text->failed. */
+void kube_prometheus_print(kube_text_t *text, const kube_report_t *reports,
+    size_t n, kube_str_t nginx);
+
+
+#endif /* KUBE_PROMETHEUS_H */

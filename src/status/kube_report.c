@@ -1,0 +1,461 @@
+/*
+ * kube_report - what the zone of one informer says, read at one moment: the
+ * figures behind the status, the metrics and the page.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kube_report.h"
+
+
+/* A crash loop is shown for as long as its crashes are damped. */
+#define REPORT_CRASH_WINDOW_MS  60000
+
+/* Each scope may have one; then crash loop, full zone and state file. */
+#define REPORT_DEGRADED_MAX     (KUBE_SCOPES_MAX + 3)
+
+#define REPORT_TEXT_MAX         (KUBE_MESSAGE_LEN_MAX + 128)
+
+static_assert(KUBE_WORKER_REBUILDS < KUBE_WORKER_COUNTERS,
+              "the zone has too few counters for workers");
+
+
+const char *
+kube_cause_text(kube_cause_t cause)
+{
+    static const char *const  texts[] = {
+#define XX(name, text, not_following)  text,
+        KUBE_CAUSE_MAP(XX)
+#undef XX
+    };
+
+    return texts[cause];
+}
+
+
+bool
+kube_cause_not_following(kube_cause_t cause)
+{
+    static const bool  not_following[] = {
+#define XX(name, text, not_following)  not_following,
+        KUBE_CAUSE_MAP(XX)
+#undef XX
+    };
+
+    return not_following[cause];
+}
+
+
+static kube_rc_t
+report_copy(kube_arena_t *arena, kube_str_t from, kube_str_t *to)
+{
+    kube_alloc_t  alloc;
+
+    alloc = kube_arena_allocator(arena);
+
+    return kube_str_dup(&alloc, from, to);
+}
+
+
+/* The unix time of a moment of the zone's clock; 0: none. */
+static int64_t
+report_unix_ms(const kube_report_t *report, uint64_t ms)
+{
+    return (ms == 0) ? 0
+                     : report->now_unix_ms - (int64_t) (report->now_ms - ms);
+}
+
+
+static kube_rc_t
+report_scope(kube_report_t *report, unsigned slot, kube_arena_t *arena,
+    kube_report_scope_t *scope)
+{
+    uint64_t   ms;
+    unsigned   i;
+    uint64_t  *c;
+    char       digest[33];
+
+    c = scope->counters;
+
+    for (i = 0; i < KUBE_COUNTERS; i++) {
+        c[i] = kube_zone_scope_counter(report->zone, slot,
+                                       (kube_counter_t) i);
+    }
+
+    scope->resource = kube_str(kube_resource_text(scope->info.resource));
+    scope->state = kube_str(kube_scope_state_text((kube_scope_state_t)
+                                       c[KUBE_COUNTER_GAUGE_STATE]));
+    scope->watching = (c[KUBE_COUNTER_GAUGE_WATCH_OPEN] != 0);
+    scope->skipped = c[KUBE_COUNTER_SKIPPED_TOO_LARGE]
+                     + c[KUBE_COUNTER_SKIPPED_MALFORMED]
+                     + c[KUBE_COUNTER_SKIPPED_ENDPOINTS];
+
+    ms = c[KUBE_COUNTER_GAUGE_LAST_EVENT_MS];
+    scope->last_event_ms = (ms == 0) ? KUBE_NEVER
+                           : (ms < report->now_ms) ? report->now_ms - ms : 0;
+
+    ms = c[KUBE_COUNTER_GAUGE_RETRY_AT_MS];
+    scope->retry_ms = (ms == 0 || c[KUBE_COUNTER_GAUGE_STATE]
+                                  != KUBE_STATE_BACKOFF)
+                      ? KUBE_NEVER
+                      : (ms > report->now_ms) ? ms - report->now_ms : 0;
+
+    kube_digest_hex(scope->info.digest, digest);
+
+    return report_copy(arena, kube_str(digest), &scope->digest);
+}
+
+
+static kube_rc_t
+report_scopes(kube_report_t *report, kube_arena_t *arena)
+{
+    unsigned              slot;
+    kube_rc_t             rc;
+    kube_report_scope_t  *scope;
+
+    report->scopes = kube_arena_alloc(arena, KUBE_SCOPES_MAX
+                                             * sizeof(kube_report_scope_t));
+    if (report->scopes == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    for (slot = 0; slot < KUBE_SCOPES_MAX; slot++) {
+
+        scope = &report->scopes[report->scopes_n];
+        memset(scope, 0, sizeof(kube_report_scope_t));
+
+        rc = kube_zone_scope_read(report->zone, slot, arena, &scope->info);
+
+        if (rc == KUBE_OK) {
+            rc = report_scope(report, slot, arena, scope);
+            report->scopes_n++;
+        }
+
+        if (rc == KUBE_NOMEM) {
+            return rc;
+        }
+    }
+
+    return KUBE_OK;
+}
+
+
+/* The scope that an object would be in; NULL: it is not watched any more. */
+static kube_report_scope_t *
+report_scope_of(kube_report_t *report, const kube_record_id_t *id)
+{
+    size_t      i;
+    kube_str_t  ns;
+
+    for (i = 0; i < report->scopes_n; i++) {
+
+        ns = report->scopes[i].info.ns;
+
+        if (report->scopes[i].info.resource == id->resource
+            && (ns.len == 0 || kube_str_eq(ns, id->meta.ns)))
+        {
+            return &report->scopes[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static kube_rc_t
+report_refuse(kube_report_t *report, const kube_record_id_t *id,
+    kube_arena_t *arena)
+{
+    int                     len;
+    kube_rc_t               rc;
+    kube_str_t              key;
+    kube_report_scope_t    *scope;
+    kube_report_refused_t  *refused;
+    char                    text[KUBE_KEY_LEN_MAX + 1];
+
+    if (kube_str_eq(id->reason, KUBE_STR("zone_full"))) {
+        report->causes[KUBE_CAUSE_ZONE_FULL] = true;
+    }
+
+    scope = report_scope_of(report, id);
+
+    if (scope == NULL || scope->refused_total++ >= KUBE_REFUSED_SHOWN_MAX) {
+        return KUBE_OK;
+    }
+
+    if (scope->refused == NULL) {
+        scope->refused = kube_arena_alloc(arena, KUBE_REFUSED_SHOWN_MAX
+                                          * sizeof(kube_report_refused_t));
+        if (scope->refused == NULL) {
+            return KUBE_NOMEM;
+        }
+    }
+
+    len = snprintf(text, sizeof(text), "%.*s/%.*s", (int) id->meta.ns.len,
+                   id->meta.ns.data, (int) id->meta.name.len,
+                   id->meta.name.data);
+
+    key.data = text;
+    key.len = ((size_t) len < sizeof(text)) ? (size_t) len
+                                            : sizeof(text) - 1;
+
+    refused = &scope->refused[scope->refused_n];
+
+    rc = report_copy(arena, key, &refused->key);
+
+    if (rc == KUBE_OK) {
+        rc = report_copy(arena, id->reason, &refused->reason);
+    }
+
+    scope->refused_n += (rc == KUBE_OK);
+
+    return rc;
+}
+
+
+static kube_rc_t
+report_refused(kube_report_t *report, kube_arena_t *arena,
+    kube_arena_t *scratch)
+{
+    uint32_t              cursor, entry;
+    kube_rc_t             rc;
+    kube_record_id_t      id;
+    const kube_record_t  *record;
+
+    if (report->usage.refused == 0) {
+        return KUBE_OK;
+    }
+
+    cursor = 0;
+
+    for ( ;; ) {
+
+        kube_arena_reset(scratch);
+
+        rc = kube_zone_next(report->zone, KUBE_RECORD_REFUSED, &cursor,
+                            scratch, &record, &entry);
+
+        if (rc != KUBE_OK) {
+            return (rc == KUBE_NOT_FOUND) ? KUBE_OK : rc;
+        }
+
+        if (kube_record_id(record, record->size, &id) == KUBE_OK) {
+
+            rc = report_refuse(report, &id, arena);
+
+            if (rc != KUBE_OK) {
+                return rc;
+            }
+        }
+    }
+}
+
+
+/* One entry for each cause and text: it began with the oldest of them. */
+static kube_rc_t
+report_degrade(kube_report_t *report, kube_arena_t *arena,
+    kube_cause_t cause, int64_t since_ms, const char *fmt, ...)
+{
+    size_t            i;
+    va_list           args;
+    kube_degraded_t  *d;
+    char              text[REPORT_TEXT_MAX];
+
+    va_start(args, fmt);
+    (void) vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+
+    report->causes[cause] = true;
+
+    for (i = 0; i < report->degraded_n; i++) {
+
+        d = &report->degraded[i];
+
+        if (d->cause == cause && kube_str_eq(d->text, kube_str(text))) {
+            d->since_ms = (since_ms < d->since_ms) ? since_ms : d->since_ms;
+            return KUBE_OK;
+        }
+    }
+
+    d = &report->degraded[report->degraded_n++];
+
+    d->cause = cause;
+    d->since_ms = since_ms;
+
+    return report_copy(arena, kube_str(text), &d->text);
+}
+
+
+/*
+ * A scope does not follow where it has no open watch and the last thing it
+ * heard was an error; since is when it last knew to be current, or when the
+ * writer began.
+ */
+static kube_rc_t
+report_degraded_scope(kube_report_t *report,
+    const kube_report_scope_t *scope, kube_arena_t *arena)
+{
+    size_t        i;
+    bool          forbidden;
+    int64_t       since;
+    kube_str_t    ns, message;
+    kube_cause_t  cause;
+
+    static const kube_cause_t  causes[] = {
+        KUBE_CAUSE_UNAUTHORIZED, KUBE_CAUSE_TLS, KUBE_CAUSE_CREDENTIALS
+    };
+
+    ns = scope->info.ns;
+    message = scope->info.error_message;
+    forbidden = (scope->counters[KUBE_COUNTER_GAUGE_FORBIDDEN] != 0);
+
+    since = report_unix_ms(report,
+                           scope->counters[KUBE_COUNTER_GAUGE_CONTACT_MS]);
+
+    if (!forbidden
+        && (scope->watching || scope->info.error_at_ms == 0
+            || scope->info.error_at_ms < since))
+    {
+        return KUBE_OK;
+    }
+
+    if (since == 0) {
+        since = report->writer.writer_since_ms;
+    }
+
+    if (forbidden) {
+        return report_degrade(report, arena, KUBE_CAUSE_FORBIDDEN, since,
+                              "%s in %s%.*s", scope->resource.data,
+                              ns.len ? "" : "all namespaces", (int) ns.len,
+                              ns.data);
+    }
+
+    cause = KUBE_CAUSE_UNREACHABLE;
+
+    for (i = 0; i < sizeof(causes) / sizeof(kube_cause_t); i++) {
+        if (kube_str_eq(scope->info.error_reason,
+                        kube_str(kube_cause_text(causes[i]))))
+        {
+            cause = causes[i];
+        }
+    }
+
+    if (cause == KUBE_CAUSE_UNREACHABLE
+        && report->now_unix_ms - since < KUBE_UNREACHABLE_MS)
+    {
+        return KUBE_OK;
+    }
+
+    if (message.len == 0) {
+        message = scope->info.error_reason;
+    }
+
+    return report_degrade(report, arena, cause, since, "%.*s",
+                          (int) message.len, message.data);
+}
+
+
+static kube_rc_t
+report_degraded(kube_report_t *report, kube_arena_t *arena)
+{
+    size_t               i;
+    uint64_t             third;
+    kube_rc_t            rc;
+    kube_writer_info_t  *writer;
+
+    rc = KUBE_OK;
+    writer = &report->writer;
+
+    report->degraded = kube_arena_alloc(arena, REPORT_DEGRADED_MAX
+                                               * sizeof(kube_degraded_t));
+    if (report->degraded == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    for (i = 0; i < report->scopes_n && rc == KUBE_OK; i++) {
+        rc = report_degraded_scope(report, &report->scopes[i], arena);
+    }
+
+    third = writer->crash_times_ms[2];
+
+    if (rc == KUBE_OK
+        && (writer->start_delay_until_ms > report->now_ms
+            || (third != 0
+                && report->now_ms < third + REPORT_CRASH_WINDOW_MS)))
+    {
+        rc = report_degrade(report, arena, KUBE_CAUSE_CRASH_LOOP,
+                            report_unix_ms(report,
+                                           third ? third
+                                           : writer->crash_times_ms[0]),
+                            "the informer process dies again and again; its "
+                            "start is delayed");
+    }
+
+    if (rc == KUBE_OK && report->causes[KUBE_CAUSE_ZONE_FULL]) {
+        rc = report_degrade(report, arena, KUBE_CAUSE_ZONE_FULL, 0,
+                            "the zone \"%.*s\" is full: objects are refused",
+                            (int) report->zone_name.len,
+                            report->zone_name.data);
+    }
+
+    if (rc == KUBE_OK && writer->state_failed) {
+        rc = report_degrade(report, arena, KUBE_CAUSE_STATE_FILE, 0,
+                            "the state file could not be written");
+    }
+
+    return rc;
+}
+
+
+kube_rc_t
+kube_report_read(kube_report_t *report, const kube_zone_t *zone,
+    kube_arena_t *arena, kube_arena_t *scratch)
+{
+    unsigned            i;
+    kube_rc_t           rc;
+    kube_zone_usage_t  *usage;
+
+    usage = &report->usage;
+
+    report->zone = zone;
+    report->scopes_n = 0;
+    report->degraded_n = 0;
+    report->state_error = KUBE_STR_NULL;
+    memset(report->causes, 0, sizeof(report->causes));
+
+    kube_zone_health(zone, report->now_ms, report->idle_timeout_ms,
+                     &report->health);
+    kube_zone_writer_info(zone, &report->writer);
+    kube_zone_usage(zone, usage);
+
+    report->server = kube_zone_server(zone, arena);
+    report->used_bytes = usage->table_bytes + usage->live_bytes;
+    report->free_bytes = (usage->records_bytes > usage->live_bytes)
+                         ? usage->records_bytes - usage->live_bytes : 0;
+
+    if (report->writer.state_failed) {
+        report->state_error = KUBE_STR("it could not be written: see the "
+                                       "log");
+    }
+
+    for (i = 0; i < KUBE_RESOLVE_ERRORS; i++) {
+        report->resolved[i] = kube_zone_worker_sum(zone,
+                                                   KUBE_WORKER_RESOLVED(i));
+    }
+
+    report->rebuilds = kube_zone_worker_sum(zone, KUBE_WORKER_REBUILDS);
+
+    rc = report_scopes(report, arena);
+
+    if (rc == KUBE_OK) {
+        rc = report_refused(report, arena, scratch);
+    }
+
+    return (rc == KUBE_OK) ? report_degraded(report, arena) : rc;
+}

@@ -1,0 +1,308 @@
+/*
+ * test_report - what a zone says, and what is degraded.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "status_test.h"
+
+
+/* All of degraded as "cause@seconds:text;", seconds ago, "?" not known. */
+static const char *
+degraded(status_test_t *st)
+{
+    size_t                  i, len;
+    const kube_degraded_t  *d;
+
+    static char  text[1024];
+
+    assert_int_equal(status_test_report(st), KUBE_OK);
+
+    text[0] = '\0';
+
+    for (i = 0; i < st->report.degraded_n; i++) {
+        d = &st->report.degraded[i];
+        len = strlen(text);
+
+        assert_true(st->report.causes[d->cause]);
+
+        if (d->since_ms == 0) {
+            snprintf(text + len, sizeof(text) - len, "%s@?:%.*s;",
+                     kube_cause_text(d->cause), (int) d->text.len,
+                     d->text.data);
+            continue;
+        }
+
+        snprintf(text + len, sizeof(text) - len, "%s@%d:%.*s;",
+                 kube_cause_text(d->cause),
+                 (int) ((STATUS_TEST_UNIX - d->since_ms) / 1000),
+                 (int) d->text.len, d->text.data);
+    }
+
+    return text;
+}
+
+
+#define DEGRADED(expected)  assert_string_equal(degraded(&st), expected)
+
+
+static void
+test_report_following(void **state)
+{
+    unsigned       i;
+    status_test_t  st;
+    char           expected[64];
+
+    static const char *const  causes[] = {
+        "unauthorized", "tls", "credentials"
+    };
+
+    (void) state;
+    status_test_open(&st);
+
+    DEGRADED("");
+
+    status_test_watch(&st, 0, KUBE_RESOURCE_SERVICES, "");
+    status_test_watch(&st, 1, KUBE_RESOURCE_ENDPOINTSLICES, "");
+    DEGRADED("");
+    assert_true(st.report.scopes[0].watching);
+
+    /* one reason for all scopes is said once, with the oldest of the times */
+
+    status_test_error(&st, 0, "connect", "connection refused", 20000);
+    DEGRADED("unreachable@20:connection refused;");
+    status_test_error(&st, 1, "connect", "connection refused", 30000);
+    DEGRADED("unreachable@30:connection refused;");
+    assert_true(kube_cause_not_following(KUBE_CAUSE_UNREACHABLE));
+
+    /* the end of a watch alone is none, and neither is a short failure */
+
+    status_test_error(&st, 0, "closed", "the peer closed", 4000);
+    status_test_error(&st, 1, "closed", "the peer closed", 4999);
+    DEGRADED("");
+    status_test_error(&st, 1, "closed", "the peer closed", 5001);
+    DEGRADED("unreachable@5:the peer closed;");
+
+    /* heard from since: a list goes on, or a watch is open */
+
+    kube_zone_scope_set(&st.t.zone, 1, KUBE_COUNTER_GAUGE_CONTACT_MS,
+                        STATUS_TEST_NOW - 10);
+    DEGRADED("");
+    status_test_error(&st, 1, "internal", "", 7000);
+    DEGRADED("unreachable@7:internal;");
+    kube_zone_scope_set(&st.t.zone, 1, KUBE_COUNTER_GAUGE_WATCH_OPEN, 1);
+    DEGRADED("");
+
+    /* what no waiting heals is said at once, by its name */
+
+    for (i = 0; i < 3; i++) {
+        status_test_error(&st, 1, causes[i], "why", 100);
+        snprintf(expected, sizeof(expected), "%s@0:why;", causes[i]);
+        DEGRADED(expected);
+    }
+
+    /* never heard from: since the informer process began */
+
+    kube_zone_writer_announce(st.t.writer, 77, STATUS_TEST_UNIX - 60000);
+    kube_zone_scope_set(&st.t.zone, 1, KUBE_COUNTER_GAUGE_CONTACT_MS, 0);
+    DEGRADED("credentials@60:why;");
+
+    status_test_close(&st);
+}
+
+
+static void
+test_report_forbidden(void **state)
+{
+    status_test_t  st;
+
+    (void) state;
+    status_test_open(&st);
+
+    status_test_watch(&st, 0, KUBE_RESOURCE_SERVICES, "");
+    status_test_watch(&st, 1, KUBE_RESOURCE_ENDPOINTSLICES, "shop");
+
+    kube_zone_scope_set(&st.t.zone, 0, KUBE_COUNTER_GAUGE_FORBIDDEN, 1);
+    kube_zone_scope_set(&st.t.zone, 1, KUBE_COUNTER_GAUGE_FORBIDDEN, 1);
+    DEGRADED("forbidden@1:services in all namespaces;"
+             "forbidden@1:endpointslices in shop;");
+
+    status_test_close(&st);
+}
+
+
+static void
+test_report_other_causes(void **state)
+{
+    char           name[16];
+    unsigned       i;
+    status_test_t  st;
+
+    (void) state;
+    status_test_open(&st);
+    status_test_watch(&st, 0, KUBE_RESOURCE_SERVICES, "");
+
+    kube_zone_set_state_file(&st.t.zone, 0, false, true);
+    DEGRADED("state_file@?:the state file could not be written;");
+    assert_true(st.report.state_error.len != 0);
+    kube_zone_set_state_file(&st.t.zone, 0, false, false);
+
+    status_test_refuse(&st, "shop", "a", "too_large");
+    DEGRADED("");
+    status_test_refuse(&st, "shop", "b", "zone_full");
+    DEGRADED("zone_full@?:the zone \"kube\" is full: objects are refused;");
+
+    assert_int_equal(st.report.scopes[0].refused_total, 2);
+    assert_int_equal(st.report.scopes[0].refused_n, 2);
+    assert_true(kube_str_eq(st.report.scopes[0].refused[1].key,
+                            KUBE_STR("shop/b")));
+    assert_true(kube_str_eq(st.report.scopes[0].refused[1].reason,
+                            KUBE_STR("zone_full")));
+
+    /* only so many are named, but all are counted */
+
+    for (i = 0; i < KUBE_REFUSED_SHOWN_MAX + 5; i++) {
+        snprintf(name, sizeof(name), "x-%u", i);
+        status_test_refuse(&st, "shop", name, "malformed");
+    }
+
+    assert_int_equal(status_test_report(&st), KUBE_OK);
+    assert_int_equal(st.report.scopes[0].refused_n, KUBE_REFUSED_SHOWN_MAX);
+    assert_int_equal(st.report.scopes[0].refused_total,
+                     KUBE_REFUSED_SHOWN_MAX + 7);
+
+    status_test_close(&st);
+}
+
+
+static void
+test_report_crash_loop(void **state)
+{
+    status_test_t  st;
+
+    (void) state;
+    status_test_open(&st);
+
+    (void) kube_zone_crash_delay(&st.t.zone, true, STATUS_TEST_NOW - 30000);
+    (void) kube_zone_crash_delay(&st.t.zone, true, STATUS_TEST_NOW - 20000);
+    DEGRADED("");
+    (void) kube_zone_crash_delay(&st.t.zone, true, STATUS_TEST_NOW - 10000);
+    DEGRADED("crash_loop@30:the informer process dies again and again; its "
+             "start is delayed;");
+
+    status_test_close(&st);
+}
+
+
+static void
+test_report_scopes(void **state)
+{
+    status_test_t         st;
+    kube_report_scope_t  *scope;
+
+    (void) state;
+    status_test_open(&st);
+    status_test_watch(&st, 0, KUBE_RESOURCE_SERVICES, "shop");
+    status_test_watch(&st, 3, KUBE_RESOURCE_ENDPOINTSLICES, "shop");
+
+    kube_zone_scope_add(&st.t.zone, 3, KUBE_COUNTER_LISTS, 2);
+    kube_zone_scope_add(&st.t.zone, 3, KUBE_COUNTER_SKIPPED_TOO_LARGE, 1);
+    kube_zone_scope_add(&st.t.zone, 3, KUBE_COUNTER_SKIPPED_MALFORMED, 2);
+    kube_zone_scope_add(&st.t.zone, 3, KUBE_COUNTER_SKIPPED_ENDPOINTS, 4);
+    kube_zone_scope_set(&st.t.zone, 3, KUBE_COUNTER_GAUGE_LAST_EVENT_MS,
+                        STATUS_TEST_NOW - 700);
+    kube_zone_scope_set(&st.t.zone, 3, KUBE_COUNTER_GAUGE_RETRY_AT_MS,
+                        STATUS_TEST_NOW + 900);
+    kube_zone_worker_add(&st.t.zone, 5, KUBE_WORKER_REBUILDS, 6);
+
+    assert_int_equal(status_test_report(&st), KUBE_OK);
+    assert_int_equal(st.report.scopes_n, 2);
+    assert_int_equal(st.report.rebuilds, 6);
+
+    scope = &st.report.scopes[0];
+    assert_true(kube_str_eq(scope->resource, KUBE_STR("services")));
+    assert_true(scope->last_event_ms == KUBE_NEVER);
+    assert_true(scope->retry_ms == KUBE_NEVER);
+
+    /* a time to retry means something only while it backs off */
+
+    scope = &st.report.scopes[1];
+    assert_int_equal(scope->counters[KUBE_COUNTER_LISTS], 2);
+    assert_int_equal(scope->skipped, 7);
+    assert_int_equal(scope->last_event_ms, 700);
+    assert_true(scope->retry_ms == KUBE_NEVER);
+    assert_int_equal(scope->digest.len, 32);
+
+    kube_zone_scope_set(&st.t.zone, 3, KUBE_COUNTER_GAUGE_STATE,
+                        KUBE_STATE_BACKOFF);
+    assert_int_equal(status_test_report(&st), KUBE_OK);
+    assert_int_equal(st.report.scopes[1].retry_ms, 900);
+
+    /* clocks of two processes may differ by a tick */
+
+    st.report.now_ms = STATUS_TEST_NOW - 701;
+    assert_int_equal(status_test_report(&st), KUBE_OK);
+    assert_int_equal(st.report.scopes[1].last_event_ms, 0);
+
+    status_test_close(&st);
+}
+
+
+static void
+report_oom(alloc_test_t *at, void *ctx)
+{
+    kube_rc_t       rc;
+    kube_arena_t    arena, scratch;
+    kube_report_t   report;
+    status_test_t  *st = ctx;
+
+    report = st->report;
+
+    kube_arena_init(&arena, &at->alloc, 16u << 20);
+    kube_arena_init(&scratch, &at->alloc, 16u << 20);
+
+    rc = kube_report_read(&report, &st->t.zone, &arena, &scratch);
+    alloc_test_assert_rc(at, rc);
+
+    if (rc == KUBE_OK) {
+        assert_int_equal(report.degraded_n, 1);
+        assert_int_equal(report.scopes[0].refused_n, 1);
+    }
+
+    kube_arena_done(&arena);
+    kube_arena_done(&scratch);
+}
+
+
+static void
+test_report_oom(void **state)
+{
+    status_test_t  st;
+
+    (void) state;
+    status_test_open(&st);
+    status_test_watch(&st, 0, KUBE_RESOURCE_SERVICES, "shop");
+    status_test_error(&st, 0, "connect", "connection refused", 20000);
+    status_test_refuse(&st, "shop", "a", "too_large");
+
+    ALLOC_TEST_RUN(report_oom, &st);
+
+    status_test_close(&st);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_report_following),
+        cmocka_unit_test(test_report_forbidden),
+        cmocka_unit_test(test_report_other_causes),
+        cmocka_unit_test(test_report_crash_loop),
+        cmocka_unit_test(test_report_scopes),
+        cmocka_unit_test(test_report_oom),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
