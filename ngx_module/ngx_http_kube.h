@@ -190,12 +190,10 @@ ngx_int_t ngx_http_kube_add_variables(ngx_conf_t *cf);
 char *ngx_http_kube_resolve(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
 
-/* ngx_http_kube_status.c, ngx_kube_ready.c */
+/* ngx_http_kube_status.c, ngx_http_kube_ready.c */
 
 char *ngx_http_kube_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_kube_ready(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
-ngx_int_t ngx_http_kube_status_handler(ngx_http_request_t *r);
-ngx_int_t ngx_http_kube_ready_handler(ngx_http_request_t *r);
 
 
 #endif /* NGX_HTTP_KUBE_H */

@@ -91,7 +91,15 @@ ngx_int_t
 ngx_http_kube_key(ngx_conf_t *cf, ngx_http_kube_srv_conf_t *kscf,
     ngx_str_t *text)
 {
-    ngx_http_compile_complex_value_t  ccv;
+    ngx_str_t                         *value;
+    ngx_http_compile_complex_value_t   ccv;
+
+    /* for the status */
+
+    value = cf->args->elts;
+    kscf->use->directive = value[0];
+    kscf->use->name = kscf->upstream ? kscf->upstream->host : value[1];
+    kscf->use->text = *text;
 
     ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
 

@@ -1,75 +1,65 @@
 /*
- * ngx_http_kube_status - kube_status and kube_ready: the directives, the
- * paths below a location, and the sending of what other files print.
+ * ngx_http_kube_status - the kube_status directive, and the paths below its
+ * location.
  *
- * Read-only: GET and HEAD.  Nothing blocks and nothing is asked of the API
- * server; a body is whole in memory, and bounded, before its head is sent.
+ * It finds out what is asked for, collects reports and hands both to
+ * src/status, which prints.  Read-only: GET and HEAD; nothing blocks and
+ * nothing is asked of the API server.  Workers only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
 
+#include "ngx_http_kube.h"
 #include "ngx_http_kube_status.h"
+#include "ngx_kube_ready.h"
+
+#include "kube_prometheus.h"
+#include "kube_services.h"
+#include "kube_status_json.h"
 
 
-typedef enum {
-    NGX_HTTP_KUBE_TYPE_JSON = 0,
-    NGX_HTTP_KUBE_TYPE_HTML,
-    NGX_HTTP_KUBE_TYPE_METRICS,
-    NGX_HTTP_KUBE_TYPE_TEXT
-} ngx_http_kube_type_e;
+/* What one arena may hold: a Service with all its slices. */
+#define NGX_HTTP_KUBE_ARENA_MAX  (64 * 1024 * 1024)
+
 
 typedef struct {
-    ngx_str_t               path;
-    ngx_uint_t              part;        /* NGX_HTTP_KUBE_* */
+    ngx_http_request_t     *request;
+    ngx_http_kube_body_t    body;
     ngx_http_kube_type_e    type;
-    ngx_int_t             (*body)(ngx_http_request_t *r,
-                              ngx_http_kube_print_t *p);
-} ngx_http_kube_path_t;
+    ngx_uint_t              parts;       /* NGX_HTTP_KUBE_*, offered here */
+    ngx_kube_conf_t        *kcf;
+    kube_arena_t           *arena;       /* lives as the request does */
+    kube_arena_t           *scratch;     /* reset again and again */
+    kube_report_t          *reports;     /* of kcf's informers */
+} ngx_http_kube_status_t;
 
 
-static char *ngx_http_kube_status_location(ngx_conf_t *cf,
-    ngx_command_t *cmd);
-static ngx_int_t ngx_http_kube_allow(ngx_http_request_t *r);
+static ngx_int_t ngx_http_kube_status_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_kube_status_page(ngx_http_kube_status_t *st,
+    ngx_str_t *path);
 static ngx_int_t ngx_http_kube_below(ngx_http_request_t *r, ngx_str_t *path);
-static ngx_int_t ngx_http_kube_route(ngx_http_request_t *r, ngx_str_t *path,
-    ngx_http_kube_print_t *p, ngx_http_kube_type_e *type);
 static ngx_int_t ngx_http_kube_redirect(ngx_http_request_t *r);
-static ngx_int_t ngx_http_kube_ready_print(ngx_http_request_t *r,
-    ngx_http_kube_print_t *p);
-static ngx_int_t ngx_http_kube_ready_one(ngx_http_kube_loc_conf_t *klcf,
-    ngx_http_kube_print_t *p, ngx_kube_informer_t *informer);
-static ngx_int_t ngx_http_kube_send(ngx_http_request_t *r, ngx_int_t status,
-    ngx_http_kube_type_e type, ngx_http_kube_print_t *p);
-static ngx_int_t ngx_http_kube_header(ngx_http_request_t *r,
-    const char *name, ngx_str_t *value);
+static ngx_int_t ngx_http_kube_status_route(ngx_http_kube_status_t *st,
+    kube_str_t path);
+static ngx_int_t ngx_http_kube_status_api(ngx_http_kube_status_t *st);
+static ngx_int_t ngx_http_kube_status_services(ngx_http_kube_status_t *st,
+    kube_str_t path);
+static ngx_int_t ngx_http_kube_status_reports(ngx_http_kube_status_t *st);
+static ngx_kube_informer_t *ngx_http_kube_status_informer(
+    ngx_http_kube_status_t *st);
+static kube_str_t ngx_http_kube_arg(ngx_http_request_t *r, const char *name);
+static kube_arena_t *ngx_http_kube_arena(ngx_http_request_t *r);
+static void ngx_http_kube_arena_cleanup(void *data);
 
 
-static ngx_http_kube_path_t  ngx_http_kube_paths[] = {
-
-    { ngx_string(""), NGX_HTTP_KUBE_PAGE,
-      NGX_HTTP_KUBE_TYPE_HTML, ngx_http_kube_body_page },
-    { ngx_string("api/v1/status"), NGX_HTTP_KUBE_API,
-      NGX_HTTP_KUBE_TYPE_JSON, ngx_http_kube_body_status },
-    { ngx_string("api/v1/services"), NGX_HTTP_KUBE_API,
-      NGX_HTTP_KUBE_TYPE_JSON, ngx_http_kube_body_services },
-    { ngx_string("metrics"), NGX_HTTP_KUBE_METRICS,
-      NGX_HTTP_KUBE_TYPE_METRICS, ngx_http_kube_body_metrics },
-
-    { ngx_null_string, 0, NGX_HTTP_KUBE_TYPE_JSON, NULL }
+static ngx_conf_bitmask_t  ngx_http_kube_parts[] = {
+    { ngx_string("page"), NGX_HTTP_KUBE_PAGE },
+    { ngx_string("api"), NGX_HTTP_KUBE_API },
+    { ngx_string("metrics"), NGX_HTTP_KUBE_METRICS },
+    { ngx_null_string, 0 }
 };
-
-static ngx_str_t  ngx_http_kube_types[] = {
-    ngx_string("application/json"),
-    ngx_string("text/html; charset=utf-8"),
-    ngx_string("text/plain; version=0.0.4; charset=utf-8"),
-    ngx_string("text/plain; charset=utf-8")
-};
-
-static ngx_str_t  ngx_http_kube_no_store = ngx_string("no-store");
-static ngx_str_t  ngx_http_kube_nosniff = ngx_string("nosniff");
-static ngx_str_t  ngx_http_kube_methods = ngx_string("GET, HEAD");
 
 
 char *
@@ -79,67 +69,13 @@ ngx_http_kube_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     char                      *rv;
     ngx_str_t                 *value;
-    ngx_uint_t                 i, bit;
+    ngx_uint_t                 i, regex;
+    ngx_command_t              parts;
     ngx_http_core_loc_conf_t  *clcf;
 
     if (klcf->status) {
         return "is duplicate";
     }
-
-    rv = ngx_http_kube_status_location(cf, cmd);
-    if (rv != NGX_CONF_OK) {
-        return rv;
-    }
-
-    value = cf->args->elts;
-
-    for (i = 1; i < cf->args->nelts; i++) {
-
-        if (ngx_strcmp(value[i].data, "page") == 0) {
-            bit = NGX_HTTP_KUBE_PAGE;
-
-        } else if (ngx_strcmp(value[i].data, "api") == 0) {
-            bit = NGX_HTTP_KUBE_API;
-
-        } else if (ngx_strcmp(value[i].data, "metrics") == 0) {
-            bit = NGX_HTTP_KUBE_METRICS;
-
-        } else if (ngx_strcmp(value[i].data, "events") == 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "unknown parameter \"events\": it is planned, "
-                               "but version " KUBE_VERSION " does not have "
-                               "it; remove it");
-            return NGX_CONF_ERROR;
-
-        } else {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\": expected \"page\", "
-                               "\"api\" or \"metrics\"", &value[i]);
-            return NGX_CONF_ERROR;
-        }
-
-        klcf->status |= bit;
-    }
-
-    if (klcf->status == 0) {
-        klcf->status = NGX_HTTP_KUBE_PAGE|NGX_HTTP_KUBE_API
-                       |NGX_HTTP_KUBE_METRICS;
-    }
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_kube_status_handler;
-
-    return NGX_CONF_OK;
-}
-
-
-/* Paths are what follows the location's prefix: it must have one. */
-
-static char *
-ngx_http_kube_status_location(ngx_conf_t *cf, ngx_command_t *cmd)
-{
-    ngx_uint_t                 regex;
-    ngx_http_core_loc_conf_t  *clcf;
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
@@ -149,6 +85,8 @@ ngx_http_kube_status_location(ngx_conf_t *cf, ngx_command_t *cmd)
     regex = 0;
 #endif
 
+    /* paths are what follows the location's prefix: it must have one */
+
     if (regex || clcf->named || clcf->noname) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"%V\" needs a prefix or exact location, such as "
@@ -156,99 +94,71 @@ ngx_http_kube_status_location(ngx_conf_t *cf, ngx_command_t *cmd)
         return NGX_CONF_ERROR;
     }
 
-    return NGX_CONF_OK;
-}
-
-
-char *
-ngx_http_kube_ready(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_http_kube_loc_conf_t *klcf = conf;
-
-    ngx_str_t                 *value, s;
-    ngx_uint_t                 i;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    if (klcf->ready) {
-        return "is duplicate";
-    }
-
-    klcf->ready = 1;
-
     value = cf->args->elts;
 
     for (i = 1; i < cf->args->nelts; i++) {
-
-        if (ngx_strcmp(value[i].data, "allow_state") == 0) {
-            klcf->ready_allow_state = 1;
-            continue;
+        if (ngx_strcmp(value[i].data, "events") == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "unknown parameter \"events\": it is planned, "
+                               "but version " KUBE_VERSION " does not have "
+                               "it; remove it");
+            return NGX_CONF_ERROR;
         }
-
-        if (ngx_strncmp(value[i].data, "informer=", 9) == 0
-            && value[i].len > 9)
-        {
-            klcf->ready_informer.data = value[i].data + 9;
-            klcf->ready_informer.len = value[i].len - 9;
-
-            if (ngx_kube_name_add(cf, &klcf->ready_informer) != NGX_OK) {
-                return NGX_CONF_ERROR;
-            }
-
-            continue;
-        }
-
-        if (ngx_strncmp(value[i].data, "max_age=", 8) == 0) {
-
-            s.data = value[i].data + 8;
-            s.len = value[i].len - 8;
-
-            klcf->ready_max_age = ngx_parse_time(&s, 0);
-
-            if (klcf->ready_max_age != (ngx_msec_t) NGX_ERROR
-                && klcf->ready_max_age != 0)
-            {
-                continue;
-            }
-        }
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\": expected "
-                           "\"informer=name\", \"max_age=time\" or "
-                           "\"allow_state\"", &value[i]);
-        return NGX_CONF_ERROR;
     }
 
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-    clcf->handler = ngx_http_kube_ready_handler;
+    parts = *cmd;
+    parts.offset = offsetof(ngx_http_kube_loc_conf_t, status);
+    parts.post = ngx_http_kube_parts;
+
+    rv = ngx_conf_set_bitmask_slot(cf, &parts, conf);
+    if (rv != NGX_CONF_OK) {
+        return rv;
+    }
+
+    if (klcf->status == 0) {
+        klcf->status = NGX_HTTP_KUBE_PAGE|NGX_HTTP_KUBE_API
+                       |NGX_HTTP_KUBE_METRICS;
+    }
+
+    clcf->handler = ngx_http_kube_status_handler;
 
     return NGX_CONF_OK;
 }
 
 
-ngx_int_t
+static ngx_int_t
 ngx_http_kube_status_handler(ngx_http_request_t *r)
 {
-    ngx_int_t              rc;
-    ngx_str_t              path;
-    ngx_http_kube_print_t  p;
-    ngx_http_kube_type_e   type;
+    ngx_int_t                  rc;
+    ngx_str_t                  path;
+    ngx_http_kube_status_t     st;
+    ngx_http_kube_loc_conf_t  *klcf;
 
     rc = ngx_http_discard_request_body(r);
     if (rc != NGX_OK) {
         return rc;
     }
 
-    ngx_http_kube_print_init(&p, r->pool);
-    type = NGX_HTTP_KUBE_TYPE_JSON;
+    klcf = ngx_http_get_module_loc_conf(r, ngx_http_kube_module);
+
+    ngx_memzero(&st, sizeof(ngx_http_kube_status_t));
+
+    st.request = r;
+    st.type = NGX_HTTP_KUBE_TYPE_JSON;
+    st.parts = klcf->status;
+    st.kcf = ngx_kube_get_conf(ngx_cycle);
+    st.arena = ngx_http_kube_arena(r);
+    st.scratch = ngx_http_kube_arena(r);
+
+    if (st.arena == NULL || st.scratch == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_http_kube_body_init(&st.body, r->pool);
 
     if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
-        rc = ngx_http_kube_allow(r);
-        if (rc == NGX_OK) {
-            rc = ngx_http_kube_body_error(&p, NGX_HTTP_NOT_ALLOWED,
-                                          "only GET and HEAD");
-        }
-
-        return ngx_http_kube_send(r, rc, type, &p);
+        rc = ngx_http_kube_not_allowed(r, &st.body);
+        return ngx_http_kube_send(r, rc, st.type, &st.body);
     }
 
     rc = ngx_http_kube_below(r, &path);
@@ -257,18 +167,25 @@ ngx_http_kube_status_handler(ngx_http_request_t *r)
         return ngx_http_kube_redirect(r);
     }
 
-    rc = rc == NGX_OK ? ngx_http_kube_route(r, &path, &p, &type)
-                      : ngx_http_kube_body_error(&p, NGX_HTTP_NOT_FOUND,
-                                                 "no such path");
+    if (rc == NGX_OK) {
+        rc = ngx_http_kube_status_page(&st, &path);
+    }
 
-    return ngx_http_kube_send(r, rc, type, &p);
+    if (rc == NGX_DECLINED) {
+        rc = ngx_http_kube_body_error(&st.body, NGX_HTTP_NOT_FOUND,
+                                      "no such path");
+    }
+
+    return ngx_http_kube_send(r, rc, rc == NGX_HTTP_OK
+                                     ? st.type : NGX_HTTP_KUBE_TYPE_JSON,
+                              &st.body);
 }
 
 
 /*
- * What follows the location's prefix.  NGX_AGAIN: the page is asked for
- * without the slash that its links need; NGX_DECLINED: another path that the
- * prefix happens to begin.
+ * Sets path to what follows the location's prefix.  NGX_AGAIN: the page is
+ * asked for without the slash that its links need; NGX_DECLINED: another path
+ * that the prefix happens to begin.
  */
 
 static ngx_int_t
@@ -317,269 +234,357 @@ ngx_http_kube_below(ngx_http_request_t *r, ngx_str_t *path)
 
 
 static ngx_int_t
-ngx_http_kube_route(ngx_http_request_t *r, ngx_str_t *path,
-    ngx_http_kube_print_t *p, ngx_http_kube_type_e *type)
-{
-    ngx_int_t                  rc;
-    ngx_str_t                  key;
-    ngx_http_kube_path_t      *known;
-    ngx_http_kube_loc_conf_t  *klcf;
-
-    klcf = ngx_http_get_module_loc_conf(r, ngx_http_kube_module);
-
-    for (known = ngx_http_kube_paths; known->body != NULL; known++) {
-
-        if (!(klcf->status & known->part)
-            || known->path.len != path->len
-            || ngx_strncmp(known->path.data, path->data, path->len) != 0)
-        {
-            continue;
-        }
-
-        rc = known->body(r, p);
-
-        if (rc == NGX_HTTP_OK) {
-            *type = known->type;
-        }
-
-        return rc;
-    }
-
-    if (klcf->status & NGX_HTTP_KUBE_API) {
-
-        if (path->len > sizeof("api/v1/services/") - 1
-            && ngx_strncmp(path->data, "api/v1/services/",
-                           sizeof("api/v1/services/") - 1)
-               == 0)
-        {
-            key.data = path->data + sizeof("api/v1/services/") - 1;
-            key.len = path->len - (sizeof("api/v1/services/") - 1);
-
-            return ngx_http_kube_body_service(r, p, &key);
-        }
-
-        if (path->len == sizeof("api/v1/events") - 1
-            && ngx_strncmp(path->data, "api/v1/events", path->len) == 0)
-        {
-            return ngx_http_kube_body_error(p, NGX_HTTP_NOT_FOUND,
-                                            "events are planned: version "
-                                            KUBE_VERSION
-                                            " does not have them");
-        }
-    }
-
-    return ngx_http_kube_body_error(p, NGX_HTTP_NOT_FOUND, "no such path");
-}
-
-
-static ngx_int_t
 ngx_http_kube_redirect(ngx_http_request_t *r)
 {
     u_char  *p;
 
+    p = ngx_pnalloc(r->pool, r->uri.len + sizeof("/"));
+    if (p == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    *ngx_sprintf(p, "%V/", &r->uri) = '\0';
+
     ngx_http_clear_location(r);
 
-    r->headers_out.location = ngx_list_push(&r->headers_out.headers);
-    p = ngx_pnalloc(r->pool, r->uri.len + 1);
+    r->headers_out.location = ngx_http_kube_header(r, "Location",
+                                                   (char *) p);
 
-    if (r->headers_out.location == NULL || p == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    ngx_memzero(r->headers_out.location, sizeof(ngx_table_elt_t));
-
-    r->headers_out.location->hash = 1;
-    ngx_str_set(&r->headers_out.location->key, "Location");
-    r->headers_out.location->value.data = p;
-    r->headers_out.location->value.len = r->uri.len + 1;
-
-    p = ngx_cpymem(p, r->uri.data, r->uri.len);
-    *p = '/';
-
-    return NGX_HTTP_MOVED_PERMANENTLY;
+    return r->headers_out.location == NULL ? NGX_HTTP_INTERNAL_SERVER_ERROR
+                                           : NGX_HTTP_MOVED_PERMANENTLY;
 }
 
 
-ngx_int_t
-ngx_http_kube_ready_handler(ngx_http_request_t *r)
-{
-    ngx_int_t              rc;
-    ngx_http_kube_print_t  p;
-
-    rc = ngx_http_discard_request_body(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
-
-    ngx_http_kube_print_init(&p, r->pool);
-
-    if (r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD)) {
-        rc = ngx_http_kube_ready_print(r, &p);
-
-    } else {
-        rc = ngx_http_kube_allow(r);
-        if (rc == NGX_OK) {
-            ngx_http_kube_puts(&p, "only GET and HEAD\n");
-            rc = NGX_HTTP_NOT_ALLOWED;
-        }
-    }
-
-    return ngx_http_kube_send(r, rc, NGX_HTTP_KUBE_TYPE_TEXT, &p);
-}
-
-
-/* "ready", or a line for each informer that is not. */
+/*
+ * Whatever the page needs is below "?asset=" of the page itself, so that it
+ * works in "location = /x" too, and where only the page is offered.
+ */
 
 static ngx_int_t
-ngx_http_kube_ready_print(ngx_http_request_t *r, ngx_http_kube_print_t *p)
+ngx_http_kube_status_page(ngx_http_kube_status_t *st, ngx_str_t *path)
 {
-    ngx_uint_t                 i, n;
-    ngx_kube_conf_t           *kcf;
-    ngx_kube_informer_t      **informers;
-    ngx_http_kube_loc_conf_t  *klcf;
+    ngx_int_t   rc;
+    kube_str_t  asset;
 
-    klcf = ngx_http_get_module_loc_conf(r, ngx_http_kube_module);
-    kcf = ngx_kube_get_conf(ngx_cycle);
-    informers = kcf->informers.elts;
-    n = 0;
+    if (path->len != 0 || !(st->parts & NGX_HTTP_KUBE_PAGE)) {
+        return ngx_http_kube_status_route(st, ngx_kube_str(path));
+    }
 
-    for (i = 0; i < kcf->informers.nelts; i++) {
+    asset = ngx_http_kube_arg(st->request, "asset");
 
-        if (klcf->ready_informer.len != 0
-            && (klcf->ready_informer.len != informers[i]->name.len
-                || ngx_strncmp(klcf->ready_informer.data,
-                               informers[i]->name.data,
-                               informers[i]->name.len)
-                   != 0))
-        {
-            continue;
+    if (asset.len != 0) {
+        rc = ngx_http_kube_asset(&st->body, asset, &st->type);
+
+        if (rc != NGX_DECLINED) {
+            return rc;
         }
 
-        n++;
+        st->parts |= NGX_HTTP_KUBE_API;
 
-        (void) ngx_http_kube_ready_one(klcf, p, informers[i]);
+        return ngx_http_kube_status_route(st, asset);
     }
 
-    if (n == 0) {
-        ngx_http_kube_puts(p, "no such kube_informer\n");
-    }
-
-    if (p->size != 0) {
-        return NGX_HTTP_SERVICE_UNAVAILABLE;
-    }
-
-    ngx_http_kube_puts(p, "ready\n");
-
-    return NGX_HTTP_OK;
-}
-
-
-static ngx_int_t
-ngx_http_kube_ready_one(ngx_http_kube_loc_conf_t *klcf,
-    ngx_http_kube_print_t *p, ngx_kube_informer_t *informer)
-{
-    kube_health_t  health;
-    u_char         reason[NGX_KUBE_REASON_MAX];
-
-    if (ngx_kube_ready(informer, klcf->ready_allow_state, reason) != NGX_OK) {
-        ngx_http_kube_print(p, "%V: %s\n", &informer->name, reason);
-        return NGX_DECLINED;
-    }
-
-    if (klcf->ready_max_age == 0) {
-        return NGX_OK;
-    }
-
-    ngx_kube_informer_health(informer, &health);
-
-    if (health.age_ms <= klcf->ready_max_age) {
-        return NGX_OK;
-    }
-
-    if (health.age_ms == UINT64_MAX) {
-        ngx_http_kube_print(p, "%V: max_age: never current\n",
-                            &informer->name);
-
-    } else {
-        ngx_http_kube_print(p, "%V: max_age: not current for %uL s\n",
-                            &informer->name, health.age_ms / 1000);
-    }
-
-    return NGX_DECLINED;
-}
-
-
-static ngx_int_t
-ngx_http_kube_allow(ngx_http_request_t *r)
-{
-    return ngx_http_kube_header(r, "Allow", &ngx_http_kube_methods);
-}
-
-
-/* rc: an HTTP status whose body is printed, or NGX_ERROR. */
-
-static ngx_int_t
-ngx_http_kube_send(ngx_http_request_t *r, ngx_int_t status,
-    ngx_http_kube_type_e type, ngx_http_kube_print_t *p)
-{
-    ngx_int_t  rc;
-
-    if (status < NGX_HTTP_OK || p->failed || p->out == NULL) {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "kube status could not be printed: no memory, or more "
-                      "than %d bytes", NGX_HTTP_KUBE_BODY_MAX);
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    r->headers_out.status = (ngx_uint_t) status;
-    r->headers_out.content_length_n = (off_t) p->size;
-    r->headers_out.content_type = ngx_http_kube_types[type];
-    r->headers_out.content_type_len = r->headers_out.content_type.len;
-    r->headers_out.content_type_lowcase = NULL;
-
-    if (ngx_http_kube_header(r, "Cache-Control", &ngx_http_kube_no_store)
-        != NGX_OK
-        || ngx_http_kube_header(r, "X-Content-Type-Options",
-                                &ngx_http_kube_nosniff)
-           != NGX_OK
-        || (type == NGX_HTTP_KUBE_TYPE_HTML
-            && ngx_http_kube_header(r, "Content-Security-Policy",
-                                    &ngx_http_kube_page_policy)
-               != NGX_OK))
-    {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    rc = ngx_http_send_header(r);
-
-    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-        return rc;
-    }
-
-    p->buf->last_buf = (r == r->main);
-    p->buf->last_in_chain = 1;
-
-    return ngx_http_output_filter(r, p->out);
-}
-
-
-static ngx_int_t
-ngx_http_kube_header(ngx_http_request_t *r, const char *name,
-    ngx_str_t *value)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_list_push(&r->headers_out.headers);
-    if (h == NULL) {
+    if (ngx_http_kube_status_reports(st) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    ngx_memzero(h, sizeof(ngx_table_elt_t));
+    st->type = NGX_HTTP_KUBE_TYPE_HTML;
 
-    h->hash = 1;
-    h->key.data = (u_char *) name;
-    h->key.len = ngx_strlen(name);
-    h->value = *value;
+    return ngx_http_kube_page(&st->body, st->reports,
+                              st->kcf->informers.nelts);
+}
+
+
+static ngx_int_t
+ngx_http_kube_status_route(ngx_http_kube_status_t *st, kube_str_t path)
+{
+    static const kube_str_t  services = { "api/v1/services", 15 };
+
+    if ((st->parts & NGX_HTTP_KUBE_METRICS)
+        && kube_str_eq(path, KUBE_STR("metrics")))
+    {
+        if (ngx_http_kube_status_reports(st) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        st->type = NGX_HTTP_KUBE_TYPE_METRICS;
+        kube_prometheus_print(&st->body.text, st->reports,
+                              st->kcf->informers.nelts,
+                              KUBE_STR(NGINX_VERSION));
+        return NGX_HTTP_OK;
+    }
+
+    if (!(st->parts & NGX_HTTP_KUBE_API)) {
+        return NGX_DECLINED;
+    }
+
+    if (kube_str_eq(path, KUBE_STR("api/v1/status"))) {
+        return ngx_http_kube_status_api(st);
+    }
+
+    if (kube_str_eq(path, KUBE_STR("api/v1/events"))) {
+        return ngx_http_kube_body_error(&st->body, NGX_HTTP_NOT_FOUND,
+                                        "events are planned: version "
+                                        KUBE_VERSION " does not have them");
+    }
+
+    if (path.len < services.len
+        || ngx_strncmp(path.data, services.data, services.len) != 0
+        || (path.len > services.len && path.data[services.len] != '/'))
+    {
+        return NGX_DECLINED;
+    }
+
+    path.data += services.len;
+    path.len -= services.len;
+
+    return ngx_http_kube_status_services(st, path);
+}
+
+
+static ngx_int_t
+ngx_http_kube_status_api(ngx_http_kube_status_t *st)
+{
+    ngx_uint_t            i;
+    ngx_kube_use_t      **uses;
+    kube_status_use_t    *use;
+    kube_status_json_t    status;
+
+    if (ngx_http_kube_status_reports(st) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    uses = st->kcf->uses.elts;
+
+    use = ngx_pcalloc(st->request->pool, (st->kcf->uses.nelts + 1)
+                                         * sizeof(kube_status_use_t));
+    if (use == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < st->kcf->uses.nelts; i++) {
+        use[i].directive = ngx_kube_str(&uses[i]->directive);
+        use[i].name = ngx_kube_str(&uses[i]->name);
+        use[i].informer = ngx_kube_str(&uses[i]->informer->name);
+        use[i].file = ngx_kube_str(&uses[i]->file);
+        use[i].line = uses[i]->line;
+        use[i].key = ngx_kube_str(&uses[i]->text);
+        use[i].resolver = &uses[i]->resolver;
+        use[i].static_key = uses[i]->is_static ? &uses[i]->key : NULL;
+    }
+
+    status.nginx = KUBE_STR(NGINX_VERSION);
+    status.worker = (uint64_t) ngx_pid;
+    status.now_unix_ms = ngx_kube_unix_ms();
+    status.reports = st->reports;
+    status.reports_n = st->kcf->informers.nelts;
+    status.uses = use;
+    status.uses_n = st->kcf->uses.nelts;
+
+    return kube_status_json_print(&st->body.text, &status, st->scratch)
+           == KUBE_OK ? NGX_HTTP_OK : NGX_ERROR;
+}
+
+
+/* path: empty for the list, else "/namespace/name". */
+
+static ngx_int_t
+ngx_http_kube_status_services(ngx_http_kube_status_t *st, kube_str_t path)
+{
+    kube_rc_t             rc;
+    kube_str_t            ns, name;
+    const char           *wrong;
+    kube_services_t       services;
+    ngx_http_request_t   *r;
+    ngx_kube_informer_t  *informer;
+
+    r = st->request;
+    informer = ngx_http_kube_status_informer(st);
+
+    if (informer == NULL) {
+        return ngx_http_kube_body_error(&st->body, NGX_HTTP_NOT_FOUND,
+                                        "no such informer");
+    }
+
+    services.zone = &informer->zone;
+    services.policy = &informer->policy;
+
+    if (path.len == 0) {
+
+        wrong = kube_services_query(&services,
+                                    ngx_http_kube_arg(r, "namespace"),
+                                    ngx_http_kube_arg(r, "limit"),
+                                    ngx_http_kube_arg(r, "after"));
+        if (wrong != NULL) {
+            return ngx_http_kube_body_error(&st->body, NGX_HTTP_BAD_REQUEST,
+                                            wrong);
+        }
+
+        rc = kube_services_print(&st->body.text, &services, st->arena,
+                                 st->scratch);
+
+        return rc == KUBE_OK ? NGX_HTTP_OK : NGX_ERROR;
+    }
+
+    path.data++;
+    path.len--;
+
+    if (!kube_services_name(path, &ns, &name)) {
+        return ngx_http_kube_body_error(&st->body, NGX_HTTP_NOT_FOUND,
+                                        "not namespace/name");
+    }
+
+    rc = kube_services_print_one(&st->body.text, &services, ns, name,
+                                 st->scratch);
+
+    switch (rc) {
+
+    case KUBE_OK:
+        return NGX_HTTP_OK;
+
+    case KUBE_NOT_FOUND:
+        return ngx_http_kube_body_error(&st->body, NGX_HTTP_NOT_FOUND,
+                                        "no such Service");
+
+    case KUBE_NOMEM:
+        return NGX_ERROR;
+
+    default:
+        return ngx_http_kube_body_error(&st->body,
+                                        NGX_HTTP_SERVICE_UNAVAILABLE,
+                                        kube_rc_text(rc));
+    }
+}
+
+
+static ngx_int_t
+ngx_http_kube_status_reports(ngx_http_kube_status_t *st)
+{
+    u_char                *reason;
+    ngx_uint_t             i, n;
+    kube_report_t         *report;
+    ngx_kube_informer_t  **informers, *informer;
+
+    informers = st->kcf->informers.elts;
+    n = st->kcf->informers.nelts;
+
+    st->reports = ngx_pcalloc(st->request->pool,
+                              (n + 1) * sizeof(kube_report_t));
+    if (st->reports == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < n; i++) {
+
+        informer = informers[i];
+        report = &st->reports[i];
+
+        reason = ngx_pnalloc(st->request->pool, NGX_KUBE_REASON_MAX);
+        if (reason == NULL) {
+            return NGX_ERROR;
+        }
+
+        report->name = ngx_kube_str(&informer->name);
+        report->zone_name = ngx_kube_str(&informer->zone_name);
+        report->zone_size = informer->zone_size;
+        report->idle_timeout_ms = informer->idle_timeout;
+        report->now_ms = ngx_kube_now();
+        report->now_unix_ms = ngx_kube_unix_ms();
+        report->ready = ngx_kube_ready(informer, 0, reason) == NGX_OK;
+        report->reason = kube_str((char *) reason);
+
+        if (kube_report_read(report, &informer->zone, st->arena, st->scratch)
+            != KUBE_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
 
     return NGX_OK;
+}
+
+
+/* informer=name; without it "default", or else the first block's. */
+
+static ngx_kube_informer_t *
+ngx_http_kube_status_informer(ngx_http_kube_status_t *st)
+{
+    ngx_str_t              name;
+    kube_str_t             value;
+    ngx_kube_informer_t   *informer, **informers;
+
+    value = ngx_http_kube_arg(st->request, "informer");
+
+    if (value.data != NULL) {
+        name.data = (u_char *) value.data;
+        name.len = value.len;
+
+        return ngx_kube_informer_find(st->kcf, &name);
+    }
+
+    ngx_str_set(&name, "default");
+
+    informer = ngx_kube_informer_find(st->kcf, &name);
+
+    if (informer == NULL && st->kcf->informers.nelts != 0) {
+        informers = st->kcf->informers.elts;
+        informer = informers[0];
+    }
+
+    return informer;
+}
+
+
+/* An argument of the request, unescaped; NULL data: it was not given. */
+
+static kube_str_t
+ngx_http_kube_arg(ngx_http_request_t *r, const char *name)
+{
+    u_char      *dst, *src;
+    ngx_str_t    arg;
+    kube_str_t   value;
+
+    if (ngx_http_arg(r, (u_char *) name, ngx_strlen(name), &arg) != NGX_OK) {
+        return KUBE_STR_NULL;
+    }
+
+    dst = ngx_pnalloc(r->pool, arg.len + 1);
+    if (dst == NULL) {
+        return KUBE_STR_NULL;
+    }
+
+    value.data = (char *) dst;
+    src = arg.data;
+
+    ngx_unescape_uri(&dst, &src, arg.len, 0);
+
+    value.len = (char *) dst - value.data;
+
+    return value;
+}
+
+
+/* An arena that ends with the request. */
+
+static kube_arena_t *
+ngx_http_kube_arena(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(kube_arena_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    kube_arena_init(cln->data, &ngx_kube_alloc, NGX_HTTP_KUBE_ARENA_MAX);
+    cln->handler = ngx_http_kube_arena_cleanup;
+
+    return cln->data;
+}
+
+
+static void
+ngx_http_kube_arena_cleanup(void *data)
+{
+    kube_arena_done(data);
 }

@@ -1,9 +1,8 @@
 /*
- * ngx_http_kube_status - what the files behind kube_status share: what an
- * informer's zone says, collected, and the bodies made of it.
+ * ngx_http_kube_status - what the files behind kube_status and kube_ready
+ * share: a body that src/status prints into, and its sending.
  *
- * Private to these files.  All memory is the request's.  Nothing secret is
- * in a zone, so nothing secret can be shown.
+ * Private to these files.  All memory is the request's.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -13,132 +12,67 @@
 #define NGX_HTTP_KUBE_STATUS_H
 
 
-#include "ngx_http_kube_print.h"
-#include "ngx_kube_ready.h"
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
 
-
-#define NGX_HTTP_KUBE_LIMIT_DEFAULT   100
-#define NGX_HTTP_KUBE_LIMIT_MAX       1000
-
-/* What one arena may hold: a Service with all its slices. */
-#define NGX_HTTP_KUBE_ARENA_MAX       (64 * 1024 * 1024)
+#include "kube_report.h"
+#include "kube_text.h"
 
 
 typedef struct {
-    kube_str_t             ns;
-    kube_str_t             name;
-    kube_str_t             reason;
-} ngx_http_kube_refused_t;
+    kube_text_t             text;        /* what prints, prints here */
+    ngx_pool_t             *pool;
+    ngx_chain_t            *out;
+    ngx_chain_t           **last;
+    ngx_buf_t              *buf;
+} ngx_http_kube_body_t;
 
-typedef struct {
-    kube_scope_info_t      info;
-    uint64_t               counters[KUBE_COUNTERS];
-    uint64_t               refused_total;
-    ngx_array_t            refused;    /* the first KUBE_REFUSED_SHOWN_MAX */
-} ngx_http_kube_scope_t;
-
-/* An informer as of one moment. */
-typedef struct {
-    ngx_kube_informer_t   *informer;
-    uint64_t               now_ms;
-    kube_health_t          health;
-    kube_writer_info_t     writer;
-    kube_zone_usage_t      usage;
-    kube_str_t             server;
-    ngx_array_t            scopes;     /* ngx_http_kube_scope_t */
-    ngx_array_t            degraded;   /* ngx_str_t */
-    unsigned               ready:1;
-    unsigned               zone_full:1;
-    u_char                 reason[NGX_KUBE_REASON_MAX];
-} ngx_http_kube_report_t;
+typedef enum {
+    NGX_HTTP_KUBE_TYPE_JSON = 0,
+    NGX_HTTP_KUBE_TYPE_METRICS,
+    NGX_HTTP_KUBE_TYPE_TEXT,
+    NGX_HTTP_KUBE_TYPE_HTML,
+    NGX_HTTP_KUBE_TYPE_CSS,
+    NGX_HTTP_KUBE_TYPE_JS
+} ngx_http_kube_type_e;
 
 
-/* ngx_http_kube_report.c */
+/* ngx_http_kube_send.c */
 
-/* One report for each informer, in the order of the file; NULL: no memory. */
-ngx_http_kube_report_t *ngx_http_kube_reports(ngx_http_request_t *r,
-    ngx_uint_t *n);
+/* body points back to itself: it must not move. */
+void ngx_http_kube_body_init(ngx_http_kube_body_t *body, ngx_pool_t *pool);
 
-/* An arena that ends with the request; NULL: no memory. */
-kube_arena_t *ngx_http_kube_arena(ngx_http_request_t *r);
+/* Bytes that outlive the request: they are sent without a copy. */
+void ngx_http_kube_body_static(ngx_http_kube_body_t *body, const char *data,
+    size_t len);
 
+/* {"error": text} with a status; returns the status. */
+ngx_int_t ngx_http_kube_body_error(ngx_http_kube_body_t *body,
+    ngx_int_t status, const char *text);
 
-/* ngx_http_kube_status_names.c, ngx_http_kube_status_services.c */
-
-typedef struct {
-    u_char                 ns_len;
-    u_char                 name_len;
-    char                   ns[KUBE_NAMESPACE_LEN_MAX];
-    char                   name[KUBE_NAME_LEN_MAX];
-} ngx_http_kube_name_t;
-
-/* A part of the Services of an informer, by namespace and name. */
-typedef struct {
-    ngx_http_kube_name_t  *names;
-    ngx_uint_t             n;
-    unsigned               more:1;     /* there are Services after the last */
-} ngx_http_kube_names_t;
+/* For other methods than GET and HEAD: sets Allow, returns 405. */
+ngx_int_t ngx_http_kube_not_allowed(ngx_http_request_t *r,
+    ngx_http_kube_body_t *body);
 
 /*
- * The first limit (1 .. NGX_HTTP_KUBE_LIMIT_MAX) Services of the namespace
- * (empty: of all) that come after the given name (NULL: from the start).
+ * Sends head and body.  status: an HTTP status whose body was printed, or
+ * NGX_ERROR: there was no memory.
  */
-ngx_int_t ngx_http_kube_names(ngx_http_request_t *r,
-    ngx_kube_informer_t *informer, kube_str_t ns,
-    const ngx_http_kube_name_t *after, ngx_uint_t limit,
-    ngx_http_kube_names_t *names);
+ngx_int_t ngx_http_kube_send(ngx_http_request_t *r, ngx_int_t status,
+    ngx_http_kube_type_e type, ngx_http_kube_body_t *body);
 
-/* Longer ones are cut: they are no names. */
-void ngx_http_kube_name_set(ngx_http_kube_name_t *to, kube_str_t ns,
-    kube_str_t name);
+/* Both strings live as long as the request; NULL: no memory. */
+ngx_table_elt_t *ngx_http_kube_header(ngx_http_request_t *r,
+    const char *name, const char *value);
 
-typedef struct {
-    kube_snapshot_t        snapshot;
-    kube_explained_t      *rows;
-    size_t                 n;
-    size_t                 used;
-} ngx_http_kube_service_t;
+/* ngx_http_kube_page.c: NGX_HTTP_OK, or NGX_DECLINED: no such asset. */
 
-/* The arena is reset first.  NGX_OK, NGX_DECLINED: no such, NGX_ERROR. */
-ngx_int_t ngx_http_kube_service_read(kube_arena_t *arena,
-    ngx_kube_informer_t *informer, kube_str_t ns, kube_str_t name,
-    ngx_http_kube_service_t *service);
-
-
-static ngx_inline kube_str_t
-ngx_http_kube_name_ns(const ngx_http_kube_name_t *name)
-{
-    return (kube_str_t) { name->ns, name->ns_len };
-}
-
-
-static ngx_inline kube_str_t
-ngx_http_kube_name_name(const ngx_http_kube_name_t *name)
-{
-    return (kube_str_t) { name->name, name->name_len };
-}
-
-
-/* Bodies: an HTTP status, with the body printed; NGX_ERROR: no memory. */
-
-/* {"error": text} */
-ngx_int_t ngx_http_kube_body_error(ngx_http_kube_print_t *p,
-    ngx_int_t status, const char *text);
-/* ngx_http_kube_status_services.c; path is what follows services/ */
-ngx_int_t ngx_http_kube_body_services(ngx_http_request_t *r,
-    ngx_http_kube_print_t *p);
-ngx_int_t ngx_http_kube_body_service(ngx_http_request_t *r,
-    ngx_http_kube_print_t *p, ngx_str_t *path);
-/* ngx_http_kube_status_json.c, ngx_http_kube_metrics.c, ngx_http_kube_page.c */
-ngx_int_t ngx_http_kube_body_status(ngx_http_request_t *r,
-    ngx_http_kube_print_t *p);
-ngx_int_t ngx_http_kube_body_metrics(ngx_http_request_t *r,
-    ngx_http_kube_print_t *p);
-ngx_int_t ngx_http_kube_body_page(ngx_http_request_t *r,
-    ngx_http_kube_print_t *p);
-
-/* Of the page: what Content-Security-Policy says of its one <style>. */
-extern ngx_str_t  ngx_http_kube_page_policy;
+/* The page; its placeholder has the facts of the reports. */
+ngx_int_t ngx_http_kube_page(ngx_http_kube_body_t *body,
+    const kube_report_t *reports, ngx_uint_t n);
+ngx_int_t ngx_http_kube_asset(ngx_http_kube_body_t *body, kube_str_t name,
+    ngx_http_kube_type_e *type);
 
 
 #endif /* NGX_HTTP_KUBE_STATUS_H */

@@ -98,7 +98,7 @@ ngx_http_kube_init_peer(ngx_http_request_t *r,
     inst = ngx_http_kube_instance_get(kscf, &kr->key, r->connection->log,
                                       &kr->error);
 
-    ngx_kube_count(kr->informer, NGX_KUBE_COUNT_RESOLVE + kr->error);
+    ngx_kube_count(kr->informer, NGX_KUBE_COUNT_RESOLVED(kr->error));
 
     if (inst == NULL || !inst->usable) {
 

@@ -520,7 +520,7 @@ ngx_http_kube_resolve_pick(ngx_http_request_t *r,
     inst = ngx_http_kube_instance_get(kscf, &key, r->connection->log,
                                       &error);
 
-    ngx_kube_count(kscf->use->informer, NGX_KUBE_COUNT_RESOLVE + error);
+    ngx_kube_count(kscf->use->informer, NGX_KUBE_COUNT_RESOLVED(error));
 
     ngx_http_kube_value(v, NULL, 0);
 

@@ -19,6 +19,7 @@
 
 #include "kube_client.h"
 #include "kube_informer.h"
+#include "kube_report.h"
 #include "kube_resolver.h"
 #include "kube_state.h"
 #include "kube_version.h"
@@ -97,6 +98,9 @@ typedef struct {
     ngx_kube_informer_t    *informer;
     ngx_str_t               file;
     ngx_uint_t              line;
+    ngx_str_t               directive;
+    ngx_str_t               name;              /* of upstream or variable */
+    ngx_str_t               text;              /* the key as written */
 
     kube_key_t              key;               /* static keys; else len 0 */
     ngx_str_t               key_text;          /* the same, canonical */
@@ -317,11 +321,8 @@ ngx_int_t ngx_kube_view_same(ngx_kube_view_t *view,
     const ngx_kube_view_t *newer);
 
 /* What workers count; the rows are added up for the metrics. */
-#define NGX_KUBE_COUNT_RESOLVE   0             /* + kube_resolve_error_t */
-#define NGX_KUBE_COUNT_REBUILDS  KUBE_RESOLVE_ERRORS
-
-_Static_assert(NGX_KUBE_COUNT_REBUILDS < KUBE_WORKER_COUNTERS,
-               "each reason has a counter of its own");
+#define NGX_KUBE_COUNT_RESOLVED(error)  KUBE_WORKER_RESOLVED(error)
+#define NGX_KUBE_COUNT_REBUILDS         KUBE_WORKER_REBUILDS
 
 void ngx_kube_count(ngx_kube_informer_t *informer, ngx_uint_t counter);
 

@@ -81,26 +81,60 @@ RESOURCE = {
     "retry_seconds": (float, None),
 }
 
+DEGRADED = {
+    "cause": {
+        "unreachable", "unauthorized", "forbidden", "tls", "credentials",
+        "crash_loop", "zone_full", "state_file",
+    },
+    "following": bool,
+    "since": (TIME, None),
+    "text": str,
+}
+
 INFORMER = {
     "name": str,
     "synced": bool,
     "ready": bool,
+    "reason": (str, None),
     "epoch": int,
-    "writer": {"pid": int, "since": TIME, "takeovers": int},
+    "queue_depth": int,
+    "writer": {"pid": int, "since": TIME, "takeovers": int, "crashes": int},
     "server": str,
     "age_seconds": float,
     "stale": bool,
-    "degraded": [(str, dict)],
+    "degraded": [DEGRADED],
     "zone": {"name": str, "size": int, "used": int, "failures": int},
     "state_file": {"written": (TIME, None), "in_use": bool, "error": (str, None)},
     "resources": [RESOURCE],
+}
+
+RESOLVED = {
+    "service": (str, None),
+    "endpoints": int,
+    "state": ({"ready", "terminating"}, None),
+    "generation": int,
+    "error": (str, None),
+    "why": (str, None),
+}
+
+UPSTREAM = {
+    "directive": {"kube_service", "kube_resolve"},
+    "name": str,
+    "informer": str,
+    "file": str,
+    "line": int,
+    "key": str,
+    "static": bool,
 }
 
 STATUS = {
     "version": re.compile(r"\d+\.\d+\.\d+.*"),
     "nginx": re.compile(r"\d+\.\d+\.\d+.*"),
     "worker": int,
+    "time": TIME,
     "informers": [INFORMER],
+    "upstreams": [({**UPSTREAM, **RESOLVED},
+                   {**UPSTREAM, "keys": [{"key": str, **RESOLVED}]})],
 }
 
 SERVICE = {
@@ -126,6 +160,7 @@ SERVICE = {
             "slice": str,
             "used": bool,
             "excluded_because": (str, None),
+            "denied_because": (str, None),
             "active?": (int, None),
             "requests?": (int, None),
             "fails?": (int, None),
@@ -200,6 +235,67 @@ class TestStatus:
             "bookmark": 1,
             "error": 0,
         }
+
+    def test_degraded(self, cluster, gateway):
+        """One entry with its time and text for what all scopes suffer from."""
+        gateway.status.wait_state("watching")
+        gateway.status.wait_state("watching", "services")
+        cluster.api.refuse()
+        found = gateway.status.wait(lambda i: i["degraded"])["degraded"]
+        shape(found, [DEGRADED])
+        (one,) = found
+        assert one["cause"] == "unreachable" and not one["following"]
+        assert "connect" in one["text"]
+        since = datetime.datetime.strptime(one["since"][:19], "%Y-%m-%dT%H:%M:%S")
+        ago = (datetime.datetime.utcnow() - since).total_seconds()
+        assert 5 <= ago < 120
+        metrics = gateway.status.metrics()
+        assert metrics.value("nginx_kube_degraded", cause="unreachable") == 1
+        assert metrics.value("nginx_kube_degraded", cause="zone_full") == 0
+        assert metrics.value("nginx_kube_watching") == 0
+        cluster.api.listen()
+        gateway.status.wait(lambda i: not i["degraded"])
+        gateway.status.wait_state("watching")
+        gateway.status.wait_state("watching", "services")
+        wait_until(lambda: gateway.status.metrics().value("nginx_kube_watching") == 2)
+
+    def test_upstreams(self, cluster):
+        """Each key of the configuration, and what it resolves to now."""
+        cluster.service("shop", "web", 2)
+        gateway = cluster.nginx(
+            """
+    upstream web { kube_service web.shop.svc:80; }
+    upstream gone { kube_service shop/gone:http; }
+    upstream many { kube_service $http_x_service namespaces=shop; }
+    server {
+        listen 127.0.0.1:PORT;
+        location / { proxy_pass http://web; }
+        location /gone { proxy_pass http://gone; }
+        location /many { proxy_pass http://many; }
+        location /one { kube_resolve $one shop/web; return 200 $one; }
+    }
+"""
+        )
+        rows = gateway.status.status()["upstreams"]
+        shape(rows, STATUS["upstreams"])
+        lines = gateway.conf.splitlines()
+        for row in rows:
+            assert row["file"] == gateway.path("nginx.conf") and row["informer"] == "default"
+            assert f"{row['directive']} " in lines[row["line"] - 1]
+            assert row["key"] in lines[row["line"] - 1]
+        by_name = {(r["directive"], r["name"]): r for r in rows}
+        web = by_name["kube_service", "web"]
+        assert (web["service"], web["endpoints"], web["state"]) == ("shop/web:http", 2, "ready")
+        assert web["generation"] == gateway.status.generation("shop", "web")
+        gone = by_name["kube_service", "gone"]
+        assert (gone["endpoints"], gone["error"]) == (0, "no_service")
+        assert "shop/gone" in gone["why"]
+        assert not by_name["kube_service", "many"]["static"]
+        assert by_name["kube_resolve", "$one"]["service"] == "shop/web:http"
+        # now, not as of some request
+        gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1)))
+        (web,) = [r for r in gateway.status.status()["upstreams"] if r["name"] == "web"]
+        assert web["endpoints"] == 1
 
     def test_digest_is_of_the_content(self, cluster, gateway):
         """The same content gives the same digest, another another."""
@@ -368,6 +464,36 @@ class TestPaths:
     def test_absent(self, gateway, path):
         assert gateway.status.get(path).status == 404
 
+    def test_heads(self, cluster):
+        """Types that gzip and others recognise; one Cache-Control, whoever adds to it."""
+        cluster.service("shop", "web")
+        port = free_port()
+        types = "application/json text/plain text/css text/javascript"
+        cluster.nginx(
+            CONF
+            + """
+    server {
+        listen 127.0.0.1:%d;
+        gzip on; gzip_types %s; gzip_min_length 1; gzip_http_version 1.0; gzip_proxied any;
+        location /plain/ { kube_status; }
+        location /expires/ { kube_status; expires 1h; }
+    }
+"""
+            % (port, types)
+        )
+        for path in self.GOOD + ["/?asset=status.css", "/?asset=status.js"]:
+            asked = {"headers": {"Accept-Encoding": "gzip"}}
+            answer = request(port, "/plain" + path, **asked)
+            assert answer.headers["content-encoding"] == "gzip", (path, answer.headers)
+            assert answer.headers["cache-control"] == "no-store"
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            answer = raw(
+                port,
+                f"GET /expires{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode(),
+            )
+            head = answer.split(b"\r\n\r\n")[0].lower()
+            assert head.count(b"cache-control:") == 1, head
+
     def test_only_what_is_named(self, cluster):
         cluster.service("shop", "web")
         port = free_port()
@@ -398,6 +524,31 @@ class TestPaths:
             for what, path in (("metrics", "metrics"), ("api", "api/v1/status"), ("page", "")):
                 code = request(port, f"/{where}/{path}").status
                 assert code == (200 if what in offered else 404), (where, path)
+            # what the page needs comes with the page, and with nothing else
+            for asset in ("status.js", "status.css", "api/v1/status", "api/v1/services"):
+                answer = request(port, f"/{where}/?asset={asset}")
+                assert answer.status == (200 if "page" in offered else 404), (where, asset)
+            assert request(port, f"/{where}/?asset=metrics&x=1").status == (
+                200 if {"page", "metrics"} <= offered else 404
+            )
+            assert request(port, f"/{where}/?asset=../x").status == 404
+
+    def test_exact_location(self, cluster):
+        """The page needs no path but its own."""
+        cluster.service("shop", "web")
+        port = free_port()
+        cluster.nginx(
+            CONF + "server { listen 127.0.0.1:%d; location = /x { kube_status page; } }" % port
+        )
+        assert "<title>" in request(port, "/x").text
+        assert request(port, "/x?asset=status.js").headers["content-type"] == (
+            "text/javascript; charset=utf-8"
+        )
+        assert request(port, "/x?asset=api/v1/status").json()["informers"]
+        rows = request(port, "/x?asset=api%2Fv1%2Fservices&limit=1&namespace=shop").json()
+        assert [r["name"] for r in rows["items"]] == ["web"]
+        assert request(port, "/x?asset=api/v1/services/shop/web").json()["name"] == "web"
+        assert request(port, "/x?asset=none").status == 404
 
     def test_access_rules_hold(self, cluster):
         cluster.service("shop", "web")
@@ -427,6 +578,7 @@ class Page(html.parser.HTMLParser):
         super().__init__()
         self.outside = []
         self.scripts = []
+        self.inline = ""
         self.handlers = []
         self.text = ""
         self.stack = []
@@ -442,12 +594,18 @@ class Page(html.parser.HTMLParser):
             if name.startswith("on"):
                 self.handlers.append((tag, name))
             if name in ("src", "href", "action", "data", "poster", "srcset"):
-                if re.match(r"(?i)\s*([a-z][a-z0-9+.-]*:|//)", value or ""):
+                if re.match(r"(?i)\s*((?!data:)[a-z][a-z0-9+.-]*:|//)", value or ""):
                     self.outside.append((tag, value))
         self.stack.append(tag)
 
     def handle_data(self, data):
         self.text += data
+        if self.stack[-1:] == ["script"]:
+            self.inline += data
+
+    def handle_endtag(self, tag):
+        while self.stack and self.stack.pop() != tag:
+            pass
 
 
 class TestPage:
@@ -467,21 +625,24 @@ class TestPage:
         assert answer.text.lstrip().lower().startswith("<!doctype html>")
         assert page.lang
         assert not re.search(r"@import|url\(\s*['\"]?(http|//)", answer.text)
+        assert [s["src"] for s in page.scripts] == ["?asset=status.js"] and not page.inline
         policy = answer.headers.get("content-security-policy", "")
-        assert page.scripts == [] or "sha256-" in policy
-        assert "default-src 'none'" in policy
+        assert "default-src 'none'" in policy and "script-src 'self'" in policy
+        assert "unsafe" not in policy
 
     def test_names_what_there_is(self, gateway):
+        """Without scripts: the facts, and where the rest is."""
         _, page = self.read(gateway)
-        for word in ("shop", "web", "api", "echo", "watching"):
+        for word in ("default", "watching", "endpointslices", "JSON"):
             assert word in page.text, word
+        assert "<!-- facts -->" not in gateway.status.get("/").text
 
     def test_is_bounded(self, cluster):
-        """A cluster of any size gives a page of some size, that says so."""
+        """A cluster of any size gives a page of one size."""
         cluster.api.load_scale(3000, 1)
         gateway = cluster.nginx(CONF)
         answer, page = self.read(gateway)
-        assert len(answer.body) < 2 << 20
+        assert len(answer.body) < 64 << 10
         assert len(gateway.status.services(limit=500)) == 3000
 
 
@@ -513,7 +674,7 @@ class TestEscaping:
         assert "<script>alert" not in page.text
         parsed = Page()
         parsed.feed(page.text)
-        assert len(parsed.scripts) == 0
+        assert [s["src"] for s in parsed.scripts] == ["?asset=status.js"] and not parsed.inline
         for path in ("/api/v1/status", "/api/v1/services", "/api/v1/services/shop/web"):
             answer = status.get(path)
             assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", answer.body)
@@ -581,6 +742,29 @@ class TestMetrics:
                 assert found["nginx_kube_" + name] == type_, name
         assert all(n.startswith("nginx_kube_") for n in found)
         assert "nginx_kube_service_endpoints" not in found
+
+    def test_are_what_the_docs_say(self, gateway):
+        """docs/metrics.md: names, types, labels and their values, HELP texts."""
+        path = os.path.join(os.path.dirname(__file__), "..", "docs", "metrics.md")
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) ?\| (.*) \|$", text, re.M)
+        found = gateway.status.metrics().families
+        assert sorted("nginx_kube_" + n for n, *_ in rows) == sorted(found)
+        for name, type_, labels, meaning in rows:
+            family = found["nginx_kube_" + name]
+            assert family.type == type_, name
+            assert meaning.startswith(family.documentation), name
+            names = {"le"} if type_ == "histogram" else set()
+            names |= {"informer"} if name != "build_info" else set()
+            names |= {"resource"} if labels.startswith(("scope", "resource")) else set()
+            names |= {"namespace"} if labels.startswith("scope") else set()
+            own = re.search(r"`(\w+)`: (.*)", labels)
+            names |= {own[1]} if own else set(re.findall(r"`(\w+)`", labels))
+            assert set().union(*(s.labels for s in family.samples)) == names, name
+            if own:
+                values = dict.fromkeys(s.labels[own[1]] for s in family.samples)
+                assert re.findall(r"`(\w+)`", own[2]) == list(values), name
 
     def test_agree_with_the_status(self, cluster, gateway):
         status = gateway.status

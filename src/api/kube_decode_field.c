@@ -15,8 +15,8 @@
 #include "kube_utf8.h"
 
 
-/* The name of a port that is to be left out begins here. */
-static const char  decode_port_bad[] = "";
+/* Marks a port that is to be left out, in its protocol. */
+#define DECODE_PORT_BAD  ((kube_protocol_t) (KUBE_PROTOCOL_SCTP + 1))
 
 
 bool
@@ -400,7 +400,7 @@ kube_decode_ports(kube_decode_t *d, kube_decode_array_t *array, size_t max,
         }
 
         if (bad) {
-            port->name = (kube_str_t) { decode_port_bad, 0 };
+            port->protocol = DECODE_PORT_BAD;
         }
     }
 }
@@ -417,7 +417,7 @@ kube_decode_ports_end(kube_decode_t *d, const kube_decode_array_t *array,
     *ports = p;
 
     for (i = 0; i < array->n; i++) {
-        if (p[i].name.data == decode_port_bad
+        if (p[i].protocol == DECODE_PORT_BAD
             || (number_required && p[i].port == 0))
         {
             d->dropped++;

@@ -646,8 +646,6 @@ kube_frame_next(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
     saved = frame->c;
     rc = KUBE_AGAIN;
 
-    kube_lexer_skip_init(&skip, false);
-
     if (frame_skips(&saved)) {
         skip = frame->reader.skip;
     }

@@ -68,38 +68,25 @@ lexer_match(uint64_t word, uint64_t needles)
 }
 
 
-/*
- * The first quote or backslash from p on, with lines also the first newline,
- * or end.
- */
+/* The first quote or backslash from p on, or end. */
 static inline const char *
-lexer_quote(const char *p, const char *end, bool lines)
+lexer_quote(const char *p, const char *end)
 {
-    uint64_t  word, found;
+    uint64_t  word;
 
     while (end - p >= 8) {
         memcpy(&word, p, 8);
 
-        found = lexer_match(word, 0x2222222222222222ull)
-                | lexer_match(word, 0x5c5c5c5c5c5c5c5cull);
-
-        if (lines) {
-            found |= lexer_match(word, 0x0a0a0a0a0a0a0a0aull);
-        }
-
-        if (found != 0) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-            /* the lowest mark is right, those above it need not be */
-            return p + __builtin_ctzll(found) / 8;
-#else
+        if (lexer_match(word, 0x2222222222222222ull)
+            | lexer_match(word, 0x5c5c5c5c5c5c5c5cull))
+        {
             break;
-#endif
         }
 
         p += 8;
     }
 
-    while (p < end && *p != '"' && *p != '\\' && !(lines && *p == '\n')) {
+    while (p < end && *p != '"' && *p != '\\') {
         p++;
     }
 
@@ -110,45 +97,42 @@ lexer_quote(const char *p, const char *end, bool lines)
 kube_rc_t
 kube_lexer_skip_string(kube_lexer_skip_t *s, const char **pp, const char *end)
 {
-    const char  *p;
+    const char  *p, *from;
 
     p = *pp;
     s->in_string = true;
 
-    /* the byte behind a backslash of the piece before */
-    if (s->escaped && p < end) {
-        s->escaped = false;
-        p++;
-    }
-
-    for ( ;; ) {
-        p = s->lines ? lexer_quote(p, end, true) : lexer_quote(p, end, false);
-
-        if (p == end) {
-            *pp = p;
-            return KUBE_AGAIN;
+    while (p < end) {
+        if (s->escaped) {
+            s->escaped = false;
+            p++;
+            continue;
         }
 
-        if (*p == '"') {
-            s->in_string = false;
-            *pp = p + 1;
-            return KUBE_OK;
-        }
+        from = p;
+        p = lexer_quote(p, end);
 
-        if (*p == '\n') {
+        if (s->lines && memchr(from, '\n', (size_t) (p - from)) != NULL) {
             return KUBE_PROTO;
         }
 
-        s->had_escape = true;
-
-        if (end - p < 2) {
-            s->escaped = true;
-            *pp = end;
-            return KUBE_AGAIN;
+        if (p == end) {
+            break;
         }
 
-        p += 2;
+        if (*p++ == '"') {
+            s->in_string = false;
+            *pp = p;
+            return KUBE_OK;
+        }
+
+        s->escaped = true;
+        s->had_escape = true;
     }
+
+    *pp = p;
+
+    return KUBE_AGAIN;
 }
 
 
@@ -546,7 +530,7 @@ kube_lexer_string(kube_lexer_t *lx, kube_str_t *raw, bool *plain)
     *plain = true;
 
     for (p = from; ; p += 2) {
-        p = lexer_quote(p, lx->end, false);
+        p = lexer_quote(p, lx->end);
 
         if (lx->end - p < 2) {
             break;

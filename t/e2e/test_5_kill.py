@@ -43,7 +43,7 @@ def kill_informer(gateway):
 
     def resumed():
         i = gateway.status.informer()
-        delayed.update(i["degraded"])
+        delayed.update(d["cause"] for d in i["degraded"])
         rows = {(r["resource"], r["namespace"]): r for r in i["resources"]}
         return i["writer"]["pid"] not in (None, pid) and all(
             rows[k]["state"] == "watching" and rows[k]["watches"] > n
@@ -53,7 +53,7 @@ def kill_informer(gateway):
     took = time.monotonic() - began
     after = gateway.status.informer()
     assert after["writer"]["takeovers"] == before["writer"]["takeovers"] + 1, after
-    return took, delayed | set(after["degraded"])
+    return took, delayed | {d["cause"] for d in after["degraded"]}
 
 
 def informer_round(world, churn, took, damped):

@@ -40,7 +40,7 @@ def test_role_in_one_namespace(world, figures):
     # A further namespace is refused: told, and no more than that.
     gateway.change(gone=True, block=f"namespaces {world.name} {other};")
     i = gateway.status.wait(lambda i: len(i["degraded"]) == 2, 30)
-    assert all(other in text for text in i["degraded"]), i["degraded"]
+    assert all(other in d["text"] for d in i["degraded"]), i["degraded"]
     assert i["ready"] and gateway.get("web").status == 200
 
     # Granted, it heals without a reload.

@@ -52,7 +52,7 @@ key_of()
 
     echo "$tree" "$@" "${CC:-cc}" "${NGINX_CFLAGS-}" "${NGINX_LDFLAGS-}" \
          "${NGINX_CONFIGURE_ARGS-}"
-    cat "$root/config" "$root"/ngx_module/*.html 2>/dev/null | cksum
+    cat "$root/config" "$root"/ngx_module/page/* | cksum
     (cd "$root" && ls src/*/*.h ngx_module/*.h 2>/dev/null) || true
     cksum < "$0"
     find "$tree/src" "$tree/auto" -type f -printf '%T@ %s %p\n' | sort | cksum

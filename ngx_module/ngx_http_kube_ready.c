@@ -1,0 +1,174 @@
+/*
+ * ngx_http_kube_ready - the kube_ready directive: 200, or 503 with a line for
+ * each informer that is not ready.
+ *
+ * What ready means is src/route's kube_ready.  Workers only.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_http_kube.h"
+#include "ngx_http_kube_status.h"
+#include "ngx_kube_ready.h"
+
+
+static ngx_int_t ngx_http_kube_ready_handler(ngx_http_request_t *r);
+static void ngx_http_kube_ready_one(ngx_http_kube_loc_conf_t *klcf,
+    kube_text_t *text, ngx_kube_informer_t *informer);
+
+
+char *
+ngx_http_kube_ready(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_kube_loc_conf_t *klcf = conf;
+
+    ngx_str_t                 *value, s;
+    ngx_uint_t                 i;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    if (klcf->ready) {
+        return "is duplicate";
+    }
+
+    klcf->ready = 1;
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (ngx_strcmp(value[i].data, "allow_state") == 0) {
+            klcf->ready_allow_state = 1;
+            continue;
+        }
+
+        if (ngx_strncmp(value[i].data, "informer=", 9) == 0
+            && value[i].len > 9)
+        {
+            klcf->ready_informer.data = value[i].data + 9;
+            klcf->ready_informer.len = value[i].len - 9;
+
+            if (ngx_kube_name_add(cf, &klcf->ready_informer) != NGX_OK) {
+                return NGX_CONF_ERROR;
+            }
+
+            continue;
+        }
+
+        if (ngx_strncmp(value[i].data, "max_age=", 8) == 0) {
+
+            s.data = value[i].data + 8;
+            s.len = value[i].len - 8;
+
+            klcf->ready_max_age = ngx_parse_time(&s, 0);
+
+            if (klcf->ready_max_age != (ngx_msec_t) NGX_ERROR
+                && klcf->ready_max_age != 0)
+            {
+                continue;
+            }
+        }
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid parameter \"%V\": expected "
+                           "\"informer=name\", \"max_age=time\" or "
+                           "\"allow_state\"", &value[i]);
+        return NGX_CONF_ERROR;
+    }
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+    clcf->handler = ngx_http_kube_ready_handler;
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_kube_ready_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                  rc;
+    ngx_uint_t                 i, n;
+    ngx_kube_conf_t           *kcf;
+    ngx_kube_informer_t      **informers;
+    ngx_http_kube_body_t       body;
+    ngx_http_kube_loc_conf_t  *klcf;
+
+    rc = ngx_http_discard_request_body(r);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    ngx_http_kube_body_init(&body, r->pool);
+
+    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
+        rc = ngx_http_kube_not_allowed(r, &body);
+        return ngx_http_kube_send(r, rc, NGX_HTTP_KUBE_TYPE_JSON, &body);
+    }
+
+    klcf = ngx_http_get_module_loc_conf(r, ngx_http_kube_module);
+    kcf = ngx_kube_get_conf(ngx_cycle);
+    informers = kcf->informers.elts;
+    n = 0;
+
+    for (i = 0; i < kcf->informers.nelts; i++) {
+
+        if (klcf->ready_informer.len == 0
+            || (klcf->ready_informer.len == informers[i]->name.len
+                && ngx_strncmp(klcf->ready_informer.data,
+                               informers[i]->name.data,
+                               informers[i]->name.len)
+                   == 0))
+        {
+            n++;
+            ngx_http_kube_ready_one(klcf, &body.text, informers[i]);
+        }
+    }
+
+    if (n == 0) {
+        kube_text_put(&body.text, KUBE_STR("no such kube_informer\n"));
+    }
+
+    rc = NGX_HTTP_SERVICE_UNAVAILABLE;
+
+    if (body.text.size == 0) {
+        kube_text_put(&body.text, KUBE_STR("ready\n"));
+        rc = NGX_HTTP_OK;
+    }
+
+    return ngx_http_kube_send(r, rc, NGX_HTTP_KUBE_TYPE_TEXT, &body);
+}
+
+
+/* Prints nothing where it is ready. */
+
+static void
+ngx_http_kube_ready_one(ngx_http_kube_loc_conf_t *klcf, kube_text_t *text,
+    ngx_kube_informer_t *informer)
+{
+    kube_health_t  health;
+    u_char         reason[NGX_KUBE_REASON_MAX];
+
+    if (ngx_kube_ready(informer, klcf->ready_allow_state, reason) != NGX_OK) {
+        kube_text_printf(text, "%.*s: %s\n", (int) informer->name.len,
+                         informer->name.data, reason);
+        return;
+    }
+
+    ngx_kube_informer_health(informer, &health);
+
+    if (klcf->ready_max_age == 0 || health.age_ms <= klcf->ready_max_age) {
+        return;
+    }
+
+    kube_text_printf(text, "%.*s: max_age: ", (int) informer->name.len,
+                     informer->name.data);
+
+    if (health.age_ms == KUBE_NEVER) {
+        kube_text_put(text, KUBE_STR("never current\n"));
+        return;
+    }
+
+    kube_text_printf(text, "not current for %lu s\n",
+                     (unsigned long) (health.age_ms / 1000));
+}

@@ -1,0 +1,272 @@
+/*
+ * ngx_http_kube_send - the answers of kube_status and kube_ready: buffers for
+ * what src/status prints, the head, and the sending.
+ *
+ * A body is whole in memory, and bounded, before its head is sent.  It knows
+ * nothing of what is printed.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_http_kube_status.h"
+
+#include "kube_json_writer.h"
+
+
+/* A body larger than this is not sent: 500 instead. */
+#define NGX_HTTP_KUBE_BODY_MAX  (64 * 1024 * 1024)
+
+#define NGX_HTTP_KUBE_BUF_SIZE  (16 * 1024)
+
+
+static ngx_int_t ngx_http_kube_body_buf(ngx_http_kube_body_t *body,
+    ngx_buf_t *b);
+static bool ngx_http_kube_body_write(void *ctx, const char *data, size_t len);
+static ngx_int_t ngx_http_kube_cache_control(ngx_http_request_t *r);
+
+
+#define ngx_http_kube_type(type, parameters)                                  \
+    { ngx_string(type parameters), sizeof(type) - 1 }
+
+/* gzip_types and such look at len bytes: the type without its parameters. */
+
+static const struct {
+    ngx_str_t               text;
+    size_t                  len;
+} ngx_http_kube_types[] = {
+    ngx_http_kube_type("application/json", ""),
+    ngx_http_kube_type("text/plain", "; version=0.0.4; charset=utf-8"),
+    ngx_http_kube_type("text/plain", "; charset=utf-8"),
+    ngx_http_kube_type("text/html", "; charset=utf-8"),
+    ngx_http_kube_type("text/css", "; charset=utf-8"),
+    ngx_http_kube_type("text/javascript", "; charset=utf-8")
+};
+
+/* data: is for the icon, which is empty. */
+
+static const char  ngx_http_kube_page_policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "trusted-types 'none'";
+
+
+void
+ngx_http_kube_body_init(ngx_http_kube_body_t *body, ngx_pool_t *pool)
+{
+    ngx_memzero(body, sizeof(ngx_http_kube_body_t));
+
+    kube_text_init(&body->text, ngx_http_kube_body_write, body,
+                   NGX_HTTP_KUBE_BODY_MAX);
+
+    body->pool = pool;
+    body->last = &body->out;
+}
+
+
+static ngx_int_t
+ngx_http_kube_body_buf(ngx_http_kube_body_t *body, ngx_buf_t *b)
+{
+    ngx_chain_t  *cl;
+
+    cl = ngx_alloc_chain_link(body->pool);
+
+    if (b == NULL || cl == NULL) {
+        body->text.failed = true;
+        return NGX_ERROR;
+    }
+
+    cl->buf = b;
+    cl->next = NULL;
+
+    *body->last = cl;
+    body->last = &cl->next;
+    body->buf = b;
+
+    return NGX_OK;
+}
+
+
+static bool
+ngx_http_kube_body_write(void *ctx, const char *data, size_t len)
+{
+    ngx_http_kube_body_t *body = ctx;
+
+    size_t  n;
+
+    while (len != 0) {
+
+        if ((body->buf == NULL || body->buf->last == body->buf->end)
+            && ngx_http_kube_body_buf(body,
+                   ngx_create_temp_buf(body->pool, NGX_HTTP_KUBE_BUF_SIZE))
+               != NGX_OK)
+        {
+            return false;
+        }
+
+        n = ngx_min(len, (size_t) (body->buf->end - body->buf->last));
+
+        body->buf->last = ngx_cpymem(body->buf->last, data, n);
+        data += n;
+        len -= n;
+    }
+
+    return true;
+}
+
+
+void
+ngx_http_kube_body_static(ngx_http_kube_body_t *body, const char *data,
+    size_t len)
+{
+    ngx_buf_t  *b;
+
+    b = ngx_calloc_buf(body->pool);
+
+    if (len == 0 || ngx_http_kube_body_buf(body, b) != NGX_OK) {
+        return;
+    }
+
+    b->memory = 1;
+    b->pos = b->start = (u_char *) data;
+    b->last = b->end = b->pos + len;
+
+    body->text.size += len;
+}
+
+
+ngx_int_t
+ngx_http_kube_body_error(ngx_http_kube_body_t *body, ngx_int_t status,
+    const char *text)
+{
+    kube_json_writer_t  json;
+
+    kube_json_writer_init(&json, &body->text);
+    kube_json_open(&json, NULL, '{');
+    kube_json_put_str(&json, "error", kube_str(text));
+    kube_json_close(&json, '}');
+    kube_text_put(&body->text, KUBE_STR("\n"));
+
+    return status;
+}
+
+
+ngx_int_t
+ngx_http_kube_not_allowed(ngx_http_request_t *r, ngx_http_kube_body_t *body)
+{
+    if (ngx_http_kube_header(r, "Allow", "GET, HEAD") == NULL) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_kube_body_error(body, NGX_HTTP_NOT_ALLOWED,
+                                    "only GET and HEAD");
+}
+
+
+ngx_int_t
+ngx_http_kube_send(ngx_http_request_t *r, ngx_int_t status,
+    ngx_http_kube_type_e type, ngx_http_kube_body_t *body)
+{
+    ngx_int_t  rc;
+
+    if (status < NGX_HTTP_OK || body->text.failed || body->out == NULL) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "kube status could not be printed: no memory, or more "
+                      "than %d bytes", NGX_HTTP_KUBE_BODY_MAX);
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    r->headers_out.content_type = ngx_http_kube_types[type].text;
+    r->headers_out.content_type_len = ngx_http_kube_types[type].len;
+    r->headers_out.content_type_lowcase = NULL;
+    r->headers_out.status = (ngx_uint_t) status;
+    r->headers_out.content_length_n = (off_t) body->text.size;
+
+    if (ngx_http_kube_cache_control(r) != NGX_OK
+        || ngx_http_kube_header(r, "X-Content-Type-Options", "nosniff")
+           == NULL
+        || (type == NGX_HTTP_KUBE_TYPE_HTML
+            && ngx_http_kube_header(r, "Content-Security-Policy",
+                                    ngx_http_kube_page_policy)
+               == NULL))
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    rc = ngx_http_send_header(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    body->buf->last_buf = (r == r->main);
+    body->buf->last_in_chain = 1;
+
+    return ngx_http_output_filter(r, body->out);
+}
+
+
+ngx_table_elt_t *
+ngx_http_kube_header(ngx_http_request_t *r, const char *name,
+    const char *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(h, sizeof(ngx_table_elt_t));
+
+    h->hash = 1;
+    h->key.data = (u_char *) name;
+    h->key.len = ngx_strlen(name);
+    h->value.data = (u_char *) value;
+    h->value.len = ngx_strlen(value);
+
+    return h;
+}
+
+
+/* Where nginx looks for it, so that "expires" changes it and adds no second. */
+
+static ngx_int_t
+ngx_http_kube_cache_control(ngx_http_request_t *r)
+{
+    ngx_table_elt_t   *h;
+#if (nginx_version < 1023000)
+    ngx_table_elt_t  **place;
+#endif
+
+    h = ngx_http_kube_header(r, "Cache-Control", "no-store");
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+#if (nginx_version >= 1023000)
+
+    r->headers_out.cache_control = h;
+
+#else
+
+    if (ngx_array_init(&r->headers_out.cache_control, r->pool, 1,
+                       sizeof(ngx_table_elt_t *))
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    place = ngx_array_push(&r->headers_out.cache_control);
+    if (place == NULL) {
+        return NGX_ERROR;
+    }
+
+    *place = h;
+
+#endif
+
+    return NGX_OK;
+}
