@@ -1,8 +1,8 @@
 /*
  * kube_request - what is asked of the API server, as path and query.
  *
- * It does not know the server's address nor who asks.  Pure; anyone may call
- * it.
+ * It does not know the server's address, nor who asks.  It is pure: anyone
+ * may call it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -14,13 +14,60 @@
 #include "kube_request.h"
 
 
-/* Writes past the end are counted, not made: len > size says so. */
+/* A request has one of the first four bits, a parameter those it fits. */
+enum {
+    REQUEST_LIST = 1,        /* the first page, at no version */
+    REQUEST_LIST_AT = 2,     /* the first page, with a version */
+    REQUEST_PAGE = 4,        /* a later page: its token says which version */
+    REQUEST_WATCH = 8,
+
+    REQUEST_LISTS = REQUEST_LIST | REQUEST_LIST_AT | REQUEST_PAGE,
+    REQUEST_VERSIONS = REQUEST_LIST_AT | REQUEST_WATCH,
+    REQUEST_ALL = REQUEST_LISTS | REQUEST_WATCH
+};
+
+typedef enum {
+    REQUEST_FLAG = 0,        /* a bool: the text of the row, or left out */
+    REQUEST_NUMBER,          /* a uint32_t: 0 is left out */
+    REQUEST_TEXT             /* a kube_str_t: the empty string is left out */
+} request_type_t;
+
+typedef struct {
+    const char      *name;
+    unsigned         of;        /* REQUEST_ bits */
+    request_type_t   type;
+    size_t           offset;    /* in kube_request_t */
+    const char      *text;      /* of a flag */
+} request_parameter_t;
+
+/*
+ * A path that is being written.  Bytes beyond size are counted, but not
+ * written: len >= size says that the path did not fit.
+ */
 typedef struct {
     char    *out;
     size_t   size;
     size_t   len;
-    char     separator;
+    char     separator;         /* before the next parameter */
 } request_writer_t;
+
+
+#define P(name, of, type, field, text)                                        \
+    { name, REQUEST_##of, REQUEST_##type, offsetof(kube_request_t, field), text }
+
+static const request_parameter_t  request_parameters[] = {
+    P("watch",                WATCH,    FLAG,   watch,          "true"),
+    P("allowWatchBookmarks",  WATCH,    FLAG,   bookmarks,      "true"),
+    P("limit",                LISTS,    NUMBER, limit,          NULL),
+    P("continue",             PAGE,     TEXT,   continue_token, NULL),
+    P("resourceVersion",      VERSIONS, TEXT,   rv,             NULL),
+    P("resourceVersionMatch", LIST_AT,  FLAG,   not_older_than, "NotOlderThan"),
+    P("timeoutSeconds",       WATCH,    NUMBER, timeout_s,      NULL),
+    P("labelSelector",        ALL,      TEXT,   label_selector, NULL),
+    P("fieldSelector",        ALL,      TEXT,   field_selector, NULL)
+};
+
+#undef P
 
 
 static void
@@ -41,16 +88,7 @@ request_put_text(request_writer_t *w, const char *text)
 }
 
 
-/* RFC 3986 unreserved */
-static bool
-request_is_plain(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
-           || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_'
-           || c == '~';
-}
-
-
+/* Only the unreserved bytes of RFC 3986 section 2.3 are written as they are. */
 static void
 request_put_encoded(request_writer_t *w, kube_str_t s)
 {
@@ -62,7 +100,10 @@ request_put_encoded(request_writer_t *w, kube_str_t s)
     for (i = 0; i < s.len; i++) {
         c = (unsigned char) s.data[i];
 
-        if (request_is_plain(s.data[i])) {
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+            || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_'
+            || c == '~')
+        {
             request_put(w, s.data + i, 1);
             continue;
         }
@@ -77,8 +118,42 @@ request_put_encoded(request_writer_t *w, kube_str_t s)
 
 
 static void
-request_put_parameter(request_writer_t *w, const char *name, kube_str_t value)
+request_put_parameter(request_writer_t *w, const request_parameter_t *p,
+    const kube_request_t *request)
 {
+    int          n;
+    char         number[12];
+    kube_str_t   value;
+    const void  *field;
+
+    field = (const char *) request + p->offset;
+    value = KUBE_STR_NULL;
+
+    switch (p->type) {
+
+    case REQUEST_FLAG:
+
+        if (*(const bool *) field) {
+            value = kube_str(p->text);
+        }
+
+        break;
+
+    case REQUEST_NUMBER:
+
+        if (*(const uint32_t *) field != 0) {
+            n = snprintf(number, sizeof(number), "%lu",
+                         (unsigned long) *(const uint32_t *) field);
+            value = (kube_str_t) { number, (size_t) n };
+        }
+
+        break;
+
+    case REQUEST_TEXT:
+        value = *(const kube_str_t *) field;
+        break;
+    }
+
     if (value.len == 0) {
         return;
     }
@@ -86,84 +161,19 @@ request_put_parameter(request_writer_t *w, const char *name, kube_str_t value)
     request_put(w, &w->separator, 1);
     w->separator = '&';
 
-    request_put_text(w, name);
+    request_put_text(w, p->name);
     request_put(w, "=", 1);
     request_put_encoded(w, value);
-}
-
-
-static void
-request_put_number(request_writer_t *w, const char *name, uint32_t value)
-{
-    char  text[12];
-    int   n;
-
-    if (value == 0) {
-        return;
-    }
-
-    n = snprintf(text, sizeof(text), "%lu", (unsigned long) value);
-
-    request_put_parameter(w, name, (kube_str_t) { text, (size_t) n });
-}
-
-
-static void
-request_put_path(request_writer_t *w, const kube_request_t *request)
-{
-    request_put_text(w, kube_resource_info(request->resource)->path);
-
-    if (request->ns.len != 0) {
-        request_put_text(w, "/namespaces/");
-        request_put_encoded(w, request->ns);
-    }
-
-    request_put_text(w, "/");
-    request_put_text(w, kube_resource_text(request->resource));
-}
-
-
-static void
-request_put_watch(request_writer_t *w, const kube_request_t *request)
-{
-    request_put_parameter(w, "watch", KUBE_STR("true"));
-
-    if (request->bookmarks) {
-        request_put_parameter(w, "allowWatchBookmarks", KUBE_STR("true"));
-    }
-
-    request_put_parameter(w, "resourceVersion", request->rv);
-    request_put_number(w, "timeoutSeconds", request->timeout_s);
-}
-
-
-static void
-request_put_list(request_writer_t *w, const kube_request_t *request)
-{
-    request_put_number(w, "limit", request->limit);
-
-    /* the server refuses a continuation that names a version as well */
-
-    if (request->continue_token.len != 0) {
-        request_put_parameter(w, "continue", request->continue_token);
-        return;
-    }
-
-    if (request->rv.len != 0) {
-        request_put_parameter(w, "resourceVersion", request->rv);
-
-        if (request->not_older_than) {
-            request_put_parameter(w, "resourceVersionMatch",
-                                  KUBE_STR("NotOlderThan"));
-        }
-    }
 }
 
 
 kube_rc_t
 kube_request_path(const kube_request_t *request, char *out, size_t size)
 {
-    request_writer_t  w;
+    size_t                       i;
+    unsigned                     kind;
+    request_writer_t             w = { out, size, 0, '?' };
+    const kube_resource_info_t  *info;
 
     if (size == 0) {
         return KUBE_TOO_LARGE;
@@ -171,28 +181,34 @@ kube_request_path(const kube_request_t *request, char *out, size_t size)
 
     out[0] = '\0';
 
-    /* ".." needs no encoding and would still be another path */
+    /* ".." needs no encoding, and would make it another path */
 
     if (request->ns.len != 0 && !kube_name_is_label(request->ns)) {
         return KUBE_INVALID;
     }
 
-    w.out = out;
-    w.size = size;
-    w.len = 0;
-    w.separator = '?';
+    info = kube_resource_info(request->resource);
+    request_put_text(&w, info->path);
 
-    request_put_path(&w, request);
-
-    if (request->watch) {
-        request_put_watch(&w, request);
-
-    } else {
-        request_put_list(&w, request);
+    if (request->ns.len != 0) {
+        request_put_text(&w, "/namespaces/");
+        request_put(&w, request->ns.data, request->ns.len);
     }
 
-    request_put_parameter(&w, "labelSelector", request->label_selector);
-    request_put_parameter(&w, "fieldSelector", request->field_selector);
+    request_put_text(&w, "/");
+    request_put_text(&w, info->text);
+
+    kind = request->watch ? REQUEST_WATCH
+           : request->continue_token.len != 0 ? REQUEST_PAGE
+           : request->rv.len != 0 ? REQUEST_LIST_AT : REQUEST_LIST;
+
+    for (i = 0; i < sizeof(request_parameters) / sizeof(request_parameters[0]);
+         i++)
+    {
+        if (request_parameters[i].of & kind) {
+            request_put_parameter(&w, &request_parameters[i], request);
+        }
+    }
 
     if (w.len >= size) {
         out[0] = '\0';

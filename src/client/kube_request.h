@@ -1,9 +1,10 @@
 /*
  * kube_request - what is asked of the API server, as path and query.
  *
- * It knows the server's rules (apimachinery internalversion validation): a
- * continuation carries neither resourceVersion nor resourceVersionMatch;
- * resourceVersionMatch is never sent on a plain watch.
+ * It does not know the server's address, nor who asks.  It knows the server's
+ * rules (apimachinery, internalversion/validation): a continuation carries
+ * neither resourceVersion nor resourceVersionMatch, and a plain watch never
+ * carries resourceVersionMatch.  It is pure: anyone may call it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -23,16 +24,18 @@ typedef struct {
     kube_str_t       field_selector;
     bool             watch;
     bool             bookmarks;         /* watch only */
-    kube_str_t       rv;                /* empty: parameter left out */
-    bool             not_older_than;    /* list only, needs rv */
-    uint32_t         limit;             /* list only; 0: left out */
+    kube_str_t       rv;                /* empty: no resourceVersion */
+    bool             not_older_than;    /* list with rv only */
+    uint32_t         limit;             /* list only; 0: no limit */
     kube_str_t       continue_token;    /* list only */
-    uint32_t         timeout_s;         /* watch only; 0: left out */
+    uint32_t         timeout_s;         /* watch only; 0: the server's choice */
 } kube_request_t;
 
 /*
- * Writes "/api/v1/…?…", values percent-encoded, NUL-terminated.
- * KUBE_OK, KUBE_TOO_LARGE, or KUBE_INVALID (ns is not a DNS label); out is
+ * Writes "/api/v1/…?…" with percent-encoded values, NUL-terminated.  A field
+ * that does not belong to the kind of request (list, later page, watch) is
+ * left out, whatever it holds.
+ * KUBE_OK; KUBE_TOO_LARGE, or KUBE_INVALID (ns is not a DNS label): out is
  * then the empty string.
  */
 kube_rc_t kube_request_path(const kube_request_t *request, char *out,
