@@ -266,6 +266,7 @@ ngx_kube_host_setup(ngx_kube_host_t *host)
     conf.config = host->config;
     conf.connect_timeout_ms = host->block->connect_timeout;
     conf.agent = (char *) host->agent;
+    conf.seed = (uint64_t) ngx_random();
 
     host->client = kube_client_create(&ngx_kube_alloc, &conf, sink);
     if (host->client == NULL) {

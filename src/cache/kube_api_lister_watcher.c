@@ -82,6 +82,7 @@ api_ended(api_call_t *call, kube_rc_t rc, const char *text)
 static kube_take_t
 api_on_response(void *ctx, const kube_response_t *response)
 {
+    bool         good;
     size_t       i;
     api_call_t  *call = ctx;
 
@@ -95,6 +96,16 @@ api_on_response(void *ctx, const kube_response_t *response)
         call->json = ((response->content_type.data[i] | 0x20)
                       == (json[i] | 0x20));
     }
+
+    /*
+     * Another address may do better where this one is ill, does not know the
+     * credentials, or is no API server; a 429 of one is plain text.
+     */
+
+    good = call->code < 500 && call->code != 401
+           && (call->json || call->code == 429);
+
+    call->lw->conf.io.verdict(call->lw->conf.io.ctx, response->server, good);
 
     return KUBE_TAKE_MORE;
 }

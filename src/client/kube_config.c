@@ -1,9 +1,11 @@
 /*
- * kube_config - who we talk to and as whom.
+ * kube_config - who we talk to and as whom: the structure, the rules for
+ * addresses, the checks, and the in-cluster source.
  *
- * The structure, its checks and the in-cluster source; kubeconfig files are
- * read in kube_kubeconfig.c.  No credential is read here.  Every string is
- * owned by the structure and zeroed when it goes, secret or not.
+ * Kubeconfig files are read in kube_kubeconfig.c, credentials nowhere here.
+ * The structure owns its strings, which are zeroed before they are freed,
+ * secret or not.  libcurl's URL parser takes addresses apart; that opens no
+ * connection and keeps no state, so any process may call this.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -13,9 +15,16 @@
 #include <string.h>
 #include <strings.h>
 
+#include <curl/curl.h>
+
 #include "kube_config.h"
-#include "kube_secret_private.h"
-#include "kube_url_private.h"
+#include "kube_limits.h"
+#include "kube_object.h"
+#include "kube_secret.h"
+
+
+/* sockaddr_un.sun_path without its NUL */
+#define KUBE_SOCKET_LEN_MAX  107
 
 
 /* Every string of a kube_config_t but the servers. */
@@ -97,15 +106,257 @@ kube_config_set(kube_config_t *config, kube_str_t *field, kube_str_t value)
 }
 
 
+/* The parts of a URL that the rules for addresses look at. */
+enum {
+    SERVER_SCHEME = 0,
+    SERVER_USER,
+    SERVER_PASSWORD,
+    SERVER_HOST,
+    SERVER_PORT,
+    SERVER_PATH,
+    SERVER_QUERY,
+    SERVER_FRAGMENT,
+    SERVER_PARTS
+};
+
+static const CURLUPart  config_parts[SERVER_PARTS] = {
+    CURLUPART_SCHEME, CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_HOST,
+    CURLUPART_PORT, CURLUPART_PATH, CURLUPART_QUERY, CURLUPART_FRAGMENT
+};
+
+
+static bool
+config_is_host_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
+           || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+}
+
+
+/* A name that TLS and DNS can mean: letters, digits, "-", "_" and dots. */
+static bool
+config_is_host(kube_str_t host)
+{
+    size_t  i;
+
+    if (host.len == 0 || host.len > KUBE_NAME_LEN_MAX || host.data[0] == '.'
+        || host.data[0] == '-')
+    {
+        return false;
+    }
+
+    for (i = 0; i < host.len; i++) {
+        if (!config_is_host_byte(host.data[i])
+            || (i != 0 && host.data[i] == '.' && host.data[i - 1] == '.'))
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
+static bool
+config_is_loopback(const kube_addr_t *addr)
+{
+    static const uint8_t  one[16] = { [15] = 1 };
+
+    return addr->family == KUBE_FAMILY_IPV4
+           ? addr->bytes[0] == 127 : memcmp(addr->bytes, one, 16) == 0;
+}
+
+
+/* host is as libcurl prints it: an IPv6 address in brackets. */
+static const char *
+config_judge_host(const char *host, bool tls)
+{
+    bool         literal;
+    kube_str_t   s;
+    const char  *last;
+    kube_addr_t  addr;
+
+    s = kube_str(host);
+
+    if (s.data[0] == '[') {
+        s.data++;
+        s.len -= 2;
+    }
+
+    literal = (kube_addr_parse(s, &addr) == KUBE_OK);
+
+    if (!literal) {
+
+        /* what ends in a number is an address to some and a name to others */
+
+        last = strrchr(host, '.');
+        last = (last != NULL) ? last + 1 : host;
+
+        if (!config_is_host(s) || *last == '\0'
+            || (*last >= '0' && *last <= '9'))
+        {
+            return "the host is neither a name nor an address";
+        }
+    }
+
+    if (tls
+        || (literal && config_is_loopback(&addr))
+        || (!literal && strcasecmp(host, "localhost") == 0))
+    {
+        return NULL;
+    }
+
+    return "http:// would send the token in clear: use https://, http:// is "
+           "for loopback addresses and unix sockets";
+}
+
+
+static const char *
+config_judge_path(const char *path)
+{
+    const char  *p;
+
+    for (p = path; *p != '\0'; p++) {
+        if (!config_is_host_byte(*p) && strchr("/~:+,;=", *p) == NULL) {
+            return "the path holds a byte that is not allowed there";
+        }
+
+        if (p[0] == '/' && p[1] == '.') {
+            return "no part of the path begins with a dot";
+        }
+    }
+
+    return NULL;
+}
+
+
+/*
+ * Returns what is wrong, or NULL.  server is the address as libcurl reads it,
+ * which must be the one that was written: of "127.1", "0x7f.1" and
+ * "https:///a" others may think differently.  An IPv6 address has several
+ * spellings, all with one meaning.
+ */
+static const char *
+config_judge_server(char *const part[SERVER_PARTS], const char *server,
+    const char *text)
+{
+    size_t       len;
+    const char  *what;
+
+    if (part[SERVER_USER] != NULL || part[SERVER_PASSWORD] != NULL) {
+        return "user and password do not belong in the URL";
+    }
+
+    if (part[SERVER_QUERY] != NULL || part[SERVER_FRAGMENT] != NULL) {
+        return "no query and no fragment in the URL";
+    }
+
+    if (part[SERVER_PORT] != NULL && strcmp(part[SERVER_PORT], "0") == 0) {
+        return "the port is not a number from 1 to 65535";
+    }
+
+    what = config_judge_host(part[SERVER_HOST],
+                             strcmp(part[SERVER_SCHEME], "https") == 0);
+
+    if (what == NULL) {
+        what = config_judge_path(part[SERVER_PATH]);
+    }
+
+    len = strlen(server);
+
+    if (what == NULL
+        && part[SERVER_HOST][0] != '['
+        && (strncasecmp(server, text, len) != 0
+            || text[len + strspn(text + len, "/")] != '\0'))
+    {
+        return "the URL is not written as https://host[:port][/path]";
+    }
+
+    return what;
+}
+
+
+/* Writes the address as libcurl reads it, without a slash at its end. */
+static kube_rc_t
+config_parse_server(const char *text, char *server, const char **what)
+{
+    char      *part[SERVER_PARTS];
+    CURLU     *url;
+    size_t     i, len;
+    CURLUcode  code;
+
+    if (strncasecmp(text, "https://", 8) != 0
+        && strncasecmp(text, "http://", 7) != 0)
+    {
+        *what = "a URL begins with https:// (or http://, loopback only)";
+        return KUBE_INVALID;
+    }
+
+    if (strchr(text, '%') != NULL) {
+        *what = "no escapes (%) and no zones of addresses in the URL";
+        return KUBE_INVALID;
+    }
+
+    memset(part, 0, sizeof(part));
+
+    url = curl_url();
+    code = (url != NULL) ? curl_url_set(url, CURLUPART_URL, text,
+                                        CURLU_PATH_AS_IS)
+                         : CURLUE_OUT_OF_MEMORY;
+
+    for (i = 0; code == CURLUE_OK && i < SERVER_PARTS; i++) {
+
+        /* a part that is not there is an error of its own, and no error */
+
+        if (curl_url_get(url, config_parts[i], &part[i], 0)
+            == CURLUE_OUT_OF_MEMORY)
+        {
+            code = CURLUE_OUT_OF_MEMORY;
+        }
+    }
+
+    if (code == CURLUE_OK && part[SERVER_HOST] == NULL) {
+        code = CURLUE_NO_HOST;
+    }
+
+    if (code == CURLUE_OK) {
+        (void) snprintf(server, KUBE_URL_LEN_MAX, "%s://%s%s%s%s",
+                        part[SERVER_SCHEME], part[SERVER_HOST],
+                        part[SERVER_PORT] != NULL ? ":" : "",
+                        part[SERVER_PORT] != NULL ? part[SERVER_PORT] : "",
+                        part[SERVER_PATH]);
+
+        for (len = strlen(server); server[len - 1] == '/'; len--) {
+            server[len - 1] = '\0';
+        }
+
+        *what = config_judge_server(part, server, text);
+
+    } else {
+        *what = code == CURLUE_OUT_OF_MEMORY ? "out of memory"
+                : code == CURLUE_BAD_PORT_NUMBER
+                ? "the port is not a number from 1 to 65535"
+                : "the host is neither a name nor an address";
+    }
+
+    for (i = 0; i < SERVER_PARTS; i++) {
+        curl_free(part[i]);
+    }
+
+    curl_url_cleanup(url);
+
+    return code == CURLUE_OUT_OF_MEMORY ? KUBE_NOMEM
+           : *what != NULL ? KUBE_INVALID : KUBE_OK;
+}
+
+
 kube_rc_t
 kube_config_add_server(kube_config_t *config, kube_str_t url,
     kube_error_t *error)
 {
-    char         text[KUBE_URL_LEN_MAX];
-    int          n;
+    char         text[KUBE_URL_LEN_MAX], server[KUBE_URL_LEN_MAX];
+    size_t       i;
     kube_rc_t    rc;
-    kube_str_t   copy;
-    kube_url_t   parts;
     const char  *what;
 
     if (config->servers_n == KUBE_SERVERS_MAX) {
@@ -113,31 +364,48 @@ kube_config_add_server(kube_config_t *config, kube_str_t url,
                             "more than 8 addresses of one API server");
     }
 
-    what = "";
-
-    rc = kube_url_parse(url, &parts, &what);
-    if (rc != KUBE_OK) {
-        return config_error(error, rc, what);
+    if (url.len > KUBE_URL_LEN_MAX / 2) {
+        return config_error(error, KUBE_TOO_LARGE, "the URL is too long");
     }
 
-    if (parts.path.len != 0) {
-        n = snprintf(text, sizeof(text), "http://unix:%.*s",
-                     (int) parts.path.len, parts.path.data);
+    for (i = 0; i < url.len; i++) {
+        if (url.data[i] <= 0x20 || url.data[i] >= 0x7f) {
+            return config_error(error, KUBE_INVALID,
+                                "the URL holds a byte that is not allowed");
+        }
+
+        text[i] = url.data[i];
+    }
+
+    text[url.len] = '\0';
+
+    if (strncasecmp(text, "http://unix:", 12) == 0) {
+
+        if (url.len < 14 || url.len - 12 > KUBE_SOCKET_LEN_MAX
+            || text[12] != '/')
+        {
+            return config_error(error, KUBE_INVALID, "a unix socket is "
+                                "written http://unix:/path, 107 bytes at "
+                                "most");
+        }
+
+        memcpy(text, "http://unix:", 12);
+        memcpy(server, text, url.len + 1);
 
     } else {
-        n = snprintf(text, sizeof(text), "%s://%.*s%.*s",
-                     parts.tls ? "https" : "http",
-                     (int) parts.authority.len, parts.authority.data,
-                     (int) parts.prefix.len,
-                     parts.prefix.len ? parts.prefix.data : "");
+        rc = config_parse_server(text, server, &what);
+        if (rc != KUBE_OK) {
+            return config_error(error, rc, what);
+        }
     }
 
-    rc = kube_str_dup(&config->alloc, (kube_str_t) { text, (size_t) n }, &copy);
+    rc = kube_str_dup(&config->alloc, kube_str(server),
+                      &config->servers[config->servers_n]);
     if (rc != KUBE_OK) {
         return config_error(error, rc, "out of memory");
     }
 
-    config->servers[config->servers_n++] = copy;
+    config->servers_n++;
 
     return KUBE_OK;
 }
@@ -240,10 +508,11 @@ config_is_server_name(kube_str_t name)
 {
     kube_addr_t  addr;
 
-    return kube_url_is_host(name) || kube_addr_parse(name, &addr) == KUBE_OK;
+    return config_is_host(name) || kube_addr_parse(name, &addr) == KUBE_OK;
 }
 
 
+/* The schemes of client-go (clientcmd, parseProxyURL), and socks5h. */
 static bool
 config_is_proxy(kube_str_t url)
 {

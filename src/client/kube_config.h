@@ -4,7 +4,8 @@
  *
  * It reads a kubeconfig (libyaml) but no credential file that is named in it:
  * kube_credentials does, in the informer process alone.  Inline secrets of a
- * kubeconfig are held here: kube_config_done() zeroes them.
+ * kubeconfig are held here: kube_config_done() zeroes them.  Any process may
+ * call it.
  *
  * Sources: client-go rest/config.go (InClusterConfig), tools/clientcmd/api/v1.
  *
@@ -17,7 +18,6 @@
 
 
 #include "kube_base.h"
-#include "kube_limits.h"
 
 
 #define KUBE_SERVERS_MAX  8
@@ -27,7 +27,10 @@
     "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
-/* A file or inline bytes (decoded from base64); data wins, as in client-go. */
+/*
+ * A file, or inline bytes (decoded from base64), or both: kube_credentials.h
+ * says which one wins.
+ */
 typedef struct {
     kube_str_t  path;        /* NUL-terminated; empty: none */
     kube_str_t  data;        /* empty: none */
@@ -35,41 +38,45 @@ typedef struct {
 
 typedef struct {
     kube_alloc_t   alloc;
-    kube_str_t     servers[KUBE_SERVERS_MAX];   /* normalised, no trailing / */
+    kube_str_t     servers[KUBE_SERVERS_MAX];   /* as add_server() left them */
     size_t         servers_n;
     kube_source_t  ca;
     kube_source_t  certificate;
     kube_source_t  key;
-    kube_source_t  token;                       /* a file wins over inline */
+    kube_source_t  token;
     kube_str_t     tls_server_name;             /* empty: the host's name */
-    kube_str_t     proxy_url;                   /* empty: none, never the
-                                                   environment's */
+    kube_str_t     proxy_url;                   /* for https:// servers; empty:
+                                                   none, whatever the
+                                                   environment says */
     bool           tls_verify_off;
 } kube_config_t;
 
 /*
- * error may be NULL wherever it is an argument.
+ * init copies alloc.  done zeroes and frees all strings, and may repeat.
  *
- * A copy of alloc is kept.  done zeroes and frees all strings; may repeat.
+ * Below, error may be NULL wherever it is an argument.
  */
 void kube_config_init(kube_config_t *config, const kube_alloc_t *alloc);
 void kube_config_done(kube_config_t *config);
 
 /*
- * From KUBERNETES_SERVICE_HOST and _PORT as given (NULL or "": KUBE_INVALID);
- * IPv6 is bracketed; dir is KUBE_SERVICE_ACCOUNT_DIR but in tests.  As with
- * a kubeconfig, success replaces all that config held, failure leaves it.
+ * Fills config as a pod does: from KUBERNETES_SERVICE_HOST (an IPv6 address
+ * without brackets) and _PORT, and the files in dir, which is
+ * KUBE_SERVICE_ACCOUNT_DIR but in tests.  As with a kubeconfig, success
+ * replaces all that config held, failure leaves it.
+ * KUBE_OK, KUBE_INVALID (NULL or "" included), KUBE_TOO_LARGE or KUBE_NOMEM.
  */
 kube_rc_t kube_config_in_cluster(kube_config_t *config, const char *host,
     const char *port, const char *dir, kube_error_t *error)  KUBE_MUST_CHECK;
 
 /*
- * From a kubeconfig file; context NULL: its current-context.  Relative paths
- * in it are relative to the file.  Known: server, certificate-authority[-data],
- * tls-server-name, insecure-skip-tls-verify (refused with a CA), proxy-url,
- * token, tokenFile, client-certificate[-data], client-key[-data].  exec,
- * auth-provider, username/password and impersonation are refused with a text
- * that names them: a half-working login is worse than none.
+ * Fills config from a kubeconfig file; context NULL: its current-context.
+ * Relative paths in it are relative to the file.  Known: server,
+ * certificate-authority[-data], tls-server-name, insecure-skip-tls-verify
+ * (refused with a CA), proxy-url, token, tokenFile, client-certificate[-data],
+ * client-key[-data].  exec, auth-provider, username/password and impersonation
+ * are refused with a text that names them: a half-working login is worse than
+ * none.  Merge keys (<<) are followed.
  *
  * On success all that config held before is replaced, and kube_config_check()
  * has passed; on failure it is as it was.
@@ -83,8 +90,10 @@ kube_rc_t kube_config_kubeconfig(kube_config_t *config, const char *path,
 
 /*
  * Adds one address: https://host[:port][/prefix]; http:// for loopback
- * addresses, "localhost" and unix sockets (http://unix:/path.sock) only;
- * user info, query and fragment are refused.
+ * addresses, "localhost" and unix sockets (http://unix:/path.sock) only.  User
+ * info, query, fragment and escapes are refused, and every spelling that
+ * libcurl reads as another one.  What is kept is libcurl's spelling without a
+ * slash at its end.
  *
  * KUBE_OK, KUBE_INVALID, KUBE_TOO_LARGE (too long, or too many), KUBE_NOMEM.
  */

@@ -12,33 +12,52 @@
 #include <string.h>
 
 #include "kube_credentials.h"
-#include "kube_secret_private.h"
+#include "kube_limits.h"
+#include "kube_secret.h"
 
-
-typedef struct {
-    kube_str_t  token;
-    kube_str_t  ca;
-    kube_str_t  certificate;
-    kube_str_t  key;
-} credentials_set_t;
 
 struct kube_credentials_s {
     kube_alloc_t          alloc;
     const kube_config_t  *config;
     kube_log_t            log;
-    credentials_set_t     now;
+    kube_str_t            now[KUBE_CREDENTIALS];
     uint64_t              due_ms;
-    bool                  complete;   /* nothing that is needed is missing */
+    bool                  token_read;   /* from its file, at least once */
+    bool                  complete;     /* nothing that is needed is missing */
 };
 
 /* Where a credential comes from and what it must look like. */
 typedef struct {
-    const char           *name;       /* for the log */
-    const kube_source_t  *source;
-    bool                  file_wins;
-    size_t                max;
-    bool                (*check)(kube_str_t value);
+    const char  *name;                  /* for the log */
+    size_t       source;                /* offset in kube_config_t */
+    bool         file_wins;
+    size_t       max;
+    bool       (*check)(kube_str_t value);
 } credentials_want_t;
+
+
+static const credentials_want_t  credentials_wants[KUBE_CREDENTIALS] = {
+
+    [KUBE_CREDENTIAL_TOKEN] = {
+        "token", offsetof(kube_config_t, token), true, KUBE_TOKEN_BYTES_MAX,
+        kube_secret_is_token
+    },
+
+    [KUBE_CREDENTIAL_CA] = {
+        "CA", offsetof(kube_config_t, ca), false, KUBE_CREDENTIAL_BYTES_MAX,
+        kube_secret_is_pem
+    },
+
+    [KUBE_CREDENTIAL_CERTIFICATE] = {
+        "client certificate", offsetof(kube_config_t, certificate), false,
+        KUBE_CREDENTIAL_BYTES_MAX, kube_secret_is_pem
+    },
+
+    [KUBE_CREDENTIAL_KEY] = {
+        "client certificate's key", offsetof(kube_config_t, key), false,
+        KUBE_CREDENTIAL_BYTES_MAX, kube_secret_is_pem
+    }
+};
 
 
 kube_credentials_t *
@@ -64,6 +83,7 @@ kube_credentials_create(const kube_alloc_t *alloc, const kube_config_t *config,
 void
 kube_credentials_destroy(kube_credentials_t *credentials)
 {
+    unsigned      i;
     kube_alloc_t  alloc;
 
     if (credentials == NULL) {
@@ -72,10 +92,9 @@ kube_credentials_destroy(kube_credentials_t *credentials)
 
     alloc = credentials->alloc;
 
-    kube_secret_free(&alloc, &credentials->now.token);
-    kube_secret_free(&alloc, &credentials->now.ca);
-    kube_secret_free(&alloc, &credentials->now.certificate);
-    kube_secret_free(&alloc, &credentials->now.key);
+    for (i = 0; i < KUBE_CREDENTIALS; i++) {
+        kube_secret_free(&alloc, &credentials->now[i]);
+    }
 
     kube_free(&alloc, credentials);
 }
@@ -83,137 +102,107 @@ kube_credentials_destroy(kube_credentials_t *credentials)
 
 static void
 credentials_report(kube_credentials_t *c, const credentials_want_t *want,
-    uint64_t now_ms, const char *what)
+    kube_str_t from, uint64_t now_ms, const char *what, const char *instead)
 {
-    char        path[256];
-    kube_str_t  from;
-
-    from = want->source->path.len != 0 ? want->source->path
-                                       : KUBE_STR("(inline)");
+    char  path[256];
 
     (void) kube_str_escape(path, sizeof(path), from);
 
-    kube_log_event(&c->log, now_ms, c->complete ? KUBE_LOG_WARN
-                                                : KUBE_LOG_ERROR,
-                   KUBE_EV_CREDENTIALS,
-                   "%s \"%s\": %s%s", want->name, path, what,
-                   c->complete ? "; the last good one stays in use" : "");
+    kube_log_event(&c->log, now_ms,
+                   instead[0] != '\0' ? KUBE_LOG_WARN : KUBE_LOG_ERROR,
+                   KUBE_EV_CREDENTIALS, "%s \"%s\": %s%s", want->name, path,
+                   what, instead);
 }
 
 
-/* *out is new memory; empty where the source names nothing. */
+/* Checks and copies raw; *out is new memory. */
 static kube_rc_t
-credentials_load(kube_credentials_t *c, const credentials_want_t *want,
+credentials_accept(kube_credentials_t *c, const credentials_want_t *want,
+    kube_str_t raw, kube_str_t *out, const char **what)
+{
+    kube_str_t  value;
+
+    value = kube_secret_trim(raw);
+
+    if (!want->check(value)) {
+        *what = value.len == 0 ? "it is empty" : "it is malformed";
+        return KUBE_INVALID;
+    }
+
+    *what = "out of memory";
+
+    return kube_str_dup(&c->alloc, value, out);
+}
+
+
+/* *out is new memory; it is empty if the configuration names nothing. */
+static kube_rc_t
+credentials_load(kube_credentials_t *c, kube_credential_t which,
     uint64_t now_ms, kube_str_t *out)
 {
-    kube_rc_t             rc;
-    kube_str_t            raw, value;
-    const char           *what;
-    const kube_source_t  *s;
+    bool                       inlined;
+    kube_rc_t                  rc;
+    kube_str_t                 raw, from;
+    const char                *what;
+    const kube_source_t       *source;
+    const credentials_want_t  *want;
 
     *out = KUBE_STR_NULL;
 
-    s = want->source;
-    raw = KUBE_STR_NULL;
+    want = &credentials_wants[which];
+    source = (const void *) ((const char *) c->config + want->source);
 
-    if (s->path.len != 0 && (s->data.len == 0 || want->file_wins)) {
-        rc = kube_secret_read(&c->alloc, s->path.data, want->max, &raw, &what);
-        if (rc != KUBE_OK) {
-            credentials_report(c, want, now_ms, what);
-            return rc;
-        }
-
-        value = kube_secret_trim(raw);
-
-    } else if (s->data.len != 0) {
-        value = s->data;
-
-    } else {
+    if (source->path.len == 0 && source->data.len == 0) {
         return KUBE_OK;
     }
 
-    if (want->check(value)) {
-        rc = kube_str_dup(&c->alloc, value, out);
+    inlined = (source->data.len != 0);
+
+    if (source->path.len == 0 || (inlined && !want->file_wins)) {
+        from = KUBE_STR("(inline)");
+        rc = credentials_accept(c, want, source->data, out, &what);
 
     } else {
-        credentials_report(c, want, now_ms, value.len == 0 ? "it is empty"
-                                            : "it is malformed");
-        rc = KUBE_INVALID;
+        from = source->path;
+        rc = kube_secret_read(&c->alloc, source->path.data, want->max, &raw,
+                              &what);
+
+        if (rc == KUBE_OK) {
+            rc = credentials_accept(c, want, raw, out, &what);
+            kube_secret_free(&c->alloc, &raw);
+        }
+
+        if (rc == KUBE_OK) {
+            c->token_read |= (which == KUBE_CREDENTIAL_TOKEN);
+
+        } else if (inlined && !c->token_read) {
+            credentials_report(c, want, from, now_ms, what,
+                               "; the inline one is used instead");
+            from = KUBE_STR("(inline)");
+            rc = credentials_accept(c, want, source->data, out, &what);
+        }
     }
 
-    kube_secret_free(&c->alloc, &raw);
+    if (rc != KUBE_OK) {
+        credentials_report(c, want, from, now_ms, what, c->complete
+                           ? "; the last good one stays in use" : "");
+    }
 
     return rc;
 }
 
 
-/* Puts value in the place of *old; true if they differ. */
-static bool
-credentials_replace(kube_credentials_t *c, kube_str_t *old, kube_str_t value)
+/* Puts value in the place of the one before; sets its bit if they differ. */
+static void
+credentials_replace(kube_credentials_t *c, kube_credential_t which,
+    kube_str_t value, unsigned bit, unsigned *changed)
 {
-    bool  differs;
-
-    differs = !kube_str_eq(*old, value);
-
-    kube_secret_free(&c->alloc, old);
-    *old = value;
-
-    return differs;
-}
-
-
-/* A credential of one file: into slot, with its bit where it differs. */
-static kube_rc_t
-credentials_refresh_one(kube_credentials_t *c, const credentials_want_t *want,
-    kube_str_t *slot, unsigned bit, uint64_t now_ms, unsigned *changed)
-{
-    kube_rc_t   rc;
-    kube_str_t  value;
-
-    rc = credentials_load(c, want, now_ms, &value);
-
-    if (rc == KUBE_OK && credentials_replace(c, slot, value)) {
+    if (!kube_str_eq(c->now[which], value)) {
         *changed |= bit;
     }
 
-    return rc;
-}
-
-
-static kube_rc_t
-credentials_refresh_pair(kube_credentials_t *c, uint64_t now_ms,
-    unsigned *changed)
-{
-    bool                differs;
-    kube_rc_t           rc;
-    kube_str_t          certificate, key;
-    credentials_want_t  want = {
-        "client certificate", &c->config->certificate, false,
-        KUBE_CREDENTIAL_BYTES_MAX, kube_secret_is_pem
-    };
-
-    rc = credentials_load(c, &want, now_ms, &certificate);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
-    want.name = "client certificate's key";
-    want.source = &c->config->key;
-
-    rc = credentials_load(c, &want, now_ms, &key);
-    if (rc != KUBE_OK) {
-        kube_secret_free(&c->alloc, &certificate);
-        return rc;
-    }
-
-    differs = credentials_replace(c, &c->now.certificate, certificate);
-    differs |= credentials_replace(c, &c->now.key, key);
-
-    if (differs) {
-        *changed |= KUBE_CREDENTIALS_CERTIFICATE;
-    }
-
-    return KUBE_OK;
+    kube_secret_free(&c->alloc, &c->now[which]);
+    c->now[which] = value;
 }
 
 
@@ -221,66 +210,57 @@ kube_rc_t
 kube_credentials_refresh(kube_credentials_t *credentials, uint64_t now_ms,
     bool force, unsigned *changed)
 {
-    kube_rc_t           rc, token, ca, pair;
-    credentials_want_t  want_token = {
-        "token", &credentials->config->token, true, KUBE_TOKEN_BYTES_MAX,
-        kube_secret_is_token
-    };
-    credentials_want_t  want_ca = {
-        "CA", &credentials->config->ca, false, KUBE_CREDENTIAL_BYTES_MAX,
-        kube_secret_is_pem
-    };
+    unsigned             i;
+    kube_rc_t            rc, rcs[KUBE_CREDENTIALS];
+    kube_str_t           values[KUBE_CREDENTIALS];
+    kube_credentials_t  *c = credentials;
 
     *changed = 0;
 
-    if (credentials->complete && !force && now_ms < credentials->due_ms) {
+    if (c->complete && !force && now_ms < c->due_ms) {
         return KUBE_OK;
     }
 
-    token = credentials_refresh_one(credentials, &want_token,
-                                    &credentials->now.token,
-                                    KUBE_CREDENTIALS_TOKEN, now_ms, changed);
-    ca = credentials_refresh_one(credentials, &want_ca, &credentials->now.ca,
-                                 KUBE_CREDENTIALS_CA, now_ms, changed);
-    pair = credentials_refresh_pair(credentials, now_ms, changed);
+    rc = KUBE_OK;
 
-    rc = token != KUBE_OK ? token : ca != KUBE_OK ? ca : pair;
-
-    credentials->due_ms = now_ms + KUBE_CREDENTIALS_PERIOD_MS;
-
-    if (rc == KUBE_OK) {
-        credentials->complete = true;
+    for (i = 0; i < KUBE_CREDENTIALS; i++) {
+        rcs[i] = credentials_load(c, (kube_credential_t) i, now_ms,
+                                  &values[i]);
+        rc = (rc == KUBE_OK) ? rcs[i] : rc;
     }
+
+    /* a new certificate with an old key, or the reverse, fits nobody */
+
+    if (rcs[KUBE_CREDENTIAL_KEY] != KUBE_OK) {
+        rcs[KUBE_CREDENTIAL_CERTIFICATE] = rcs[KUBE_CREDENTIAL_KEY];
+    }
+
+    rcs[KUBE_CREDENTIAL_KEY] = rcs[KUBE_CREDENTIAL_CERTIFICATE];
+
+    for (i = 0; i < KUBE_CREDENTIALS; i++) {
+
+        if (rcs[i] != KUBE_OK) {
+            kube_secret_free(&c->alloc, &values[i]);
+            continue;
+        }
+
+        credentials_replace(c, (kube_credential_t) i, values[i],
+                            i == KUBE_CREDENTIAL_KEY
+                            ? KUBE_CREDENTIALS_CERTIFICATE : 1u << i, changed);
+    }
+
+    c->due_ms = now_ms + KUBE_CREDENTIALS_PERIOD_MS;
+    c->complete = (c->complete || rc == KUBE_OK);
 
     /* once complete, an older value stands in for what failed now */
 
-    return credentials->complete ? KUBE_OK : rc;
+    return c->complete ? KUBE_OK : rc;
 }
 
 
 kube_str_t
-kube_credentials_token(const kube_credentials_t *credentials)
+kube_credentials_get(const kube_credentials_t *credentials,
+    kube_credential_t which)
 {
-    return credentials->now.token;
-}
-
-
-kube_str_t
-kube_credentials_ca(const kube_credentials_t *credentials)
-{
-    return credentials->now.ca;
-}
-
-
-kube_str_t
-kube_credentials_certificate(const kube_credentials_t *c)
-{
-    return c->now.certificate;
-}
-
-
-kube_str_t
-kube_credentials_key(const kube_credentials_t *credentials)
-{
-    return credentials->now.key;
+    return credentials->now[which];
 }

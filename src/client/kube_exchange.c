@@ -1,46 +1,36 @@
 /*
- * kube_exchange - one HTTP exchange: its head, its bytes, its end.
+ * kube_exchange - one HTTP exchange over libcurl: its sockets, its head, its
+ * bytes, its end.
  *
  * It does not run the loop, never adds or removes a transfer, and leaves the
- * options to kube_exchange_options.c.  Callbacks here are called by libcurl
- * from within kube_transport_process().
+ * options to kube_exchange_options.c.  The callbacks here are called by
+ * libcurl from within kube_transport_process(), but for those of sockets,
+ * which curl_multi_cleanup() calls as well.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include "kube_secret_private.h"
-#include "kube_transport_private.h"
-
-
-typedef struct {
-    CURLcode   code;
-    kube_rc_t  rc;
-} exchange_result_t;
+#include "kube_exchange.h"
+#include "kube_limits.h"
 
 
-/* libcurl's codes that mean one thing only; the others need a look. */
-static const exchange_result_t  exchange_results[] = {
-    { CURLE_OK, KUBE_OK },
-    { CURLE_OUT_OF_MEMORY, KUBE_NOMEM },
-    { CURLE_COULDNT_RESOLVE_HOST, KUBE_CONNECT },
-    { CURLE_COULDNT_RESOLVE_PROXY, KUBE_CONNECT },
-    { CURLE_PROXY, KUBE_CONNECT },
-    { CURLE_SSL_CONNECT_ERROR, KUBE_TLS },
-    { CURLE_PEER_FAILED_VERIFICATION, KUBE_TLS },
-    { CURLE_SSL_CERTPROBLEM, KUBE_TLS },
-    { CURLE_SSL_CIPHER, KUBE_TLS },
-    { CURLE_SSL_CACERT_BADFILE, KUBE_TLS },
-    { CURLE_SSL_ISSUER_ERROR, KUBE_TLS },
-    { CURLE_SSL_INVALIDCERTSTATUS, KUBE_TLS },
-    { CURLE_SSL_CLIENTCERT, KUBE_TLS },
-    { CURLE_USE_SSL_FAILED, KUBE_TLS }
-};
+/* A dead peer is noticed in 15 + 3 x 5 s; kubelet and Go take 30 to 45. */
+#define KUBE_EXCHANGE_KEEPIDLE_S       15
+#define KUBE_EXCHANGE_KEEPINTVL_S      5
+#define KUBE_EXCHANGE_KEEPCNT          3
+#define KUBE_EXCHANGE_USER_TIMEOUT_MS  30000
+
+/* One socket of each watch that an informer can have, and some lists. */
+#define KUBE_EXCHANGE_SOCKETS_MAX  4096
 
 
 void
@@ -50,12 +40,179 @@ kube_exchange_fail(kube_exchange_t *exchange, kube_rc_t rc, const char *why)
         exchange->over = 1;
         exchange->rc = rc;
         exchange->why = why;
-        exchange->transport->more = 1;
+        exchange->env->more = true;
     }
 }
 
 
-/* Whether the transfer goes on. */
+static kube_socket_t *
+exchange_find_socket(kube_exchange_env_t *env, int fd)
+{
+    size_t  i;
+
+    for (i = 0; i < env->sockets_n; i++) {
+        if (env->sockets[i].fd == fd) {
+            return &env->sockets[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+void
+kube_exchange_use_socket(kube_exchange_t *exchange, int fd)
+{
+    kube_socket_t  *s;
+
+    s = exchange_find_socket(exchange->env, fd);
+
+    if (s != NULL) {
+        s->exchange = exchange;
+    }
+}
+
+
+/*
+ * Asks a socket what it knows of the peer.  Over TLS an end without
+ * close_notify is an error to libcurl, so there the end of the stream counts
+ * as well; over plain TCP it is none, and may follow on anything.
+ */
+static void
+exchange_look_at_socket(kube_exchange_t *e, int fd)
+{
+    char                     byte;
+    socklen_t                len;
+    struct sockaddr_storage  peer;
+
+    len = sizeof(peer);
+
+    if (getpeername(fd, (struct sockaddr *) &peer, &len) == -1) {
+        e->peer_gone = 1;
+        return;
+    }
+
+    if (e->stage < KUBE_STAGE_PEER) {
+        e->stage = KUBE_STAGE_PEER;
+    }
+
+    e->peer_gone = (e->tls
+                    && recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0);
+}
+
+
+static void
+exchange_set_socket(int fd, int level, int option, int value)
+{
+    /* the exchange works without any of these options */
+
+    (void) setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+
+/* libcurl: opens a socket for a new connection of the exchange. */
+static curl_socket_t
+exchange_open_socket_cb(void *arg, curlsocktype purpose,
+    struct curl_sockaddr *addr)
+{
+    int                   fd;
+    kube_socket_t        *s;
+    kube_exchange_t      *e = arg;
+    kube_exchange_env_t  *env = e->env;
+
+    (void) purpose;
+
+    fd = socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol);
+
+    if (fd == -1) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS
+            || errno == ENOMEM)
+        {
+            e->stage = KUBE_STAGE_NO_SOCKET;
+        }
+
+        return CURL_SOCKET_BAD;
+    }
+
+    /* a number that is known was closed without telling us */
+
+    s = exchange_find_socket(env, fd);
+
+    if (s == NULL) {
+        if (kube_array_reserve(&env->alloc, (void **) &env->sockets,
+                               &env->sockets_cap, env->sockets_n + 1,
+                               sizeof(kube_socket_t),
+                               KUBE_EXCHANGE_SOCKETS_MAX)
+            != KUBE_OK)
+        {
+            (void) close(fd);
+            e->stage = KUBE_STAGE_NO_SOCKET;
+            return CURL_SOCKET_BAD;
+        }
+
+        s = &env->sockets[env->sockets_n++];
+    }
+
+    s->fd = fd;
+    s->exchange = e;
+    e->stage = KUBE_STAGE_NO_PEER;
+
+    if (addr->family == AF_INET || addr->family == AF_INET6) {
+        exchange_set_socket(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+        exchange_set_socket(fd, IPPROTO_TCP, TCP_KEEPIDLE,
+                            KUBE_EXCHANGE_KEEPIDLE_S);
+        exchange_set_socket(fd, IPPROTO_TCP, TCP_KEEPINTVL,
+                            KUBE_EXCHANGE_KEEPINTVL_S);
+        exchange_set_socket(fd, IPPROTO_TCP, TCP_KEEPCNT,
+                            KUBE_EXCHANGE_KEEPCNT);
+        exchange_set_socket(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+                            KUBE_EXCHANGE_USER_TIMEOUT_MS);
+    }
+
+    return fd;
+}
+
+
+/* libcurl: closes a socket, whose exchange may have ended long ago. */
+static int
+exchange_close_socket_cb(void *arg, curl_socket_t fd)
+{
+    kube_socket_t        *s;
+    kube_exchange_env_t  *env = arg;
+
+    s = exchange_find_socket(env, fd);
+
+    if (s != NULL) {
+        if (s->exchange != NULL) {
+            exchange_look_at_socket(s->exchange, fd);
+        }
+
+        *s = env->sockets[--env->sockets_n];
+    }
+
+    return close(fd);
+}
+
+
+/* libcurl: a connection stands, through proxy and TLS; the request is next. */
+static int
+exchange_ready_cb(void *arg, char *primary_ip, char *local_ip,
+    int primary_port, int local_port)
+{
+    kube_exchange_t  *e = arg;
+
+    (void) primary_ip;
+    (void) local_ip;
+    (void) primary_port;
+    (void) local_port;
+
+    e->stage = KUBE_STAGE_READY;
+
+    return CURL_PREREQFUNC_OK;
+}
+
+
+/* Returns whether the transfer goes on. */
 static bool
 exchange_take(kube_exchange_t *e, kube_take_t take)
 {
@@ -76,74 +233,67 @@ exchange_take(kube_exchange_t *e, kube_take_t take)
 }
 
 
-/* The value of a header line if it has that name. */
+/* The n-th value of that header in the final head; false: there is none. */
 static bool
-exchange_header_is(kube_str_t line, const char *name, kube_str_t *value)
+exchange_header(kube_exchange_t *e, const char *name, size_t n,
+    const char **value)
 {
-    size_t  len;
+    struct curl_header  *h;
 
-    len = strlen(name);
-
-    if (line.len <= len || line.data[len] != ':'
-        || strncasecmp(line.data, name, len) != 0)
+    if (curl_easy_header(e->easy, name, n, CURLH_HEADER, -1, &h)
+        != CURLHE_OK)
     {
         return false;
     }
 
-    value->data = line.data + len + 1;
-    value->len = line.len - len - 1;
-    *value = kube_secret_trim(*value);
+    *value = h->value;
 
     return true;
 }
 
 
+/* A body that was not asked for like this could not be read. */
 static bool
-exchange_value_is(kube_str_t value, const char *text)
+exchange_body_is_plain(kube_exchange_t *e)
 {
-    return value.len == strlen(text)
-           && strncasecmp(value.data, text, value.len) == 0;
-}
+    size_t       n;
+    const char  *value;
 
-
-/*
- * RFC 9110 section 10.2.3: seconds or a date.  A date needs the time of day,
- * and here is the only place that asks for it.
- */
-static uint32_t
-exchange_retry_after(kube_str_t value)
-{
-    char      text[64];
-    size_t    i;
-    time_t    date, now;
-    uint64_t  seconds;
-
-    seconds = 0;
-
-    for (i = 0; i < value.len; i++) {
-        if (value.data[i] < '0' || value.data[i] > '9') {
-            break;
-        }
-
-        if (seconds <= KUBE_RETRY_AFTER_MAX) {
-            seconds = seconds * 10 + (uint64_t) (value.data[i] - '0');
+    for (n = 0; exchange_header(e, "Content-Encoding", n, &value); n++) {
+        if (value[0] != '\0' && strcasecmp(value, "identity") != 0) {
+            kube_exchange_fail(e, KUBE_PROTO,
+                               "the body is compressed, which was not asked");
+            return false;
         }
     }
 
-    if (i == 0 && value.len != 0 && value.len < sizeof(text)
-        && ((value.data[0] | 0x20) >= 'a' && (value.data[0] | 0x20) <= 'z'))
-    {
-        memcpy(text, value.data, value.len);
-        text[value.len] = '\0';
-
-        date = curl_getdate(text, NULL);
-        now = time(NULL);
-
-        if (date > now) {
-            seconds = (uint64_t) (date - now);
+    for (n = 0; exchange_header(e, "Transfer-Encoding", n, &value); n++) {
+        if (strcasecmp(value, "chunked") != 0
+            && strcasecmp(value, "identity") != 0)
+        {
+            kube_exchange_fail(e, KUBE_PROTO,
+                               "unknown transfer encoding of the body");
+            return false;
         }
+    }
 
-    } else if (i != value.len) {
+    return true;
+}
+
+
+static uint32_t
+exchange_retry_after(kube_exchange_t *e)
+{
+    curl_off_t   seconds;
+    const char  *value;
+
+    /* libcurl also takes the one of a head that only announces another */
+
+    if (!exchange_header(e, "Retry-After", 0, &value)
+        || curl_easy_getinfo(e->easy, CURLINFO_RETRY_AFTER, &seconds)
+           != CURLE_OK
+        || seconds <= 0)
+    {
         return 0;
     }
 
@@ -152,64 +302,13 @@ exchange_retry_after(kube_str_t value)
 }
 
 
-static void
-exchange_keep_content_type(kube_exchange_t *e, kube_str_t value)
-{
-    const char  *end;
-
-    e->content_type[0] = '\0';
-
-    end = value.len ? memchr(value.data, ';', value.len) : NULL;
-
-    if (end != NULL) {
-        value.len = (size_t) (end - value.data);
-        value = kube_secret_trim(value);
-    }
-
-    if (value.len < sizeof(e->content_type)
-        && (value.len == 0 || memchr(value.data, '\0', value.len) == NULL))
-    {
-        memcpy(e->content_type, value.data, value.len);
-        e->content_type[value.len] = '\0';
-    }
-}
-
-
-static void
-exchange_on_header(kube_exchange_t *e, kube_str_t line)
-{
-    kube_str_t  value;
-
-    if (exchange_header_is(line, "Content-Type", &value)) {
-        exchange_keep_content_type(e, value);
-
-    } else if (exchange_header_is(line, "Retry-After", &value)) {
-        e->retry_after_s = exchange_retry_after(value);
-
-    } else if (exchange_header_is(line, "Content-Encoding", &value)) {
-        if (value.len != 0 && !exchange_value_is(value, "identity")) {
-            kube_exchange_fail(e, KUBE_PROTO,
-                               "the body is compressed, which was not asked");
-        }
-
-    } else if (exchange_header_is(line, "Transfer-Encoding", &value)) {
-        if (!exchange_value_is(value, "chunked")
-            && !exchange_value_is(value, "identity"))
-        {
-            kube_exchange_fail(e, KUBE_PROTO,
-                               "unknown transfer encoding of the body");
-        }
-    }
-}
-
-
-/* The empty line: the head is complete. */
+/* The empty line: a head is complete.  Returns whether the transfer goes on. */
 static bool
 exchange_on_head(kube_exchange_t *e)
 {
-    long             code;
-    kube_take_t      take;
-    kube_response_t  response;
+    long              code;
+    const char       *type;
+    kube_response_t   response;
 
     code = 0;
     (void) curl_easy_getinfo(e->easy, CURLINFO_RESPONSE_CODE, &code);
@@ -220,28 +319,33 @@ exchange_on_head(kube_exchange_t *e)
         return true;
     }
 
-    e->responded = 1;
+    if (!exchange_body_is_plain(e)) {
+        return false;
+    }
+
+    type = "";
+    (void) exchange_header(e, "Content-Type", 0, &type);
 
     response.code = (int) code;
-    response.retry_after_s = e->retry_after_s;
-    response.content_type = kube_str(e->content_type);
+    response.server = e->server;
+    response.retry_after_s = exchange_retry_after(e);
+    response.content_type.data = type;
+    response.content_type.len = strcspn(type, "; \t");
 
-    take = e->handler->response(e->ctx, &response);
+    e->responded = 1;
+    e->stage = KUBE_STAGE_HEAD;
 
-    return exchange_take(e, take);
+    return exchange_take(e, e->handler->response(e->ctx, &response));
 }
 
 
-/* libcurl: each header line whole; anything but its length ends it. */
+/* libcurl: a header line, whole; anything but its length ends the transfer. */
 static size_t
 exchange_header_cb(char *data, size_t size, size_t n, void *arg)
 {
-    bool              go_on;
-    kube_str_t        line;
     kube_exchange_t  *e = arg;
 
     n *= size;
-    line = kube_secret_trim((kube_str_t) { data, n });
 
     if (e->cancelled || e->over) {
         return 0;
@@ -250,52 +354,34 @@ exchange_header_cb(char *data, size_t size, size_t n, void *arg)
     e->header_bytes += n;
 
     if (e->header_bytes > KUBE_EXCHANGE_HEADER_BYTES_MAX) {
-        kube_exchange_fail(e, KUBE_PROTO, "the head of the response is too "
-                                          "large");
+        kube_exchange_fail(e, KUBE_PROTO,
+                           "the head of the response is too large");
         return 0;
     }
 
     /* trailers come the same way, after the body */
 
-    if (e->responded) {
+    if (e->responded || (data[0] != '\r' && data[0] != '\n')) {
         return n;
     }
 
-    if (line.len == 0) {
-        go_on = exchange_on_head(e);
-
-    } else if (line.len >= 5 && memcmp(line.data, "HTTP/", 5) == 0) {
-        e->content_type[0] = '\0';
-        e->retry_after_s = 0;
-        go_on = true;
-
-    } else {
-        exchange_on_header(e, line);
-        go_on = !e->over;
-    }
-
-    return go_on ? n : 0;
+    return exchange_on_head(e) ? n : 0;
 }
 
 
 /*
- * A pause has to be asked for before bytes are taken: libcurl hands the same
- * bytes over again afterwards.
+ * libcurl: bytes of the body.  A pause has to be asked for before bytes are
+ * taken: libcurl hands the same bytes over again afterwards.
  */
 static size_t
 exchange_write_cb(char *data, size_t size, size_t n, void *arg)
 {
-    kube_take_t        take;
-    kube_exchange_t   *e = arg;
-    kube_transport_t  *t = e->transport;
+    kube_exchange_t      *e = arg;
+    kube_exchange_env_t  *env = e->env;
 
     n *= size;
 
-    if (e->cancelled || e->over) {
-        return 0;
-    }
-
-    if (n == 0) {
+    if (e->cancelled || e->over || n == 0) {
         return 0;
     }
 
@@ -304,49 +390,86 @@ exchange_write_cb(char *data, size_t size, size_t n, void *arg)
         return CURL_WRITEFUNC_PAUSE;
     }
 
-    if (t->taken_bytes >= t->conf.tick_bytes) {
+    if (env->taken_bytes >= env->conf.tick_bytes) {
         e->paused = 1;
-        t->more = 1;
+        env->more = true;
         return CURL_WRITEFUNC_PAUSE;
     }
 
-    t->taken_bytes += n;
+    env->taken_bytes += n;
 
-    take = e->handler->bytes(e->ctx, data, n);
-
-    return exchange_take(e, take) ? n : 0;
+    return exchange_take(e, e->handler->bytes(e->ctx, data, n)) ? n : 0;
 }
 
 
 static CURLcode
 exchange_set_callbacks(kube_exchange_t *e)
 {
-    size_t    i;
-    CURLcode  code[7];
+    CURL  *easy = e->easy;
 
-    code[0] = curl_easy_setopt(e->easy, CURLOPT_HEADERFUNCTION,
-                               exchange_header_cb);
-    code[1] = curl_easy_setopt(e->easy, CURLOPT_HEADERDATA, e);
-    code[2] = curl_easy_setopt(e->easy, CURLOPT_WRITEFUNCTION,
-                               exchange_write_cb);
-    code[3] = curl_easy_setopt(e->easy, CURLOPT_WRITEDATA, e);
-    code[4] = curl_easy_setopt(e->easy, CURLOPT_PRIVATE, e);
-    code[5] = curl_easy_setopt(e->easy, CURLOPT_ERRORBUFFER, e->error);
-    code[6] = curl_easy_setopt(e->easy, CURLOPT_CONNECTTIMEOUT_MS,
-                               (long) e->transport->conf.connect_timeout_ms);
+    /* none of these can fail but for want of the option in libcurl */
 
-    for (i = 0; i < sizeof(code) / sizeof(code[0]); i++) {
-        if (code[i] != CURLE_OK) {
-            return code[i];
-        }
+    if (curl_easy_setopt(easy, CURLOPT_PRIVATE, e)
+        || curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, e->error)
+        || curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION,
+                            exchange_open_socket_cb)
+        || curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, e)
+        || curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION,
+                            exchange_close_socket_cb)
+        || curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, e->env)
+        || curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, exchange_ready_cb)
+        || curl_easy_setopt(easy, CURLOPT_PREREQDATA, e)
+        || curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, exchange_header_cb)
+        || curl_easy_setopt(easy, CURLOPT_HEADERDATA, e)
+        || curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, exchange_write_cb)
+        || curl_easy_setopt(easy, CURLOPT_WRITEDATA, e))
+    {
+        return CURLE_UNKNOWN_OPTION;
     }
 
     return CURLE_OK;
 }
 
 
+static kube_exchange_t *
+exchange_alloc(kube_exchange_env_t *env,
+    const kube_exchange_handler_t *handler, void *ctx)
+{
+    kube_exchange_t  *e;
+
+    e = kube_zalloc(&env->alloc, sizeof(kube_exchange_t));
+
+    if (e != NULL) {
+        e->env = env;
+        e->handler = handler;
+        e->ctx = ctx;
+        e->stage = KUBE_STAGE_NO_PEER;
+    }
+
+    return e;
+}
+
+
+kube_exchange_t *
+kube_exchange_create_failed(kube_exchange_env_t *env, kube_rc_t rc,
+    const char *why, const kube_exchange_handler_t *handler, void *ctx)
+{
+    kube_exchange_t  *e;
+
+    e = exchange_alloc(env, handler, ctx);
+
+    if (e != NULL) {
+        e->rc = rc;
+        e->why = why;
+    }
+
+    return e;
+}
+
+
 kube_rc_t
-kube_exchange_create(kube_transport_t *transport, const char *path,
+kube_exchange_create(kube_exchange_env_t *env, size_t server,
+    const char *path, const kube_exchange_handler_t *handler, void *ctx,
     kube_exchange_t **exchange)
 {
     CURLcode          code;
@@ -354,59 +477,64 @@ kube_exchange_create(kube_transport_t *transport, const char *path,
 
     *exchange = NULL;
 
-    e = kube_zalloc(&transport->alloc, sizeof(kube_exchange_t));
+    e = exchange_alloc(env, handler, ctx);
     if (e == NULL) {
         return KUBE_NOMEM;
     }
 
-    e->transport = transport;
-    e->server = transport->server;
+    e->server = server;
+    code = CURLE_OUT_OF_MEMORY;
 
     e->easy = curl_easy_init();
-    if (e->easy == NULL) {
-        kube_exchange_destroy(e);
+
+    if (e->easy != NULL) {
+        e->setup = exchange_set_callbacks(e);
+        kube_exchange_set_options(e, path);
+        code = e->setup;
+    }
+
+    if (code == CURLE_OK) {
+        *exchange = e;
+        return KUBE_OK;
+    }
+
+    kube_exchange_destroy(e);
+
+    if (code == CURLE_OUT_OF_MEMORY) {
         return KUBE_NOMEM;
     }
 
-    code = exchange_set_callbacks(e);
+    /* a CA that was never read, or a libcurl that lacks an option */
 
-    if (code == CURLE_OK) {
-        code = kube_exchange_set_options(e, &transport->urls[e->server], path);
-    }
+    kube_log_event(&env->log, env->now_ms, KUBE_LOG_ERROR, KUBE_EV_INTERNAL,
+                   "the request cannot be set up: %s",
+                   curl_easy_strerror(code));
 
-    if (code != CURLE_OK) {
-        kube_exchange_destroy(e);
-
-        if (code == CURLE_OUT_OF_MEMORY) {
-            return KUBE_NOMEM;
-        }
-
-        /* a CA that was never read, or a libcurl that lacks an option */
-
-        kube_log_event(&transport->log, transport->now_ms, KUBE_LOG_ERROR,
-                       KUBE_EV_INTERNAL, "the request cannot be set up: %s",
-                       curl_easy_strerror(code));
-
-        return code == CURLE_URL_MALFORMAT ? KUBE_TOO_LARGE : KUBE_INVALID;
-    }
-
-    *exchange = e;
-
-    return KUBE_OK;
+    return code == CURLE_URL_MALFORMAT ? KUBE_TOO_LARGE : KUBE_INVALID;
 }
 
 
 void
 kube_exchange_destroy(kube_exchange_t *exchange)
 {
-    kube_alloc_t        alloc;
-    struct curl_slist  *line;
+    size_t                i;
+    kube_alloc_t          alloc;
+    struct curl_slist    *line;
+    kube_exchange_env_t  *env = exchange->env;
 
-    alloc = exchange->transport->alloc;
+    alloc = env->alloc;
 
     if (exchange->easy != NULL) {
         curl_easy_cleanup(exchange->easy);
     }
+
+    for (i = 0; i < env->sockets_n; i++) {
+        if (env->sockets[i].exchange == exchange) {
+            env->sockets[i].exchange = NULL;
+        }
+    }
+
+    /* one of the lines holds the token */
 
     for (line = exchange->headers; line != NULL; line = line->next) {
         explicit_bzero(line->data, strlen(line->data));
@@ -414,150 +542,49 @@ kube_exchange_destroy(kube_exchange_t *exchange)
 
     curl_slist_free_all(exchange->headers);
     curl_slist_free_all(exchange->connect_to);
+    curl_url_cleanup(exchange->url);
 
     kube_free(&alloc, exchange);
 }
 
 
-/*
- * TCP, but no TLS in time, is another matter than nobody there.  libcurl
- * takes the time of the connect after TLS only; the local port it knows from
- * TCP on.
- */
-static kube_rc_t
-exchange_timeout_rc(kube_exchange_t *e)
+/* Finds out why libcurl ended the exchange. */
+static void
+exchange_judge(kube_exchange_t *e, CURLcode code)
 {
-    long  port;
+    size_t                i;
+    kube_exchange_env_t  *env = e->env;
 
-    port = 0;
-    (void) curl_easy_getinfo(e->easy, CURLINFO_LOCAL_PORT, &port);
-
-    return port > 0 ? KUBE_TIMEOUT : KUBE_CONNECT;
-}
-
-
-/* Connected, through proxy and TLS where there are any. */
-static bool
-exchange_is_ready(kube_exchange_t *e)
-{
-    curl_off_t  ready_us;
-
-    ready_us = 0;
-    (void) curl_easy_getinfo(e->easy, CURLINFO_PRETRANSFER_TIME_T, &ready_us);
-
-    return ready_us != 0;
-}
-
-
-/* socket() failed for want of descriptors: not the peer's fault. */
-static kube_rc_t
-exchange_connect_rc(kube_exchange_t *e)
-{
-    long  err;
-
-    err = 0;
-    (void) curl_easy_getinfo(e->easy, CURLINFO_OS_ERRNO, &err);
-
-    return err == EMFILE || err == ENFILE || err == ENOBUFS ? KUBE_IO
-                                                            : KUBE_CONNECT;
-}
-
-
-static kube_rc_t
-exchange_rc(kube_exchange_t *e, CURLcode code)
-{
-    size_t  i;
-
-    for (i = 0;
-         i < sizeof(exchange_results) / sizeof(exchange_results[0]);
-         i++)
-    {
-        if (exchange_results[i].code == code) {
-            return exchange_results[i].rc;
+    for (i = 0; i < env->sockets_n; i++) {
+        if (env->sockets[i].exchange == e) {
+            exchange_look_at_socket(e, env->sockets[i].fd);
         }
     }
 
-    switch (code) {
-
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_FAILED_INIT:
-        return exchange_connect_rc(e);
-
-    case CURLE_OPERATION_TIMEDOUT:
-        return exchange_timeout_rc(e);
-
-    case CURLE_RECV_ERROR:
-
-        /* one code for a lost connection and for a chunk that is none */
-
-        if (strstr(e->error, "chunked-encoding") != NULL) {
-            return KUBE_PROTO;
-        }
-
-        /* fall through */
-
-    case CURLE_PARTIAL_FILE:
-    case CURLE_SEND_ERROR:
-    case CURLE_GOT_NOTHING:
-    case CURLE_ABORTED_BY_CALLBACK:
-    case CURLE_WRITE_ERROR:
-
-        /* before a request was due it is a proxy that refused */
-
-        return exchange_is_ready(e) ? KUBE_CLOSED : KUBE_CONNECT;
-
-    default:
-        return KUBE_PROTO;
-    }
+    e->rc = kube_exchange_cause(code, e->stage, e->peer_gone);
+    e->why = code == CURLE_OK ? "the head of the response is incomplete"
+             : e->error[0] != '\0' ? e->error : curl_easy_strerror(code);
 }
 
 
-void
+bool
 kube_exchange_finish(kube_exchange_t *exchange, CURLcode code)
 {
     char              text[2 * CURL_ERROR_SIZE];
-    kube_rc_t         rc;
-    const char       *why;
     kube_exchange_t  *e = exchange;
 
     if (e->cancelled) {
-        return;
+        return false;
     }
 
-    /* libcurl is content with a head that was cut off */
-
-    if (code == CURLE_OK && !e->responded) {
-        kube_exchange_fail(e, KUBE_CLOSED, "the head of the response is "
-                                           "incomplete");
+    if (!e->over) {
+        exchange_judge(e, code);
     }
 
-    /* its answer, before 8.4, to a header line of 100 KiB */
+    (void) kube_str_escape(text, sizeof(text),
+                           kube_str(e->rc == KUBE_OK ? "" : e->why));
 
-    if (code == CURLE_OUT_OF_MEMORY && !e->responded && exchange_is_ready(e)) {
-        kube_exchange_fail(e, KUBE_PROTO, "the head of the response is too "
-                                          "large");
-    }
+    e->handler->done(e->ctx, e->rc, text);
 
-    if (e->over) {
-        rc = e->rc;
-        why = e->why;
-
-    } else {
-        rc = exchange_rc(e, code);
-        why = e->error[0] != '\0' ? e->error : curl_easy_strerror(code);
-    }
-
-    if (rc == KUBE_OK) {
-        why = "";
-
-    } else if ((rc == KUBE_CONNECT || rc == KUBE_TLS || rc == KUBE_TIMEOUT)
-               && e->server == e->transport->server)
-    {
-        e->transport->server = (e->server + 1)
-                               % e->transport->conf.config->servers_n;
-    }
-
-    (void) kube_str_escape(text, sizeof(text), kube_str(why));
-
-    e->handler->done(e->ctx, rc, text);
+    return !e->responded && e->rc != KUBE_NOMEM && e->rc != KUBE_IO;
 }

@@ -3,158 +3,122 @@
  *
  * Every option is set for every exchange: nothing is left to libcurl's
  * defaults or to the environment.  It knows nothing of answers and runs
- * nothing.  For kube_exchange.c only.
+ * nothing; kube_exchange.c alone calls it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <strings.h>
 
-#include "kube_transport_private.h"
-
-
-/* A dead peer is noticed in 15 + 3 x 5 s; kubelet and Go take 30 to 45. */
-#define KUBE_EXCHANGE_KEEPIDLE_S       15L
-#define KUBE_EXCHANGE_KEEPINTVL_S      5L
-#define KUBE_EXCHANGE_KEEPCNT          3
-#define KUBE_EXCHANGE_USER_TIMEOUT_MS  30000
+#include "kube_exchange.h"
+#include "kube_limits.h"
 
 
 typedef struct {
-    CURLoption   option;
-    long         value;
-} exchange_number_t;
+    CURLoption  option;
+    long        value;
+} options_number_t;
 
-typedef struct {
-    CURLoption   option;
-    const char  *value;
-} exchange_text_t;
-
-typedef struct {
-    CURLoption   option;
-    kube_str_t   value;
-} exchange_blob_t;
-
-
-static const exchange_number_t  exchange_numbers[] = {
+static const options_number_t  options_numbers[] = {
     { CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1 },
     { CURLOPT_HTTP09_ALLOWED, 0 },
     { CURLOPT_HTTPGET, 1 },
     { CURLOPT_FOLLOWLOCATION, 0 },
-    { CURLOPT_DISALLOW_USERNAME_IN_URL, 1 },
-    { CURLOPT_PATH_AS_IS, 1 },
     { CURLOPT_SUPPRESS_CONNECT_HEADERS, 1 },
     { CURLOPT_HEADEROPT, CURLHEADER_SEPARATE },    /* no token to a proxy */
     { CURLOPT_BUFFERSIZE, KUBE_EXCHANGE_BUFFER_BYTES },
     { CURLOPT_NOPROGRESS, 1 },
+    { CURLOPT_TCP_NODELAY, 1 },
 
-    /* the host's signals and its exit are not ours to delay */
+    /* the host's signals and its exit must not wait for libcurl */
     { CURLOPT_NOSIGNAL, 1 },
     { CURLOPT_QUICK_EXIT, 1 },
-
-    { CURLOPT_TCP_NODELAY, 1 },
-    { CURLOPT_TCP_KEEPALIVE, 1 },
-    { CURLOPT_TCP_KEEPIDLE, KUBE_EXCHANGE_KEEPIDLE_S },
-    { CURLOPT_TCP_KEEPINTVL, KUBE_EXCHANGE_KEEPINTVL_S },
 
     { CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2 },
 
     /*
      * A resumed session would carry on with the CA and the certificate of
-     * yesterday; connections are too few for it to matter.
+     * yesterday; connections are too few for its cost to matter.
      */
     { CURLOPT_SSL_SESSIONID_CACHE, 0 },
 
-    /* the system's CAs, where none is given: else a rotation shows in 24 h */
+    /* the system's CAs, if none is given: else a rotation shows in 24 h */
     { CURLOPT_CA_CACHE_TIMEOUT, 0 }
 };
 
 
-/* What libcurl has no option for.  A failure here is not worth a failure. */
-static int
-exchange_socket_cb(void *arg, curl_socket_t fd, curlsocktype purpose)
+/* Once an option has failed the others are not tried. */
+
+static void
+options_long(kube_exchange_t *e, CURLoption option, long value)
 {
-    int        domain, value;
-    socklen_t  len;
-
-    (void) arg;
-
-    len = sizeof(domain);
-
-    if (purpose != CURLSOCKTYPE_IPCXN
-        || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == -1
-        || (domain != AF_INET && domain != AF_INET6))
-    {
-        return CURL_SOCKOPT_OK;
+    if (e->setup == CURLE_OK) {
+        e->setup = curl_easy_setopt(e->easy, option, value);
     }
-
-    value = KUBE_EXCHANGE_KEEPCNT;
-    (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &value, sizeof(value));
-
-    value = KUBE_EXCHANGE_USER_TIMEOUT_MS;
-    (void) setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &value, sizeof(value));
-
-    return CURL_SOCKOPT_OK;
 }
 
 
-static CURLcode
-exchange_set_numbers(kube_exchange_t *e)
+static void
+options_pointer(kube_exchange_t *e, CURLoption option, const void *value)
 {
-    size_t                    i, n;
-    CURLcode                  code;
-    const exchange_number_t  *number;
-
-    n = sizeof(exchange_numbers) / sizeof(exchange_numbers[0]);
-
-    for (i = 0; i < n; i++) {
-        number = &exchange_numbers[i];
-
-        code = curl_easy_setopt(e->easy, number->option, number->value);
-        if (code != CURLE_OK) {
-            return code;
-        }
+    if (e->setup == CURLE_OK) {
+        e->setup = curl_easy_setopt(e->easy, option, value);
     }
-
-    return CURLE_OK;
 }
 
 
-static CURLcode
-exchange_set_texts(kube_exchange_t *e, const exchange_text_t *texts, size_t n)
+static void
+options_blob(kube_exchange_t *e, CURLoption option, kube_str_t value)
 {
-    size_t    i;
-    CURLcode  code;
+    struct curl_blob  blob;
 
-    for (i = 0; i < n; i++) {
-        code = curl_easy_setopt(e->easy, texts[i].option, texts[i].value);
-        if (code != CURLE_OK) {
-            return code;
-        }
+    if (value.len != 0) {
+        blob.data = (char *) (uintptr_t) value.data;
+        blob.len = value.len;
+        blob.flags = CURL_BLOB_COPY;
+
+        options_pointer(e, option, &blob);
     }
-
-    return CURLE_OK;
 }
 
 
-/* "host:port", an IPv6 address in brackets; false: it does not fit. */
-static bool
-exchange_authority(char *out, size_t size, kube_str_t host, unsigned port)
+static void
+options_header(kube_exchange_t *e, const char *name, kube_str_t value)
 {
-    int   n;
-    bool  v6;
+    char               *line;
+    size_t              len, size;
+    struct curl_slist  *list;
 
-    v6 = (memchr(host.data, ':', host.len) != NULL);
+    if (e->setup != CURLE_OK || value.len == 0) {
+        return;
+    }
 
-    n = snprintf(out, size, "%s%.*s%s:%u", v6 ? "[" : "", (int) host.len,
-                 host.data, v6 ? "]" : "", port);
+    e->setup = CURLE_OUT_OF_MEMORY;
 
-    return n > 0 && (size_t) n < size;
+    len = strlen(name);
+    size = len + value.len + 1;
+
+    line = kube_alloc(&e->env->alloc, size);
+    if (line == NULL) {
+        return;
+    }
+
+    memcpy(line, name, len);
+    memcpy(line + len, value.data, value.len);
+    line[size - 1] = '\0';
+
+    list = curl_slist_append(e->headers, line);
+
+    explicit_bzero(line, size);
+    kube_free(&e->env->alloc, line);
+
+    if (list != NULL) {
+        e->headers = list;
+        e->setup = CURLE_OK;
+    }
 }
 
 
@@ -163,150 +127,139 @@ exchange_authority(char *out, size_t size, kube_str_t host, unsigned port)
  * follow the URL, and CONNECT_TO leads to the real address; the Host header
  * stays what the configuration says, as client-go's does.
  */
-static CURLcode
-exchange_set_connect_to(kube_exchange_t *e, const char *named,
-    const kube_url_t *url)
+static void
+options_server_name(kube_exchange_t *e, kube_str_t name, kube_str_t authority)
 {
-    int   n;
-    char  real[320], text[640];
+    bool   v6;
+    char  *host, *port, text[2 * KUBE_NAME_LEN_MAX];
 
-    if (!exchange_authority(real, sizeof(real), url->host, url->port)) {
-        return CURLE_URL_MALFORMAT;
+    host = NULL;
+    port = NULL;
+    e->setup = CURLE_OUT_OF_MEMORY;    /* until the end */
+
+    if (curl_url_get(e->url, CURLUPART_HOST, &host, 0) == CURLUE_OK
+        && curl_url_get(e->url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT)
+           == CURLUE_OK)
+    {
+        (void) snprintf(text, sizeof(text), "::%s:%s", host, port);
+        e->connect_to = curl_slist_append(NULL, text);
     }
 
-    n = snprintf(text, sizeof(text), "%s:%s", named, real);
-    if (n < 0 || (size_t) n >= sizeof(text)) {
-        return CURLE_URL_MALFORMAT;
+    curl_free(host);
+    curl_free(port);
+
+    v6 = (memchr(name.data, ':', name.len) != NULL);
+
+    (void) snprintf(text, sizeof(text), "%s%.*s%s", v6 ? "[" : "",
+                    (int) name.len, name.data, v6 ? "]" : "");
+
+    if (e->connect_to != NULL
+        && curl_url_set(e->url, CURLUPART_HOST, text, 0) == CURLUE_OK)
+    {
+        e->setup = CURLE_OK;
     }
 
-    e->connect_to = curl_slist_append(NULL, text);
-    if (e->connect_to == NULL) {
-        return CURLE_OUT_OF_MEMORY;
-    }
-
-    return curl_easy_setopt(e->easy, CURLOPT_CONNECT_TO, e->connect_to);
+    options_pointer(e, CURLOPT_CONNECT_TO, e->connect_to);
+    options_header(e, "Host: ", authority);
 }
 
 
-static CURLcode
-exchange_set_url(kube_exchange_t *e, const kube_url_t *url, const char *path)
+/* Where it goes: the URL, and the unix socket or the proxy on the way. */
+static void
+options_url(kube_exchange_t *e, const char *path)
 {
-    int         n;
-    char        named[320], text[2 * KUBE_URL_LEN_MAX];
-    CURLcode    code;
-    kube_str_t  authority, name;
+    int                   n;
+    char                  text[2 * KUBE_URL_LEN_MAX];
+    const char           *server, *socket;
+    const kube_config_t  *config = e->env->conf.config;
 
-    authority = url->authority;
-    name = e->transport->conf.config->tls_server_name;
+    server = config->servers[e->server].data;
+    socket = NULL;
+    e->tls = (strncmp(server, "https://", 8) == 0);
 
-    if (url->tls && name.len != 0) {
-        if (!exchange_authority(named, sizeof(named), name, url->port)) {
-            return CURLE_URL_MALFORMAT;
-        }
-
-        code = exchange_set_connect_to(e, named, url);
-        if (code != CURLE_OK) {
-            return code;
-        }
-
-        authority = kube_str(named);
+    if (strncmp(server, "http://unix:", 12) == 0) {
+        socket = server + 12;
+        server = "http://localhost";
     }
 
-    n = snprintf(text, sizeof(text), "%s://%.*s%.*s%s",
-                 url->tls ? "https" : "http",
-                 (int) authority.len, authority.data, (int) url->prefix.len,
-                 url->prefix.len ? url->prefix.data : "", path);
+    n = snprintf(text, sizeof(text), "%s%s", server, path);
+
+    if (e->setup != CURLE_OK) {
+        return;
+    }
 
     if (n < 0 || n > KUBE_URL_LEN_MAX) {
-        return CURLE_URL_MALFORMAT;
+        e->setup = CURLE_URL_MALFORMAT;
+        return;
     }
 
-    return curl_easy_setopt(e->easy, CURLOPT_URL, text);
+    e->url = curl_url();
+
+    if (e->url == NULL
+        || curl_url_set(e->url, CURLUPART_URL, text, CURLU_PATH_AS_IS)
+           != CURLUE_OK)
+    {
+        e->setup = CURLE_OUT_OF_MEMORY;
+        return;
+    }
+
+    if (e->tls && config->tls_server_name.len != 0) {
+        options_server_name(e, config->tls_server_name,
+                            (kube_str_t) { server + 8,
+                                           strcspn(server + 8, "/") });
+    }
+
+    options_pointer(e, CURLOPT_CURLU, e->url);
+    options_pointer(e, CURLOPT_UNIX_SOCKET_PATH, socket);
+    options_pointer(e, CURLOPT_PROTOCOLS_STR, "http,https");
+
+    /*
+     * libcurl would take both from the environment if they were not set.  A
+     * server on this machine (http://) is not behind a proxy.
+     */
+
+    options_pointer(e, CURLOPT_NOPROXY, "");
+    options_pointer(e, CURLOPT_PROXY, e->tls && config->proxy_url.len != 0
+                                      ? config->proxy_url.data : "");
 }
 
 
-static CURLcode
-exchange_set_blobs(kube_exchange_t *e, const exchange_blob_t *blobs, size_t n)
+static void
+options_tls(kube_exchange_t *e)
 {
-    size_t            i;
-    CURLcode          code;
-    struct curl_blob  blob;
-
-    for (i = 0; i < n; i++) {
-        if (blobs[i].value.len == 0) {
-            continue;
-        }
-
-        blob.data = (char *) (uintptr_t) blobs[i].value.data;
-        blob.len = blobs[i].value.len;
-        blob.flags = CURL_BLOB_COPY;
-
-        code = curl_easy_setopt(e->easy, blobs[i].option, &blob);
-        if (code != CURLE_OK) {
-            return code;
-        }
-    }
-
-    return CURLE_OK;
-}
-
-
-static CURLcode
-exchange_set_tls(kube_exchange_t *e)
-{
-    long                   verify;
-    CURLcode               code;
-    const kube_config_t   *config = e->transport->conf.config;
-    kube_credentials_t    *c = e->transport->conf.credentials;
-    const exchange_text_t  texts[] = {
-
-        /* a path of trusted CAs would count beside the CA that is given */
-        { CURLOPT_CAINFO, NULL },
-        { CURLOPT_CAPATH, NULL },
-    };
-    const exchange_text_t  formats[] = {
-        { CURLOPT_SSLCERTTYPE, "PEM" },
-        { CURLOPT_SSLKEYTYPE, "PEM" },
-    };
-    const exchange_blob_t  blobs[] = {
-        { CURLOPT_CAINFO_BLOB, kube_credentials_ca(c) },
-        { CURLOPT_SSLCERT_BLOB, kube_credentials_certificate(c) },
-        { CURLOPT_SSLKEY_BLOB, kube_credentials_key(c) },
-    };
+    long                       verify;
+    kube_str_t                 ca;
+    const kube_config_t       *config = e->env->conf.config;
+    const kube_credentials_t  *c = e->env->conf.credentials;
 
     verify = config->tls_verify_off ? 0 : 1;
+    ca = kube_credentials_get(c, KUBE_CREDENTIAL_CA);
 
     /* the system's CAs must not stand in for one that could not be read */
 
-    if (blobs[0].value.len == 0
-        && (config->ca.path.len != 0 || config->ca.data.len != 0))
-    {
-        return CURLE_SSL_CACERT_BADFILE;
+    if (ca.len == 0 && (config->ca.path.len != 0 || config->ca.data.len != 0)) {
+        e->setup = CURLE_SSL_CACERT_BADFILE;
+        return;
     }
 
-    code = curl_easy_setopt(e->easy, CURLOPT_SSL_VERIFYPEER, verify);
-    if (code != CURLE_OK) {
-        return code;
+    options_long(e, CURLOPT_SSL_VERIFYPEER, verify);
+    options_long(e, CURLOPT_SSL_VERIFYHOST, verify * 2);
+
+    if (ca.len != 0) {
+
+        /* a path of trusted CAs would count beside the CA that is given */
+
+        options_pointer(e, CURLOPT_CAINFO, NULL);
+        options_pointer(e, CURLOPT_CAPATH, NULL);
+        options_blob(e, CURLOPT_CAINFO_BLOB, ca);
     }
 
-    code = curl_easy_setopt(e->easy, CURLOPT_SSL_VERIFYHOST, verify * 2);
-    if (code != CURLE_OK) {
-        return code;
-    }
-
-    if (blobs[0].value.len != 0) {
-        code = exchange_set_texts(e, texts, 2);
-        if (code != CURLE_OK) {
-            return code;
-        }
-    }
-
-    code = exchange_set_texts(e, formats, 2);
-    if (code != CURLE_OK) {
-        return code;
-    }
-
-    return exchange_set_blobs(e, blobs, 3);
+    options_pointer(e, CURLOPT_SSLCERTTYPE, "PEM");
+    options_pointer(e, CURLOPT_SSLKEYTYPE, "PEM");
+    options_blob(e, CURLOPT_SSLCERT_BLOB,
+                 kube_credentials_get(c, KUBE_CREDENTIAL_CERTIFICATE));
+    options_blob(e, CURLOPT_SSLKEY_BLOB,
+                 kube_credentials_get(c, KUBE_CREDENTIAL_KEY));
 }
 
 
@@ -314,166 +267,56 @@ exchange_set_tls(kube_exchange_t *e)
  * libcurl keeps a connection only for a transfer with the same CA and client
  * certificate; the lifetime makes sure whatever its version compares.
  */
-static CURLcode
-exchange_set_freshness(kube_exchange_t *e)
+static void
+options_freshness(kube_exchange_t *e)
 {
-    uint64_t           age_s;
-    kube_transport_t  *t = e->transport;
+    uint64_t  age_s;
 
-    if (t->changed_ms == UINT64_MAX) {
-        return CURLE_OK;
+    if (e->env->changed_ms == KUBE_NEVER) {
+        return;
     }
 
-    age_s = (t->now_ms - t->changed_ms) / 1000;
+    age_s = (e->env->now_ms - e->env->changed_ms) / 1000;
 
     /* both ages are cut to seconds: one second less is on the safe side */
 
     if (age_s < 2) {
-        return curl_easy_setopt(e->easy, CURLOPT_FRESH_CONNECT, 1L);
-    }
+        options_long(e, CURLOPT_FRESH_CONNECT, 1);
 
-    return curl_easy_setopt(e->easy, CURLOPT_MAXLIFETIME_CONN,
-                            age_s < 86400 ? (long) age_s - 1 : 86400L);
+    } else {
+        options_long(e, CURLOPT_MAXLIFETIME_CONN,
+                     age_s < 86400 ? (long) age_s - 1 : 86400);
+    }
 }
 
 
-static CURLcode
-exchange_add_header(kube_exchange_t *e, const char *name, kube_str_t value)
+void
+kube_exchange_set_options(kube_exchange_t *exchange, const char *path)
 {
-    char               *line;
-    size_t              len, size;
-    struct curl_slist  *list;
-    kube_transport_t   *t = e->transport;
-
-    len = strlen(name);
-    size = len + value.len + 1;
-
-    line = kube_alloc(&t->alloc, size);
-    if (line == NULL) {
-        return CURLE_OUT_OF_MEMORY;
-    }
-
-    memcpy(line, name, len);
-
-    if (value.len != 0) {
-        memcpy(line + len, value.data, value.len);
-    }
-
-    line[size - 1] = '\0';
-
-    list = curl_slist_append(e->headers, line);
-
-    explicit_bzero(line, size);
-    kube_free(&t->alloc, line);
-
-    if (list == NULL) {
-        return CURLE_OUT_OF_MEMORY;
-    }
-
-    e->headers = list;
-
-    return CURLE_OK;
-}
-
-
-static CURLcode
-exchange_set_headers(kube_exchange_t *e, const kube_url_t *url)
-{
-    CURLcode           code;
-    kube_str_t         token;
-    kube_transport_t  *t = e->transport;
-
-    code = exchange_add_header(e, "Accept: ", KUBE_STR("application/json"));
-
-    if (code == CURLE_OK) {
-        code = exchange_add_header(e, "Accept-Encoding: ",
-                                   KUBE_STR("identity"));
-    }
-
-    if (code == CURLE_OK && url->tls && t->conf.config->tls_server_name.len) {
-        code = exchange_add_header(e, "Host: ", url->authority);
-    }
-
-    token = kube_credentials_token(t->conf.credentials);
-
-    if (code == CURLE_OK && token.len != 0) {
-        code = exchange_add_header(e, "Authorization: Bearer ", token);
-    }
-
-    if (code != CURLE_OK) {
-        return code;
-    }
-
-    return curl_easy_setopt(e->easy, CURLOPT_HTTPHEADER, e->headers);
-}
-
-
-/*
- * PROXY and NOPROXY are always set, or libcurl would take them from the
- * environment.  A loopback server is not behind a proxy.
- */
-static CURLcode
-exchange_set_route(kube_exchange_t *e, const kube_url_t *url)
-{
-    char             path[128];
-    kube_str_t       proxy;
-    exchange_text_t  texts[] = {
-        { CURLOPT_PROTOCOLS_STR, "http,https" },
-        { CURLOPT_USERAGENT, e->transport->agent },
-        { CURLOPT_NOPROXY, "" },
-        { CURLOPT_PROXY, "" },
-        { CURLOPT_UNIX_SOCKET_PATH, NULL },
-    };
-
-    proxy = e->transport->conf.config->proxy_url;
-
-    if (url->tls && proxy.len != 0) {
-        texts[3].value = proxy.data;
-    }
-
-    if (url->path.len != 0 && url->path.len < sizeof(path)) {
-        memcpy(path, url->path.data, url->path.len);
-        path[url->path.len] = '\0';
-        texts[4].value = path;
-    }
-
-    return exchange_set_texts(e, texts, sizeof(texts) / sizeof(texts[0]));
-}
-
-
-CURLcode
-kube_exchange_set_options(kube_exchange_t *exchange, const kube_url_t *url,
-    const char *path)
-{
-    CURLcode          code;
+    size_t            i;
     kube_exchange_t  *e = exchange;
 
-    code = exchange_set_numbers(e);
-
-    if (code == CURLE_OK) {
-        code = curl_easy_setopt(e->easy, CURLOPT_SOCKOPTFUNCTION,
-                                exchange_socket_cb);
+    for (i = 0; i < sizeof(options_numbers) / sizeof(options_numbers[0]); i++)
+    {
+        options_long(e, options_numbers[i].option, options_numbers[i].value);
     }
 
-    if (code == CURLE_OK) {
-        code = exchange_set_route(e, url);
+    options_long(e, CURLOPT_CONNECTTIMEOUT_MS,
+                 (long) e->env->conf.connect_timeout_ms);
+    options_pointer(e, CURLOPT_USERAGENT, e->env->agent);
+
+    options_url(e, path);
+
+    if (e->tls) {
+        options_tls(e);
     }
 
-    if (code == CURLE_OK) {
-        code = exchange_set_url(e, url, path);
-    }
+    options_freshness(e);
 
-    if (code == CURLE_OK && url->tls) {
-        code = exchange_set_tls(e);
-    }
-
-    if (code == CURLE_OK) {
-        code = exchange_set_freshness(e);
-    }
-
-    if (code == CURLE_OK) {
-        code = exchange_set_headers(e, url);
-    }
-
-    return code;
+    options_header(e, "Accept: ", KUBE_STR("application/json"));
+    options_header(e, "Accept-Encoding: ", KUBE_STR("identity"));
+    options_header(e, "Authorization: Bearer ",
+                   kube_credentials_get(e->env->conf.credentials,
+                                        KUBE_CREDENTIAL_TOKEN));
+    options_pointer(e, CURLOPT_HTTPHEADER, e->headers);
 }

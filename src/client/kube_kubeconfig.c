@@ -4,9 +4,11 @@
  * libyaml's document is walked along the keys that are needed, never as a
  * whole: aliases cannot make it grow, and depth does not matter.  Keys and
  * names that occur twice are refused: client-go and we could pick different
- * ones.  Lists of files (KUBECONFIG=a:b) are not merged.
+ * ones.  Merge keys (<<) are followed, as sigs.k8s.io/yaml does.  Lists of
+ * files (KUBECONFIG=a:b) are not merged.
  *
- * Source: client-go tools/clientcmd/api/v1/types.go and conversion.go.
+ * Sources: client-go tools/clientcmd/api/v1/types.go and conversion.go;
+ * go.yaml.in/yaml/v2 decode.go (merge).
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -17,14 +19,20 @@
 #include <yaml.h>
 
 #include "kube_config.h"
-#include "kube_secret_private.h"
+#include "kube_limits.h"
+#include "kube_secret.h"
+
+
+/* Mappings that one look-up may go through; a real file needs two or three. */
+#define KUBE_KUBECONFIG_MERGES_MAX  100
 
 
 typedef struct {
     kube_config_t   *config;
     yaml_document_t  document;
     kube_str_t       dir;        /* of the file, with its last slash */
-    kube_error_t    *error;
+    kube_error_t     error;      /* rc KUBE_OK: nothing was wrong so far */
+    unsigned         merges;     /* mappings left for this look-up */
 } kubeconfig_t;
 
 typedef enum {
@@ -115,17 +123,19 @@ static const kubeconfig_refused_t  kubeconfig_user_refused[] = {
 };
 
 
-static kube_rc_t
+/*
+ * Keeps the first thing that was wrong.  Once there is one, the functions
+ * below find and set nothing: callers look at error.rc when it suits them.
+ */
+static void
 kubeconfig_fail(kubeconfig_t *k, const yaml_node_t *node, kube_rc_t rc,
     const char *what)
 {
-    if (k->error != NULL) {
-        k->error->rc = rc;
-        k->error->what = what;
-        k->error->offset = node != NULL ? node->start_mark.line + 1 : 0;
+    if (k->error.rc == KUBE_OK) {
+        k->error.rc = rc;
+        k->error.what = what;
+        k->error.offset = node != NULL ? node->start_mark.line + 1 : 0;
     }
-
-    return rc;
 }
 
 
@@ -138,13 +148,19 @@ kubeconfig_scalar(const yaml_node_t *node)
 
 
 static bool
+kubeconfig_is_plain(const yaml_node_t *node)
+{
+    return node->type == YAML_SCALAR_NODE
+           && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+}
+
+
+static bool
 kubeconfig_is_null(const yaml_node_t *node)
 {
     kube_str_t  s;
 
-    if (node->type != YAML_SCALAR_NODE
-        || node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
-    {
+    if (!kubeconfig_is_plain(node)) {
         return false;
     }
 
@@ -157,86 +173,129 @@ kubeconfig_is_null(const yaml_node_t *node)
 }
 
 
-/* *value is NULL where the key is absent or null. */
-static kube_rc_t
-kubeconfig_find(kubeconfig_t *k, yaml_node_t *map, const char *key,
-    yaml_node_t **value)
+/*
+ * Returns the value of the key, or NULL; map may be what a merge names.  A key
+ * of the mapping itself counts more than a merge, and has to stand behind it:
+ * written before, the merge would win in Go, and the key by YAML's own rule.
+ */
+static yaml_node_t *
+kubeconfig_find_raw(kubeconfig_t *k, yaml_node_t *map, const char *key)
 {
-    bool               seen;
-    yaml_node_t       *name;
+    yaml_node_t       *name, *own, *value, *node;
     yaml_node_pair_t  *pair;
+    yaml_node_item_t  *merge, *end;
 
-    *value = NULL;
-    seen = false;
+    if (map == NULL || map->type != YAML_MAPPING_NODE) {
+        kubeconfig_fail(k, map, KUBE_INVALID,
+                        "a merge (<<) takes a mapping or a list of mappings");
+        return NULL;
+    }
+
+    if (k->merges-- == 0) {
+        kubeconfig_fail(k, map, KUBE_INVALID, "too many merges (<<)");
+    }
+
+    own = NULL;
+    value = NULL;
 
     for (pair = map->data.mapping.pairs.start;
-         pair < map->data.mapping.pairs.top;
+         pair < map->data.mapping.pairs.top && k->error.rc == KUBE_OK;
          pair++)
     {
         name = yaml_document_get_node(&k->document, pair->key);
+        node = yaml_document_get_node(&k->document, pair->value);
 
-        if (name == NULL || name->type != YAML_SCALAR_NODE
-            || !kube_str_eq(kubeconfig_scalar(name), kube_str(key)))
-        {
+        if (name == NULL || node == NULL || name->type != YAML_SCALAR_NODE) {
             continue;
         }
 
-        if (seen) {
-            return kubeconfig_fail(k, name, KUBE_INVALID,
-                                   "the same key stands here twice");
-        }
+        if (kube_str_eq(kubeconfig_scalar(name), kube_str(key))) {
 
-        seen = true;
-        *value = yaml_document_get_node(&k->document, pair->value);
+            if (own != NULL) {
+                kubeconfig_fail(k, name, KUBE_INVALID,
+                                "the same key stands here twice");
+            }
 
-        if (*value != NULL && kubeconfig_is_null(*value)) {
-            *value = NULL;
+            own = name;
+            value = node;
+
+        } else if (kubeconfig_is_plain(name)
+                   && kube_str_eq(kubeconfig_scalar(name), KUBE_STR("<<")))
+        {
+            merge = &pair->value;
+            end = merge + 1;
+
+            if (node->type == YAML_SEQUENCE_NODE) {
+                merge = node->data.sequence.items.start;
+                end = node->data.sequence.items.top;
+            }
+
+            /* of a list, the first mapping that has the key counts */
+
+            for (node = NULL; merge < end && node == NULL; merge++) {
+                node = yaml_document_get_node(&k->document, *merge);
+                node = kubeconfig_find_raw(k, node, key);
+            }
+
+            if (node != NULL && own != NULL) {
+                kubeconfig_fail(k, own, KUBE_INVALID, "this key stands before "
+                                "a merge (<<) that has it too: put << first");
+            }
+
+            value = (node != NULL) ? node : value;
         }
     }
 
-    return KUBE_OK;
+    return value;
 }
 
 
-/* The same for a text without control bytes; empty where absent. */
-static kube_rc_t
-kubeconfig_text(kubeconfig_t *k, yaml_node_t *map, const char *key,
-    const char *what, kube_str_t *text, yaml_node_t **node)
+/* Returns NULL if the key is absent or null. */
+static yaml_node_t *
+kubeconfig_find(kubeconfig_t *k, yaml_node_t *map, const char *key)
 {
-    size_t     i;
-    kube_rc_t  rc;
+    yaml_node_t  *value;
 
-    *text = KUBE_STR_NULL;
+    k->merges = KUBE_KUBECONFIG_MERGES_MAX;
 
-    rc = kubeconfig_find(k, map, key, node);
-    if (rc != KUBE_OK || *node == NULL) {
-        return rc;
+    value = kubeconfig_find_raw(k, map, key);
+
+    return k->error.rc == KUBE_OK && value != NULL && !kubeconfig_is_null(value)
+           ? value : NULL;
+}
+
+
+/* Returns a text without control bytes; empty if it is absent. */
+static kube_str_t
+kubeconfig_text(kubeconfig_t *k, yaml_node_t *map, const char *key,
+    const char *what, yaml_node_t **node)
+{
+    size_t      i;
+    kube_str_t  text;
+
+    *node = kubeconfig_find(k, map, key);
+
+    if (*node == NULL) {
+        return KUBE_STR_NULL;
     }
 
     if ((*node)->type != YAML_SCALAR_NODE) {
-        return kubeconfig_fail(k, *node, KUBE_INVALID, what);
+        kubeconfig_fail(k, *node, KUBE_INVALID, what);
+        return KUBE_STR_NULL;
     }
 
-    *text = kubeconfig_scalar(*node);
+    text = kubeconfig_scalar(*node);
 
-    for (i = 0; i < text->len; i++) {
-        if ((unsigned char) text->data[i] < 0x20 && text->data[i] != '\n'
-            && text->data[i] != '\r')
+    for (i = 0; i < text.len; i++) {
+        if ((unsigned char) text.data[i] < 0x20 && text.data[i] != '\n'
+            && text.data[i] != '\r')
         {
-            return kubeconfig_fail(k, *node, KUBE_INVALID, what);
+            kubeconfig_fail(k, *node, KUBE_INVALID, what);
+            return KUBE_STR_NULL;
         }
     }
 
-    return KUBE_OK;
-}
-
-
-static bool
-kubeconfig_is_one_line(kube_str_t s)
-{
-    return s.len < KUBE_URL_LEN_MAX
-           && (s.len == 0 || (memchr(s.data, '\n', s.len) == NULL
-                              && memchr(s.data, '\r', s.len) == NULL));
+    return text;
 }
 
 
@@ -299,20 +358,23 @@ kubeconfig_set(kubeconfig_t *k, const kubeconfig_field_t *f, kube_str_t text)
         return kube_secret_is_token(text)
                ? kube_config_set(k->config, field, text) : KUBE_INVALID;
 
-    case KUBECONFIG_PATH:
-        return kubeconfig_is_one_line(text)
-               ? kubeconfig_set_path(k, field, text) : KUBE_INVALID;
-
-    case KUBECONFIG_TEXT:
+    default:
         break;
     }
 
-    return kubeconfig_is_one_line(text)
-           ? kube_config_set(k->config, field, text) : KUBE_INVALID;
+    if (text.len >= KUBE_URL_LEN_MAX
+        || memchr(text.data, '\n', text.len) != NULL
+        || memchr(text.data, '\r', text.len) != NULL)
+    {
+        return KUBE_INVALID;
+    }
+
+    return f->kind == KUBECONFIG_PATH ? kubeconfig_set_path(k, field, text)
+                                      : kube_config_set(k->config, field, text);
 }
 
 
-static kube_rc_t
+static void
 kubeconfig_read_fields(kubeconfig_t *k, yaml_node_t *map,
     const kubeconfig_field_t *f)
 {
@@ -321,33 +383,28 @@ kubeconfig_read_fields(kubeconfig_t *k, yaml_node_t *map,
     yaml_node_t  *node;
 
     for ( /* void */ ; f->key != NULL; f++) {
-        rc = kubeconfig_text(k, map, f->key, f->what, &text, &node);
-        if (rc != KUBE_OK) {
-            return rc;
-        }
+        text = kubeconfig_text(k, map, f->key, f->what, &node);
 
         if (text.len == 0) {
             continue;
         }
 
         rc = kubeconfig_set(k, f, text);
+
         if (rc != KUBE_OK) {
-            return kubeconfig_fail(k, node, rc, rc == KUBE_NOMEM
-                                                ? "out of memory" : f->what);
+            kubeconfig_fail(k, node, rc,
+                            rc == KUBE_NOMEM ? "out of memory" : f->what);
         }
     }
-
-    return KUBE_OK;
 }
 
 
 /* YAML 1.1's words, as client-go's parser takes them. */
-static kube_rc_t
+static bool
 kubeconfig_bool(kubeconfig_t *k, yaml_node_t *map, const char *key,
-    const char *what, bool *value)
+    const char *what)
 {
     size_t                    i;
-    kube_rc_t                 rc;
     kube_str_t                text;
     yaml_node_t              *node;
     static const char *const  words[] = {
@@ -355,258 +412,212 @@ kubeconfig_bool(kubeconfig_t *k, yaml_node_t *map, const char *key,
         "no", "yes", "No", "Yes", "NO", "YES", "off", "on", "Off", "On"
     };
 
-    *value = false;
+    text = kubeconfig_text(k, map, key, what, &node);
 
-    rc = kubeconfig_text(k, map, key, what, &text, &node);
-    if (rc != KUBE_OK || node == NULL) {
-        return rc;
+    if (node == NULL) {
+        return false;
     }
 
     for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (kube_str_eq(text, kube_str(words[i]))
-            && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
+        if (kube_str_eq(text, kube_str(words[i])) && kubeconfig_is_plain(node))
         {
-            *value = (i % 2 == 1);
-            return KUBE_OK;
+            return i % 2 == 1;
         }
     }
 
-    return kubeconfig_fail(k, node, KUBE_INVALID, what);
+    kubeconfig_fail(k, node, KUBE_INVALID, what);
+
+    return false;
 }
 
 
 /*
- * In the list at list_key, the item of that name; *body is its member at
- * body_key, NULL where that is null.
+ * Returns the body of the one item of that name in a list of the file; NULL
+ * without an error if the body is null.
  */
-static kube_rc_t
-kubeconfig_pick(kubeconfig_t *k, yaml_node_t *list, const char *body_key,
-    kube_str_t name, yaml_node_t **body, const char *missing)
+static yaml_node_t *
+kubeconfig_lookup(kubeconfig_t *k, const char *list_key, const char *body_key,
+    kube_str_t name, const char *missing)
 {
-    bool               found;
-    kube_rc_t          rc;
     kube_str_t         text;
-    yaml_node_t       *item, *node;
+    yaml_node_t       *root, *list, *item, *found, *node;
     yaml_node_item_t  *i;
 
-    found = false;
-    *body = NULL;
+    root = yaml_document_get_root_node(&k->document);
+    list = kubeconfig_find(k, root, list_key);
+
+    if (list == NULL) {
+        kubeconfig_fail(k, NULL, KUBE_NOT_FOUND, missing);
+        return NULL;
+    }
+
+    if (list->type != YAML_SEQUENCE_NODE) {
+        kubeconfig_fail(k, list, KUBE_INVALID,
+                        "clusters, users and contexts are lists");
+        return NULL;
+    }
+
+    found = NULL;
 
     for (i = list->data.sequence.items.start;
-         i < list->data.sequence.items.top;
+         i < list->data.sequence.items.top && k->error.rc == KUBE_OK;
          i++)
     {
         item = yaml_document_get_node(&k->document, *i);
 
         if (item == NULL || item->type != YAML_MAPPING_NODE) {
-            return kubeconfig_fail(k, item, KUBE_INVALID,
-                                   "an entry of the list is not a mapping");
+            kubeconfig_fail(k, item, KUBE_INVALID,
+                            "an entry of the list is not a mapping");
+            return NULL;
         }
 
-        rc = kubeconfig_text(k, item, "name", "name is not a text", &text,
-                             &node);
-        if (rc != KUBE_OK) {
-            return rc;
-        }
+        text = kubeconfig_text(k, item, "name", "name is not a text", &node);
 
-        if (!kube_str_eq(text, name)) {
+        if (k->error.rc != KUBE_OK || !kube_str_eq(text, name)) {
             continue;
         }
 
-        if (found) {
-            return kubeconfig_fail(k, item, KUBE_INVALID,
-                                   "this name stands in the list twice");
+        if (found != NULL) {
+            kubeconfig_fail(k, item, KUBE_INVALID,
+                            "this name stands in the list twice");
         }
 
-        found = true;
-
-        rc = kubeconfig_find(k, item, body_key, body);
-        if (rc != KUBE_OK) {
-            return rc;
-        }
+        found = item;
     }
 
-    return found ? KUBE_OK : kubeconfig_fail(k, list, KUBE_NOT_FOUND, missing);
+    if (found == NULL) {
+        kubeconfig_fail(k, list, KUBE_NOT_FOUND, missing);
+        return NULL;
+    }
+
+    node = kubeconfig_find(k, found, body_key);
+
+    if (node != NULL && node->type != YAML_MAPPING_NODE) {
+        kubeconfig_fail(k, node, KUBE_INVALID,
+                        "a cluster, user or context is a mapping");
+        return NULL;
+    }
+
+    return node;
 }
 
 
-static kube_rc_t
-kubeconfig_lookup(kubeconfig_t *k, const char *list_key, const char *body_key,
-    kube_str_t name, yaml_node_t **body, const char *missing)
-{
-    kube_rc_t     rc;
-    yaml_node_t  *root, *list;
-
-    *body = NULL;
-    root = yaml_document_get_root_node(&k->document);
-
-    rc = kubeconfig_find(k, root, list_key, &list);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
-    if (list == NULL) {
-        return kubeconfig_fail(k, NULL, KUBE_NOT_FOUND, missing);
-    }
-
-    if (list->type != YAML_SEQUENCE_NODE) {
-        return kubeconfig_fail(k, list, KUBE_INVALID,
-                               "clusters, users and contexts are lists");
-    }
-
-    rc = kubeconfig_pick(k, list, body_key, name, body, missing);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
-    if (*body != NULL && (*body)->type != YAML_MAPPING_NODE) {
-        return kubeconfig_fail(k, *body, KUBE_INVALID,
-                               "a cluster, user or context is a mapping");
-    }
-
-    return KUBE_OK;
-}
-
-
-static kube_rc_t
+static void
 kubeconfig_read_cluster(kubeconfig_t *k, kube_str_t name)
 {
-    kube_rc_t     rc;
-    kube_str_t    server;
-    yaml_node_t  *cluster, *node;
+    kube_rc_t      rc;
+    kube_str_t     server;
+    yaml_node_t   *cluster, *node;
+    kube_error_t   error;
 
-    rc = kubeconfig_lookup(k, "clusters", "cluster", name, &cluster,
-                           "the context's cluster is not in the file");
-    if (rc != KUBE_OK) {
-        return rc;
-    }
+    cluster = kubeconfig_lookup(k, "clusters", "cluster", name,
+                                "the context's cluster is not in the file");
 
     if (cluster == NULL) {
-        return kubeconfig_fail(k, NULL, KUBE_INVALID, "the cluster is empty");
+        kubeconfig_fail(k, NULL, KUBE_INVALID, "the cluster is empty");
+        return;
     }
 
-    rc = kubeconfig_text(k, cluster, "server", "server is not a URL", &server,
-                         &node);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
+    server = kubeconfig_text(k, cluster, "server", "server is not a URL",
+                             &node);
 
     if (server.len == 0) {
-        return kubeconfig_fail(k, cluster, KUBE_INVALID,
-                               "the cluster has no server");
+        kubeconfig_fail(k, cluster, KUBE_INVALID, "the cluster has no server");
+        return;
     }
 
-    rc = kube_config_add_server(k->config, server, k->error);
+    rc = kube_config_add_server(k->config, server, &error);
+
     if (rc != KUBE_OK) {
-        return kubeconfig_fail(k, node, rc, k->error != NULL ? k->error->what
-                                                             : NULL);
+        kubeconfig_fail(k, node, rc, error.what);
     }
 
-    rc = kubeconfig_bool(k, cluster, "insecure-skip-tls-verify",
-                         "insecure-skip-tls-verify is neither true nor false",
-                         &k->config->tls_verify_off);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
+    k->config->tls_verify_off =
+        kubeconfig_bool(k, cluster, "insecure-skip-tls-verify",
+                        "insecure-skip-tls-verify is neither true nor false");
 
-    return kubeconfig_read_fields(k, cluster, kubeconfig_cluster_fields);
+    kubeconfig_read_fields(k, cluster, kubeconfig_cluster_fields);
 }
 
 
-static kube_rc_t
+static void
 kubeconfig_read_user(kubeconfig_t *k, kube_str_t name)
 {
-    kube_rc_t                    rc;
     yaml_node_t                 *user, *node;
     const kubeconfig_refused_t  *r;
 
     if (name.len == 0) {
-        return KUBE_OK;
+        return;
     }
 
-    rc = kubeconfig_lookup(k, "users", "user", name, &user,
-                           "the context's user is not in the file");
-    if (rc != KUBE_OK || user == NULL) {
-        return rc;
+    user = kubeconfig_lookup(k, "users", "user", name,
+                             "the context's user is not in the file");
+    if (user == NULL) {
+        return;
     }
 
     for (r = kubeconfig_user_refused; r->key != NULL; r++) {
-        rc = kubeconfig_find(k, user, r->key, &node);
-        if (rc != KUBE_OK) {
-            return rc;
-        }
+        node = kubeconfig_find(k, user, r->key);
 
         if (node != NULL && !(node->type == YAML_SCALAR_NODE
                               && node->data.scalar.length == 0))
         {
-            return kubeconfig_fail(k, node, KUBE_INVALID, r->what);
+            kubeconfig_fail(k, node, KUBE_INVALID, r->what);
         }
     }
 
-    return kubeconfig_read_fields(k, user, kubeconfig_user_fields);
+    kubeconfig_read_fields(k, user, kubeconfig_user_fields);
 }
 
 
-static kube_rc_t
+static void
 kubeconfig_read_context(kubeconfig_t *k, const char *name)
 {
-    kube_rc_t     rc;
     kube_str_t    context, cluster, user;
     yaml_node_t  *root, *body, *node;
 
     root = yaml_document_get_root_node(&k->document);
 
     if (root == NULL || root->type != YAML_MAPPING_NODE) {
-        return kubeconfig_fail(k, root, KUBE_INVALID,
-                               "the file is not a kubeconfig");
+        kubeconfig_fail(k, root, KUBE_INVALID, "the file is not a kubeconfig");
+        return;
     }
 
-    rc = kubeconfig_text(k, root, "current-context",
-                         "current-context is not a name", &context, &node);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
+    context = kubeconfig_text(k, root, "current-context",
+                              "current-context is not a name", &node);
 
     if (name != NULL) {
         context = kube_str(name);
     }
 
     if (context.len == 0) {
-        return kubeconfig_fail(k, NULL, KUBE_NOT_FOUND, "the file has no "
-                               "current-context: name one with context=");
+        kubeconfig_fail(k, NULL, KUBE_NOT_FOUND, "the file has no "
+                        "current-context: name one with context=");
+        return;
     }
 
-    rc = kubeconfig_lookup(k, "contexts", "context", context, &body,
-                           "the context is not in the file");
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
+    body = kubeconfig_lookup(k, "contexts", "context", context,
+                             "the context is not in the file");
     if (body == NULL) {
-        return kubeconfig_fail(k, NULL, KUBE_INVALID, "the context is empty");
+        kubeconfig_fail(k, NULL, KUBE_INVALID, "the context is empty");
+        return;
     }
 
-    rc = kubeconfig_text(k, body, "cluster", "cluster is not a name", &cluster,
-                         &node);
-    if (rc != KUBE_OK) {
-        return rc;
+    cluster = kubeconfig_text(k, body, "cluster", "cluster is not a name",
+                              &node);
+    user = kubeconfig_text(k, body, "user", "user is not a name", &node);
+
+    if (k->error.rc == KUBE_OK) {
+        kubeconfig_read_cluster(k, cluster);
     }
 
-    rc = kubeconfig_text(k, body, "user", "user is not a name", &user, &node);
-    if (rc != KUBE_OK) {
-        return rc;
+    if (k->error.rc == KUBE_OK) {
+        kubeconfig_read_user(k, user);
     }
-
-    rc = kubeconfig_read_cluster(k, cluster);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
-    return kubeconfig_read_user(k, user);
 }
 
 
-/* The nodes are libyaml's memory: it would free secrets as they are. */
+/* libyaml would free the nodes, secrets among them, as they are. */
 static void
 kubeconfig_delete_document(yaml_document_t *document)
 {
@@ -622,38 +633,34 @@ kubeconfig_delete_document(yaml_document_t *document)
 }
 
 
-static kube_rc_t
+static void
 kubeconfig_parse(kubeconfig_t *k, kube_str_t text, const char *context)
 {
-    kube_rc_t      rc;
+    bool           nomem;
     yaml_parser_t  parser;
 
     if (!yaml_parser_initialize(&parser)) {
-        return kubeconfig_fail(k, NULL, KUBE_NOMEM, "out of memory");
+        kubeconfig_fail(k, NULL, KUBE_NOMEM, "out of memory");
+        return;
     }
 
     yaml_parser_set_input_string(&parser, (const unsigned char *) text.data,
                                  text.len);
 
-    if (!yaml_parser_load(&parser, &k->document)) {
-        rc = parser.error == YAML_MEMORY_ERROR ? KUBE_NOMEM : KUBE_INVALID;
-        (void) kubeconfig_fail(k, NULL, rc, rc == KUBE_NOMEM
-                                            ? "out of memory"
-                                            : "the file is not valid YAML");
-        if (k->error != NULL) {
-            k->error->offset = parser.problem_mark.line + 1;
-        }
+    if (yaml_parser_load(&parser, &k->document)) {
+        kubeconfig_read_context(k, context);
+        kubeconfig_delete_document(&k->document);
 
-        yaml_parser_delete(&parser);
-        return rc;
+    } else {
+        nomem = (parser.error == YAML_MEMORY_ERROR);
+
+        kubeconfig_fail(k, NULL, nomem ? KUBE_NOMEM : KUBE_INVALID,
+                        nomem ? "out of memory"
+                              : "the file is not valid YAML");
+        k->error.offset = parser.problem_mark.line + 1;
     }
 
-    rc = kubeconfig_read_context(k, context);
-
-    kubeconfig_delete_document(&k->document);
     yaml_parser_delete(&parser);
-
-    return rc;
 }
 
 
@@ -671,37 +678,41 @@ kube_config_kubeconfig(kube_config_t *config, const char *path,
     memset(&k, 0, sizeof(kubeconfig_t));
 
     k.config = &filled;
-    k.error = error;
 
     slash = strrchr(path, '/');
     k.dir.data = path;
     k.dir.len = slash != NULL ? (size_t) (slash - path) + 1 : 0;
 
     if (k.dir.len >= KUBE_URL_LEN_MAX) {
-        return kubeconfig_fail(&k, NULL, KUBE_TOO_LARGE,
-                               "the path is too long");
+        kubeconfig_fail(&k, NULL, KUBE_TOO_LARGE, "the path is too long");
+
+    } else {
+        rc = kube_secret_read(&config->alloc, path, KUBE_CREDENTIAL_BYTES_MAX,
+                              &text, &what);
+
+        if (rc == KUBE_OK) {
+            kubeconfig_parse(&k, text, context);
+            kube_secret_free(&config->alloc, &text);
+
+        } else {
+            kubeconfig_fail(&k, NULL, rc, what);
+        }
     }
 
-    rc = kube_secret_read(&config->alloc, path, KUBE_CREDENTIAL_BYTES_MAX,
-                          &text, &what);
-    if (rc != KUBE_OK) {
-        return kubeconfig_fail(&k, NULL, rc, what);
+    if (k.error.rc == KUBE_OK
+        && kube_config_check(&filled, &k.error) == KUBE_OK)
+    {
+        kube_config_done(config);
+        *config = filled;
+
+        return KUBE_OK;
     }
 
-    rc = kubeconfig_parse(&k, text, context);
-    kube_secret_free(&config->alloc, &text);
+    kube_config_done(&filled);
 
-    if (rc == KUBE_OK) {
-        rc = kube_config_check(&filled, error);
+    if (error != NULL) {
+        *error = k.error;
     }
 
-    if (rc != KUBE_OK) {
-        kube_config_done(&filled);
-        return rc;
-    }
-
-    kube_config_done(config);
-    *config = filled;
-
-    return KUBE_OK;
+    return k.error.rc;
 }

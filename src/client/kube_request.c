@@ -53,7 +53,8 @@ typedef struct {
 
 
 #define P(name, of, type, field, text)                                        \
-    { name, REQUEST_##of, REQUEST_##type, offsetof(kube_request_t, field), text }
+    { name, REQUEST_##of, REQUEST_##type, offsetof(kube_request_t, field),     \
+      text }
 
 static const request_parameter_t  request_parameters[] = {
     P("watch",                WATCH,    FLAG,   watch,          "true"),

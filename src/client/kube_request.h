@@ -14,7 +14,7 @@
 #define KUBE_REQUEST_H
 
 
-#include "kube_object.h"
+#include "kube_resource.h"
 
 
 typedef struct {

@@ -14,16 +14,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kube_secret_private.h"
+#include "kube_limits.h"
+#include "kube_secret.h"
+
+
+/* Static texts: those of strerror() are not. */
+static const struct {
+    int          err;
+    const char  *text;
+} secret_errors[] = {
+    { ENOENT,  "no such file" },
+    { ENOTDIR, "no such file" },
+    { EACCES,  "permission denied" },
+    { EPERM,   "permission denied" },
+    { EMFILE,  "out of file descriptors" },
+    { ENFILE,  "out of file descriptors" },
+    { ELOOP,   "too many symbolic links" }
+};
 
 
 static void
-secret_free_bytes(const kube_alloc_t *alloc, char *p, size_t len)
+secret_free_bytes(const kube_alloc_t *alloc, char *p, size_t size)
 {
-    if (p != NULL) {
-        explicit_bzero(p, len);
-        kube_free(alloc, p);
-    }
+    explicit_bzero(p, size);
+    kube_free(alloc, p);
 }
 
 
@@ -31,42 +45,31 @@ void
 kube_secret_free(const kube_alloc_t *alloc, kube_str_t *s)
 {
     if (s->data != NULL) {
-        secret_free_bytes(alloc, (char *) (uintptr_t) s->data, s->len);
+        explicit_bzero((char *) (uintptr_t) s->data, s->len);
     }
 
-    *s = KUBE_STR_NULL;
+    kube_str_free(alloc, s);
 }
 
 
 static const char *
 secret_errno_text(int err)
 {
-    switch (err) {
+    size_t  i;
 
-    case ENOENT:
-    case ENOTDIR:
-        return "no such file";
-
-    case EACCES:
-    case EPERM:
-        return "permission denied";
-
-    case EMFILE:
-    case ENFILE:
-        return "out of file descriptors";
-
-    case ELOOP:
-        return "too many symbolic links";
-
-    default:
-        return "cannot be read";
+    for (i = 0; i < sizeof(secret_errors) / sizeof(secret_errors[0]); i++) {
+        if (secret_errors[i].err == err) {
+            return secret_errors[i].text;
+        }
     }
+
+    return "cannot be read";
 }
 
 
 /*
- * O_NONBLOCK: opening a FIFO without a writer would block the event loop for
- * ever; what is not a regular file is refused right after.
+ * Opens without blocking: opening a FIFO that nobody writes to would stop the
+ * event loop for ever.  Whatever is no regular file is refused right after.
  */
 static int
 secret_open(const char *path, size_t max, size_t *size, const char **what,
@@ -101,7 +104,7 @@ secret_open(const char *path, size_t max, size_t *size, const char **what,
 }
 
 
-/* KUBE_CHANGED: the file has grown since its size was taken. */
+/* Reads size bytes; KUBE_CHANGED: the file has grown since it was opened. */
 static kube_rc_t
 secret_read_fd(int fd, char *p, size_t size, size_t *len)
 {
@@ -186,7 +189,7 @@ secret_base64_value(char c)
 }
 
 
-/* Decodes into p, which has room for 3/4 of the text; false: not base64. */
+/* p has room for 3/4 of the text, rounded up; false: that is not base64. */
 static bool
 secret_base64_decode(kube_str_t text, char *p, size_t *len)
 {
@@ -223,7 +226,7 @@ secret_base64_decode(kube_str_t text, char *p, size_t *len)
         }
     }
 
-    /* more than one group of padding cannot be: n % 4 < 2 saw to that */
+    /* only the last group can have padding: n % 4 < 2 saw to that */
 
     *len -= pad;
 

@@ -1,10 +1,10 @@
 /*
  * kube_transport - the loop side: libcurl's multi handle over a private epoll
- * descriptor, with bounded work per call.
+ * descriptor, with bounded work for each call, and the choice of the address.
  *
- * It does not know what an exchange is about; kube_exchange.c holds that.
- * One thread, the informer's.  Invariant: between calls no exchange is
- * cancelled or over, except that `more` is set.
+ * It does not know what an exchange is about; kube_exchange.c holds that.  One
+ * thread, the informer's, calls it.  Invariant: between two calls no exchange
+ * is cancelled or over, unless env.more is set.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -19,7 +19,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "kube_transport_private.h"
+#include "kube_backoff.h"
+#include "kube_exchange.h"
+#include "kube_limits.h"
 #include "kube_version.h"
 
 
@@ -37,7 +39,27 @@
 #define KUBE_TRANSPORT_IDLE_MAX  4
 
 
-/* libcurl: fd is to be watched for what.  Never fails: see below. */
+/* What is known of one address. */
+typedef struct {
+    kube_backoff_t  backoff;
+    uint64_t        again_ms;       /* passed over until then */
+} transport_server_t;
+
+struct kube_transport_s {
+    kube_exchange_env_t   env;
+    CURLM                *multi;
+    kube_exchange_t      *exchanges;     /* in turn: the first is next */
+    transport_server_t    servers[KUBE_SERVERS_MAX];
+    size_t                server;        /* index of the one in use */
+    kube_random_t         random;
+    int                   epoll;
+    uint64_t              timer_ms;      /* libcurl's, or KUBE_NEVER */
+    bool                  initialised;   /* curl_global_init() */
+    bool                  processing;
+};
+
+
+/* libcurl: fd is to be watched for what.  It must not fail: see below. */
 static int
 transport_socket_cb(CURL *easy, curl_socket_t fd, int what, void *arg,
     void *socketp)
@@ -71,18 +93,22 @@ transport_socket_cb(CURL *easy, curl_socket_t fd, int what, void *arg,
         rc = epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &event);
     }
 
+    e = NULL;
+    (void) curl_easy_getinfo(easy, CURLINFO_PRIVATE, &e);
+
+    if (e == NULL) {
+        return 0;
+    }
+
+    kube_exchange_use_socket(e, fd);
+
     /*
-     * -1 would make the multi handle useless for ever: the one exchange is
-     * given up instead.
+     * Returning -1 would make the multi handle useless for ever: the one
+     * exchange is given up instead.
      */
 
     if (rc == -1) {
-        e = NULL;
-        (void) curl_easy_getinfo(easy, CURLINFO_PRIVATE, &e);
-
-        if (e != NULL) {
-            kube_exchange_fail(e, KUBE_IO, "the socket cannot be watched");
-        }
+        kube_exchange_fail(e, KUBE_IO, "the socket cannot be watched");
     }
 
     return 0;
@@ -90,8 +116,8 @@ transport_socket_cb(CURL *easy, curl_socket_t fd, int what, void *arg,
 
 
 /*
- * libcurl's clock and the host's are not the same: only the difference
- * counts.  Called early, libcurl arms the timer anew.
+ * libcurl: its timer.  Its clock and the host's are not the same, so only the
+ * difference counts; called too early, libcurl sets the timer anew.
  */
 static int
 transport_timer_cb(CURLM *multi, long timeout_ms, void *arg)
@@ -100,8 +126,8 @@ transport_timer_cb(CURLM *multi, long timeout_ms, void *arg)
 
     (void) multi;
 
-    t->timer_ms = timeout_ms < 0 ? UINT64_MAX
-                                 : t->now_ms + (uint64_t) timeout_ms;
+    t->timer_ms = timeout_ms < 0 ? KUBE_NEVER
+                                 : t->env.now_ms + (uint64_t) timeout_ms;
 
     return 0;
 }
@@ -111,12 +137,10 @@ static bool
 transport_set_multi(kube_transport_t *t)
 {
     t->multi = curl_multi_init();
-    if (t->multi == NULL) {
-        return false;
-    }
 
-    return curl_multi_setopt(t->multi, CURLMOPT_SOCKETFUNCTION,
-                             transport_socket_cb) == CURLM_OK
+    return t->multi != NULL
+           && curl_multi_setopt(t->multi, CURLMOPT_SOCKETFUNCTION,
+                                transport_socket_cb) == CURLM_OK
            && curl_multi_setopt(t->multi, CURLMOPT_SOCKETDATA, t) == CURLM_OK
            && curl_multi_setopt(t->multi, CURLMOPT_TIMERFUNCTION,
                                 transport_timer_cb) == CURLM_OK
@@ -126,50 +150,22 @@ transport_set_multi(kube_transport_t *t)
 }
 
 
-static bool
-transport_set_servers(kube_transport_t *t)
-{
-    size_t                i;
-    const char           *what;
-    const kube_config_t  *config = t->conf.config;
-
-    if (config->servers_n == 0) {
-        return false;
-    }
-
-    t->resolves = (config->proxy_url.len != 0);
-
-    for (i = 0; i < config->servers_n; i++) {
-        if (kube_url_parse(config->servers[i], &t->urls[i], &what) != KUBE_OK) {
-            return false;
-        }
-
-        if (!t->urls[i].literal && t->urls[i].path.len == 0) {
-            t->resolves = 1;
-        }
-    }
-
-    return true;
-}
-
-
+/* A name that does not fit is left out: ours always stands there. */
 static void
-transport_set_agent(kube_transport_t *t)
+transport_set_agent(kube_exchange_env_t *env)
 {
-    int  n;
+    int          n;
+    const char  *agent = env->conf.agent;
 
-    if (t->conf.agent != NULL) {
-        n = snprintf(t->agent, sizeof(t->agent),
-                     "nginx-kube-informer/" KUBE_VERSION " (%s)",
-                     t->conf.agent);
+    n = snprintf(env->agent, sizeof(env->agent),
+                 "nginx-kube-informer/" KUBE_VERSION "%s%s%s",
+                 agent != NULL ? " (" : "", agent != NULL ? agent : "",
+                 agent != NULL ? ")" : "");
 
-        if (n > 0 && (size_t) n < sizeof(t->agent)) {
-            return;
-        }
+    if (n < 0 || (size_t) n >= sizeof(env->agent)) {
+        (void) snprintf(env->agent, sizeof(env->agent),
+                        "nginx-kube-informer/" KUBE_VERSION);
     }
-
-    (void) snprintf(t->agent, sizeof(t->agent),
-                    "nginx-kube-informer/" KUBE_VERSION);
 }
 
 
@@ -177,41 +173,53 @@ kube_transport_t *
 kube_transport_create(const kube_alloc_t *alloc,
     const kube_transport_conf_t *conf, kube_log_sink_t sink)
 {
-    kube_transport_t  *t;
+    size_t                i;
+    kube_transport_t     *t;
+    kube_backoff_conf_t   backoff;
+    kube_exchange_env_t  *env;
 
     t = kube_zalloc(alloc, sizeof(kube_transport_t));
     if (t == NULL) {
         return NULL;
     }
 
-    t->alloc = *alloc;
-    t->conf = *conf;
     t->epoll = -1;
-    t->timer_ms = UINT64_MAX;
-    t->changed_ms = UINT64_MAX;
+    t->timer_ms = KUBE_NEVER;
 
-    if (t->conf.connect_timeout_ms == 0
-        || t->conf.connect_timeout_ms > INT_MAX)
-    {
-        t->conf.connect_timeout_ms = INT_MAX;
+    env = &t->env;
+    env->alloc = *alloc;
+    env->conf = *conf;
+    env->changed_ms = KUBE_NEVER;
+
+    if (conf->connect_timeout_ms == 0 || conf->connect_timeout_ms > INT_MAX) {
+        env->conf.connect_timeout_ms = INT_MAX;
     }
 
-    if (t->conf.tick_bytes == 0) {
-        t->conf.tick_bytes = KUBE_TICK_BYTES;
+    if (conf->tick_bytes == 0) {
+        env->conf.tick_bytes = KUBE_TICK_BYTES;
     }
 
-    kube_log_init(&t->log, sink);
-    transport_set_agent(t);
+    kube_log_init(&env->log, sink);
+    kube_random_init(&t->random, conf->seed);
+    transport_set_agent(env);
 
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        kube_transport_destroy(t);
-        return NULL;
+    backoff.first_ms = KUBE_SERVER_FIRST_MS;
+    backoff.max_ms = KUBE_SERVER_MAX_MS;
+    backoff.unreachable_ms = KUBE_SERVER_MAX_MS;
+
+    for (i = 0; i < KUBE_SERVERS_MAX; i++) {
+        kube_backoff_init(&t->servers[i].backoff, &backoff);
     }
 
-    t->initialised = 1;
-    t->epoll = epoll_create1(EPOLL_CLOEXEC);
+    t->initialised = (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
 
-    if (t->epoll == -1 || !transport_set_servers(t) || !transport_set_multi(t))
+    if (t->initialised) {
+        t->epoll = epoll_create1(EPOLL_CLOEXEC);
+    }
+
+    if (t->epoll == -1
+        || conf->config->servers_n == 0
+        || !transport_set_multi(t))
     {
         kube_transport_destroy(t);
         return NULL;
@@ -221,7 +229,7 @@ kube_transport_create(const kube_alloc_t *alloc,
 }
 
 
-/* Takes it out of libcurl and frees it; it is not linked any more. */
+/* Takes an exchange that is not linked any more out of libcurl; frees it. */
 static void
 transport_drop(kube_transport_t *t, kube_exchange_t *e)
 {
@@ -243,7 +251,7 @@ kube_transport_destroy(kube_transport_t *transport)
         return;
     }
 
-    alloc = transport->alloc;
+    alloc = transport->env.alloc;
 
     while (transport->exchanges != NULL) {
         e = transport->exchanges;
@@ -251,9 +259,9 @@ kube_transport_destroy(kube_transport_t *transport)
         transport_drop(transport, e);
     }
 
-    if (transport->multi != NULL) {
-        (void) curl_multi_cleanup(transport->multi);
-    }
+    /* closes the idle connections, which needs env and epoll */
+
+    (void) curl_multi_cleanup(transport->multi);
 
     if (transport->epoll != -1) {
         (void) close(transport->epoll);
@@ -263,6 +271,7 @@ kube_transport_destroy(kube_transport_t *transport)
         curl_global_cleanup();
     }
 
+    kube_free(&alloc, transport->env.sockets);
     kube_free(&alloc, transport);
 }
 
@@ -271,6 +280,64 @@ int
 kube_transport_fd(const kube_transport_t *transport)
 {
     return transport->epoll;
+}
+
+
+/* Returns the address in use, or the one to be used in its place. */
+static size_t
+transport_choose_server(const kube_transport_t *t)
+{
+    size_t  i, n, k, best;
+
+    best = t->server;
+    n = t->env.conf.config->servers_n;
+
+    for (i = 0; i < n; i++) {
+        k = (t->server + i) % n;
+
+        if (t->servers[k].again_ms <= t->env.now_ms) {
+            return k;
+        }
+
+        if (t->servers[k].again_ms < t->servers[best].again_ms) {
+            best = k;
+        }
+    }
+
+    return best;
+}
+
+
+void
+kube_transport_verdict(kube_transport_t *transport, size_t server, bool good)
+{
+    uint64_t             now_ms;
+    transport_server_t  *s;
+
+    s = &transport->servers[server];
+    now_ms = transport->env.now_ms;
+
+    if (good) {
+        kube_backoff_healthy(&s->backoff, now_ms);
+        s->again_ms = now_ms;
+        return;
+    }
+
+    /* exchanges that fail together count once */
+
+    if (s->again_ms <= now_ms) {
+        s->again_ms = now_ms + kube_backoff_next(&s->backoff,
+                                                 &transport->random, now_ms,
+                                                 false, 0);
+    }
+}
+
+
+kube_str_t
+kube_transport_server(const kube_transport_t *transport)
+{
+    return transport->env.conf.config->servers[
+               transport_choose_server(transport)];
 }
 
 
@@ -293,9 +360,9 @@ kube_transport_start(kube_transport_t *transport,
     const kube_request_t *request, const kube_exchange_handler_t *handler,
     void *ctx, uint64_t now_ms, kube_exchange_t **exchange)
 {
-    char              path[KUBE_URL_LEN_MAX];
-    kube_rc_t         rc;
-    kube_exchange_t  *e;
+    char               path[KUBE_URL_LEN_MAX];
+    kube_rc_t          rc;
+    kube_transport_t  *t = transport;
 
     *exchange = NULL;
 
@@ -304,22 +371,38 @@ kube_transport_start(kube_transport_t *transport,
         return rc;
     }
 
-    if (!transport->processing) {
-        transport->now_ms = now_ms;
+    if (!t->processing) {
+        t->env.now_ms = now_ms;
     }
 
-    rc = kube_exchange_create(transport, path, &e);
+    t->server = transport_choose_server(t);
+
+    rc = kube_exchange_create(&t->env, t->server, path, handler, ctx,
+                              exchange);
     if (rc != KUBE_OK) {
         return rc;
     }
 
-    e->handler = handler;
-    e->ctx = ctx;
+    transport_append(t, *exchange);
+    t->env.more = true;
 
-    transport_append(transport, e);
-    transport->more = 1;
+    return KUBE_OK;
+}
 
-    *exchange = e;
+
+kube_rc_t
+kube_transport_refuse(kube_transport_t *transport, kube_rc_t rc,
+    const char *why, const kube_exchange_handler_t *handler, void *ctx,
+    kube_exchange_t **exchange)
+{
+    *exchange = kube_exchange_create_failed(&transport->env, rc, why, handler,
+                                            ctx);
+    if (*exchange == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    transport_append(transport, *exchange);
+    transport->env.more = true;
 
     return KUBE_OK;
 }
@@ -330,44 +413,43 @@ transport_unlink(kube_transport_t *t, kube_exchange_t *e)
 {
     kube_exchange_t  **p;
 
-    for (p = &t->exchanges; *p != NULL; p = &(*p)->next) {
-        if (*p == e) {
-            *p = e->next;
-            return;
-        }
+    for (p = &t->exchanges; *p != e; p = &(*p)->next) {
+        /* void */
     }
+
+    *p = e->next;
 }
 
 
 void
-kube_transport_cancel(kube_exchange_t *exchange)
+kube_transport_cancel(kube_transport_t *transport, kube_exchange_t *exchange)
 {
-    kube_transport_t  *t = exchange->transport;
+    /* while done() runs, its exchange is unlinked already */
 
-    if (t->processing) {
+    if (transport->processing) {
         exchange->cancelled = 1;
         return;
     }
 
-    transport_unlink(t, exchange);
-    transport_drop(t, exchange);
+    transport_unlink(transport, exchange);
+    transport_drop(transport, exchange);
 }
 
 
 void
-kube_transport_resume(kube_exchange_t *exchange)
+kube_transport_resume(kube_transport_t *transport, kube_exchange_t *exchange)
 {
     exchange->held = 0;
 
     if (exchange->paused) {
-        exchange->transport->more = 1;
+        transport->env.more = true;
     }
 }
 
 
 /*
- * Fairness: who was first in the last call is last in this one, so a long
- * list does not eat the whole budget each time.
+ * The exchange that was first in the last call is last in this one, so that a
+ * long list does not take the whole budget each time.
  */
 static void
 transport_rotate(kube_transport_t *t)
@@ -407,6 +489,11 @@ transport_add_new(kube_transport_t *t)
             continue;
         }
 
+        if (e->easy == NULL) {
+            e->over = 1;
+            continue;
+        }
+
         if (curl_multi_add_handle(t->multi, e->easy) == CURLM_OK) {
             e->added = 1;
 
@@ -419,7 +506,8 @@ transport_add_new(kube_transport_t *t)
 
 /*
  * curl_easy_pause() hands over what was held back before it returns; if the
- * handler ends it there, libcurl tells us and would go on with the transfer.
+ * handler ends the exchange there, libcurl says so and would go on with the
+ * transfer.
  */
 static void
 transport_unpause(kube_transport_t *t)
@@ -432,8 +520,8 @@ transport_unpause(kube_transport_t *t)
             continue;
         }
 
-        if (t->taken_bytes >= t->conf.tick_bytes) {
-            t->more = 1;
+        if (t->env.taken_bytes >= t->env.conf.tick_bytes) {
+            t->env.more = true;
             return;
         }
 
@@ -450,7 +538,7 @@ transport_unpause(kube_transport_t *t)
 }
 
 
-/* One look at sockets and timer; false: nothing was ready. */
+/* Looks at sockets and timer once; false: nothing was ready. */
 static bool
 transport_round(kube_transport_t *t)
 {
@@ -478,8 +566,8 @@ transport_round(kube_transport_t *t)
                                         &running);
     }
 
-    if (t->timer_ms <= t->now_ms) {
-        t->timer_ms = UINT64_MAX;
+    if (t->timer_ms <= t->env.now_ms) {
+        t->timer_ms = KUBE_NEVER;
         (void) curl_multi_socket_action(t->multi, CURL_SOCKET_TIMEOUT, 0,
                                         &running);
         return true;
@@ -501,12 +589,15 @@ transport_end(kube_transport_t *t, kube_exchange_t *e, CURLcode code)
         e->added = 0;
     }
 
-    kube_exchange_finish(e, code);
+    if (kube_exchange_finish(e, code)) {
+        kube_transport_verdict(t, e->server, false);
+    }
+
     kube_exchange_destroy(e);
 }
 
 
-/* What libcurl has ended, what we have given up, what was cancelled. */
+/* Ends what libcurl has ended, what we have given up, what was cancelled. */
 static void
 transport_reap(kube_transport_t *t)
 {
@@ -558,42 +649,40 @@ kube_transport_process(kube_transport_t *transport, uint64_t now_ms)
     sigset_t           all, old;
     kube_transport_t  *t = transport;
 
-    t->now_ms = now_ms;
-    t->taken_bytes = 0;
-    t->more = 0;
-    t->processing = 1;
+    t->env.now_ms = now_ms;
+    t->env.taken_bytes = 0;
+    t->env.more = false;
+    t->processing = true;
 
     /* a resolver thread inherits the mask: signals are for the main thread */
 
-    if (t->resolves) {
-        (void) sigfillset(&all);
-        (void) pthread_sigmask(SIG_SETMASK, &all, &old);
-    }
+    (void) sigfillset(&all);
+    (void) pthread_sigmask(SIG_SETMASK, &all, &old);
 
     transport_rotate(t);
     transport_add_new(t);
     transport_unpause(t);
 
     for (rounds = 0; rounds < KUBE_TRANSPORT_ROUNDS_MAX; rounds++) {
-        if (!transport_round(t) || t->taken_bytes >= t->conf.tick_bytes) {
+        if (!transport_round(t)
+            || t->env.taken_bytes >= t->env.conf.tick_bytes)
+        {
             break;
         }
     }
 
-    if (t->resolves) {
-        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
-    }
+    (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
 
     transport_reap(t);
 
-    t->processing = 0;
+    t->processing = false;
 }
 
 
 uint64_t
 kube_transport_deadline(const kube_transport_t *transport)
 {
-    return transport->more ? transport->now_ms : transport->timer_ms;
+    return transport->env.more ? transport->env.now_ms : transport->timer_ms;
 }
 
 
@@ -602,13 +691,6 @@ kube_transport_credentials_changed(kube_transport_t *transport,
     unsigned changed)
 {
     if (changed & (KUBE_CREDENTIALS_CA | KUBE_CREDENTIALS_CERTIFICATE)) {
-        transport->changed_ms = transport->now_ms;
+        transport->env.changed_ms = transport->env.now_ms;
     }
-}
-
-
-kube_str_t
-kube_transport_server(const kube_transport_t *transport)
-{
-    return transport->conf.config->servers[transport->server];
 }

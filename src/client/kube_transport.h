@@ -4,14 +4,16 @@
  * It owns sockets and a private epoll descriptor, no thread of its own and no
  * clock: the host calls kube_transport_process() when the descriptor is
  * readable or the deadline has come, and sleeps otherwise.  Handlers run
- * inside that call only.  It decides nothing: no retry, no redirect, no
- * backoff.
+ * inside that call only.  It decides which of several addresses is asked, and
+ * nothing else: no retry, no redirect, no pause between requests.
  *
  * TLS is always verified unless the configuration says otherwise; HTTP/1.1,
- * identity encoding, one connection per exchange in flight; TCP keepalive
- * 15/5/3 and TCP_USER_TIMEOUT 30 s so that a dead peer is noticed; User-Agent
- * nginx-kube-informer/VERSION (a name given).  Authorization goes to the
- * configured servers only.
+ * identity encoding, one connection for each exchange in flight, kept for the
+ * next one; TCP keepalive 15/5/3 and TCP_USER_TIMEOUT 30 s so that a dead peer
+ * is noticed; User-Agent "nginx-kube-informer/VERSION (agent)".  Authorization
+ * goes to the configured servers only.
+ *
+ * docs/internals/transport.md has the whole picture.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -25,6 +27,9 @@
 #include "kube_request.h"
 
 
+#define KUBE_SERVER_FIRST_MS  1000
+#define KUBE_SERVER_MAX_MS    60000
+
 typedef struct kube_transport_s  kube_transport_t;
 typedef struct kube_exchange_s   kube_exchange_t;
 
@@ -32,24 +37,33 @@ typedef struct kube_exchange_s   kube_exchange_t;
 /* The head of a final (not 1xx) response. */
 typedef struct {
     int         code;
-    uint32_t    retry_after_s;     /* 0: none; clamped */
+    size_t      server;            /* who answered, for a verdict */
+    uint32_t    retry_after_s;     /* 0: none; at most KUBE_RETRY_AFTER_MAX */
     kube_str_t  content_type;      /* borrowed, without parameters */
 } kube_response_t;
 
 typedef enum {
     KUBE_TAKE_MORE = 0,
-    KUBE_TAKE_PAUSE,      /* these were taken; no more for now (but done()
-                             may come where none are left) */
+    KUBE_TAKE_PAUSE,      /* these bytes were taken, and no more for now; if
+                             none are left, done() may come nevertheless */
     KUBE_TAKE_ABORT       /* done() follows with KUBE_CLOSED */
 } kube_take_t;
 
 /*
  * What an exchange tells its owner, in this order: response once, bytes any
  * number of times, done once and last.  A failure before the head calls done
- * alone.  done's rc: KUBE_OK (the body ended as HTTP says), KUBE_CLOSED (cut
- * off), KUBE_CONNECT (no name, no TCP, no proxy), KUBE_TLS, KUBE_TIMEOUT (TCP,
- * but no TLS within connect_timeout_ms), KUBE_PROTO, KUBE_NOMEM, KUBE_IO; text
- * is curl's or ours, escaped, "" for KUBE_OK, valid during the call.
+ * alone.  done's rc:
+ *
+ *   KUBE_OK       the body ended as HTTP says
+ *   KUBE_CLOSED   the peer ended it too early, or the owner aborted it
+ *   KUBE_CONNECT  no name, no TCP, or a proxy that refused
+ *   KUBE_TLS      no TLS, or not with this peer
+ *   KUBE_TIMEOUT  TCP, but no TLS within connect_timeout_ms
+ *   KUBE_PROTO    no HTTP, or none that was asked for
+ *   KUBE_NOMEM    out of memory
+ *   KUBE_IO       out of descriptors, or no credentials yet
+ *
+ * text is libcurl's or ours, escaped, "" for KUBE_OK, valid during the call.
  * The exchange is gone when done returns.
  */
 typedef struct {
@@ -60,32 +74,34 @@ typedef struct {
 
 
 typedef struct {
-    const kube_config_t  *config;               /* borrowed */
-    kube_credentials_t   *credentials;          /* borrowed */
-    uint64_t              connect_timeout_ms;   /* TCP and TLS */
-    const char           *agent;                /* "nginx/1.22.1"; NULL: none */
-    size_t                tick_bytes;           /* KUBE_TICK_BYTES */
+    const kube_config_t       *config;               /* borrowed */
+    const kube_credentials_t  *credentials;          /* borrowed */
+    uint64_t                   connect_timeout_ms;   /* TCP and TLS */
+    const char                *agent;                /* "nginx/1.22.1", which
+                                                        is copied; NULL: none */
+    size_t                     tick_bytes;           /* KUBE_TICK_BYTES */
+    uint64_t                   seed;                 /* of jitter */
 } kube_transport_conf_t;
 
 /*
  * conf is copied, what it points to is borrowed.  The host ignores SIGPIPE.
- * NULL: out of memory or descriptors, or a server that is no address.
+ * NULL: out of memory or descriptors, or a configuration without a server.
  */
 kube_transport_t *kube_transport_create(const kube_alloc_t *alloc,
     const kube_transport_conf_t *conf, kube_log_sink_t sink)
     KUBE_MUST_CHECK;
 
-/* Ends every exchange without a callback.  Not from a handler. */
+/* Ends every exchange without a callback.  No handler may call it. */
 void kube_transport_destroy(kube_transport_t *transport);
 
-/* The private epoll descriptor; constant; level-triggered readability. */
+/* Returns the private epoll descriptor, constant, readable level-triggered. */
 int kube_transport_fd(const kube_transport_t *transport);
 
 /*
- * Starts an exchange, with the credentials and the server of this moment.
+ * Starts an exchange, with the credentials and the address of this moment.
  * handler and ctx must live until done or cancel.  No callback runs inside
  * this call, and nothing is sent before the next process(): the deadline is
- * due at once.  May be called from a handler.
+ * due at once.  A handler may call it.
  * KUBE_OK, KUBE_NOMEM, KUBE_TOO_LARGE, KUBE_INVALID (as kube_request_path, or
  * the credentials name a CA that has never been read).
  */
@@ -94,37 +110,58 @@ kube_rc_t kube_transport_start(kube_transport_t *transport,
     void *ctx, uint64_t now_ms, kube_exchange_t **exchange)  KUBE_MUST_CHECK;
 
 /*
- * Ends an exchange without a callback; the pointer is dead afterwards.  May
- * be called from a handler, the exchange's own but done() included.
+ * Starts an exchange that is never sent: the next process() calls its done()
+ * with rc and the static text.  KUBE_OK or KUBE_NOMEM.
  */
-void kube_transport_cancel(kube_exchange_t *exchange);
+kube_rc_t kube_transport_refuse(kube_transport_t *transport, kube_rc_t rc,
+    const char *why, const kube_exchange_handler_t *handler, void *ctx,
+    kube_exchange_t **exchange)  KUBE_MUST_CHECK;
 
 /*
- * Takes the bytes again after KUBE_TAKE_PAUSE, from the next process() on: the
+ * Ends an exchange without a callback; the pointer is dead afterwards.  A
+ * handler may call it, even for its own exchange.
+ */
+void kube_transport_cancel(kube_transport_t *transport,
+    kube_exchange_t *exchange);
+
+/*
+ * Takes bytes again after KUBE_TAKE_PAUSE, from the next process() on: the
  * deadline is due at once.
  */
-void kube_transport_resume(kube_exchange_t *exchange);
+void kube_transport_resume(kube_transport_t *transport,
+    kube_exchange_t *exchange);
 
 /*
  * Does what is ready, at most about tick_bytes of body, and returns.
  * Deadline: the monotonic ms at which it must be called even if the
- * descriptor stays quiet; not after now_ms: more is ready, call again soon;
- * UINT64_MAX: none.  Ask again after start, resume and cancel.
+ * descriptor stays quiet; if that is not after now_ms, more is ready; or
+ * KUBE_NEVER.  Ask again after start, resume and cancel.
  */
 void kube_transport_process(kube_transport_t *transport, uint64_t now_ms);
 uint64_t kube_transport_deadline(const kube_transport_t *transport);
 
 /*
- * Credentials changed: exchanges started from here on use connections made
- * from here on (but where only the token did).  Those in flight go on.
+ * Tells that credentials have changed: exchanges started from here on use
+ * connections made from here on, unless only the token changed.  Those in
+ * flight go on.
  */
 void kube_transport_credentials_changed(kube_transport_t *transport,
     unsigned changed);
 
 /*
- * The address the next exchange will be sent to, as in the configuration;
- * moves on after KUBE_CONNECT, KUBE_TLS and KUBE_TIMEOUT.
+ * Says what the answer of an address was worth: good is an answer of this API
+ * server, a refusal included; bad is anything that another address may do
+ * better (5xx, 401, HTML).  An exchange that failed before its head counts as
+ * bad by itself.
+ *
+ * The address in use stays in use until it is bad.  A bad one is passed over
+ * for KUBE_SERVER_FIRST_MS to KUBE_SERVER_MAX_MS, longer each time, unless
+ * all are bad: then the one whose time is over first is asked.
  */
+void kube_transport_verdict(kube_transport_t *transport, size_t server,
+    bool good);
+
+/* The address the next exchange will be sent to, as in the configuration. */
 kube_str_t kube_transport_server(const kube_transport_t *transport);
 
 

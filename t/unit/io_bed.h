@@ -48,6 +48,8 @@ typedef struct {
     unsigned       cancelled;
     unsigned       resumed;
     unsigned       credentials;
+    unsigned       good;           /* verdicts */
+    unsigned       bad;
     size_t         chunk;          /* bytes a delivery; 0: all at once */
     kube_rc_t      start_rc;       /* of the next start */
     uint64_t       now_ms;
@@ -122,6 +124,22 @@ io_resume(void *ctx, kube_exchange_t *exchange)
 }
 
 
+static inline void
+io_verdict(void *ctx, size_t server, bool good)
+{
+    io_bed_t  *io = ctx;
+
+    assert_int_equal(server, 0);
+
+    if (good) {
+        io->good++;
+
+    } else {
+        io->bad++;
+    }
+}
+
+
 static inline kube_rc_t
 io_credentials(void *ctx, uint64_t now_ms)
 {
@@ -146,16 +164,15 @@ io_now(void *ctx)
 static inline kube_io_t
 io_of(io_bed_t *io)
 {
-    kube_io_t  seam;
-
-    seam.start = io_start;
-    seam.cancel = io_cancel;
-    seam.resume = io_resume;
-    seam.credentials = io_credentials;
-    seam.now = io_now;
-    seam.ctx = io;
-
-    return seam;
+    return (kube_io_t) {
+        .start = io_start,
+        .cancel = io_cancel,
+        .resume = io_resume,
+        .verdict = io_verdict,
+        .credentials = io_credentials,
+        .now = io_now,
+        .ctx = io
+    };
 }
 
 
@@ -201,6 +218,7 @@ io_head(io_exchange_t *x, int code, const char *type, uint32_t retry_after_s)
     assert_true(x->live && !x->headed);
 
     response.code = code;
+    response.server = 0;
     response.retry_after_s = retry_after_s;
     response.content_type = kube_str(type);
 

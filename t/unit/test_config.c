@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "kube_config.h"
+#include "kube_limits.h"
 
 
 /* base64 of "-----BEGIN CERTIFICATE-----\nx\n" */
@@ -137,6 +138,12 @@ test_config_servers(void **state)
         { "http://localhost", "http://localhost" },
         { "http://unix:/run/kube.sock", "http://unix:/run/kube.sock" },
     };
+    static const char *const  spellings[][2] = {
+        { "https://[FD00:0:0:0:0:0:0:1]:6443/a/", "https://[" },
+        { "https://API.Example.com", "https://API.Example.com" },
+        { "https://1.api", "https://1.api" },
+        { "HTTP://UNIX:/run/x", "http://unix:/run/x" },
+    };
 
     for (i = 0; i < 8; i++) {
         assert_int_equal(kube_config_add_server(&f->config,
@@ -149,6 +156,16 @@ test_config_servers(void **state)
                                             KUBE_STR("https://a"), &error),
                      KUBE_TOO_LARGE);
     assert_int_equal(f->config.servers_n, KUBE_SERVERS_MAX);
+
+    kube_config_done(&f->config);
+
+    for (i = 0; i < 4; i++) {
+        assert_int_equal(kube_config_add_server(&f->config,
+                                                kube_str(spellings[i][0]),
+                                                &error), KUBE_OK);
+        assert_memory_equal(f->config.servers[i].data, spellings[i][1],
+                            strlen(spellings[i][1]));
+    }
 }
 
 
@@ -177,7 +194,8 @@ test_config_bad_servers(void **state)
         "http://[::ffff:10.0.0.1]", "http://0.0.0.0", "http://[::]",
         "http://2130706433", "http://unix:", "http://unix:/",
         "http://unix:run/a", "http://unix:/a b", "http://unix:/a\nb",
-        "https://unix:/run/a.sock",
+        "https://unix:/run/a.sock", "https:///a", "https:////a", "https://a//?",
+        "https://a:80:80", "https://[::1]:0", "https://[::1%eth0]",
         "http://unix:/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     };
@@ -330,6 +348,113 @@ test_config_kubeconfig_contexts(void **state)
 
     /* what failed has changed nothing */
     config_assert_str(f->config.token.data, "t");
+}
+
+
+/*
+ * Merge keys give what sigs.k8s.io/yaml gives (asked with Go), and what it
+ * reads otherwise than YAML's rule is refused.
+ */
+static void
+test_config_kubeconfig_merges(void **state)
+{
+    char                  text[2048];
+    size_t                i;
+    kube_rc_t             rc;
+    kube_error_t          error;
+    config_fixture_t     *f = *state;
+    static const struct {
+        const char  *cluster;
+        kube_rc_t    rc;
+        const char  *expected;     /* the server's host, or what was wrong */
+    } cases[] = {
+        { "{<<: *a, server: 'https://own'}", KUBE_OK, "https://own" },
+        { "{<<: *a}", KUBE_OK, "https://a" },
+        { "{<<: {server: 'https://inline'}}", KUBE_OK, "https://inline" },
+        { "{<<: [*a, *b]}", KUBE_OK, "https://a" },
+        { "{<<: [*proxy, *b]}", KUBE_OK, "https://b" },
+        { "{<<: *a, <<: *b}", KUBE_OK, "https://b" },
+        { "{<<: *deep}", KUBE_OK, "https://b" },
+        { "{proxy-url: 'http://p', <<: *a}", KUBE_OK, "https://a" },
+        { "{<<: *a, server: ~}", KUBE_INVALID, "no server" },
+        { "{'<<': *a}", KUBE_INVALID, "no server" },
+        { "{server: 'https://own', <<: *a}", KUBE_INVALID, "put << first" },
+        { "{<<: text}", KUBE_INVALID, "takes a mapping" },
+        { "{<<: [text]}", KUBE_INVALID, "takes a mapping" },
+        { "{<<: ~}", KUBE_INVALID, "takes a mapping" },
+        { "&c {<<: *c}", KUBE_INVALID, "" },
+        { "&c {<<: [*proxy, *c]}", KUBE_INVALID, "" },
+    };
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(text, sizeof(text),
+                 "x:\n"
+                 "- &a {server: 'https://a'}\n"
+                 "- &b {server: 'https://b'}\n"
+                 "- &proxy {proxy-url: 'http://proxy:3128'}\n"
+                 "- &deep {<<: [*proxy, *b], tls-server-name: t}\n"
+                 AROUND("%s", "{token: t}"), cases[i].cluster);
+
+        rc = config_load(f, text, NULL, &error);
+
+        if (rc != cases[i].rc) {
+            print_error("%s: %d\n", cases[i].cluster, (int) rc);
+            fail();
+        }
+
+        if (rc == KUBE_OK) {
+            config_assert_str(f->config.servers[0], cases[i].expected);
+
+        } else {
+            assert_non_null(strstr(error.what, cases[i].expected));
+        }
+    }
+
+    /* the rest of a merged mapping counts as well */
+
+    assert_int_equal(config_load(f, "x: &deep {<<: {server: 'https://b'}, "
+                                 "tls-server-name: t}\n"
+                                 AROUND("{<<: *deep, proxy-url: 'http://p'}",
+                                        "{<<: {token: t}}"), NULL, &error),
+                     KUBE_OK);
+    config_assert_str(f->config.tls_server_name, "t");
+    config_assert_str(f->config.proxy_url, "http://p");
+    config_assert_str(f->config.token.data, "t");
+
+    /* a refused login is refused wherever it comes from */
+
+    assert_int_equal(config_load(f, AROUND("{" SERVER "}",
+                                           "{<<: {exec: {command: x}}}"),
+                                 NULL, &error), KUBE_INVALID);
+    assert_non_null(strstr(error.what, "exec"));
+}
+
+
+static void
+test_config_kubeconfig_proxies(void **state)
+{
+    char                      text[512];
+    size_t                    i;
+    kube_error_t              error;
+    config_fixture_t         *f = *state;
+    static const char *const  proxies[] = {
+        "http://proxy:3128", "http://10.0.0.1:3128/", "HTTP://proxy",
+        "http://user:password@proxy:3128", "https://proxy", "socks5://proxy",
+        "socks5h://[fd00::1]:1080",
+    };
+
+    for (i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++) {
+        snprintf(text, sizeof(text), AROUND("{" SERVER ", proxy-url: '%s'}",
+                                            "{}"), proxies[i]);
+        assert_int_equal(config_load(f, text, NULL, &error), KUBE_OK);
+        config_assert_str(f->config.proxy_url, proxies[i]);
+    }
+
+    /* an empty one is none */
+
+    assert_int_equal(config_load(f, AROUND("{" SERVER ", proxy-url: ''}",
+                                           "{}"), NULL, &error), KUBE_OK);
+    assert_int_equal(f->config.proxy_url.len, 0);
 }
 
 
@@ -619,6 +744,10 @@ main(void)
         cmocka_unit_test_setup_teardown(test_config_kubeconfig, config_setup,
                                         config_teardown),
         cmocka_unit_test_setup_teardown(test_config_kubeconfig_contexts,
+                                        config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(test_config_kubeconfig_merges,
+                                        config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(test_config_kubeconfig_proxies,
                                         config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(test_config_kubeconfig_bad,
                                         config_setup, config_teardown),

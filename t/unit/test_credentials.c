@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "kube_credentials.h"
+#include "kube_limits.h"
 
 
 #define PEM_A  "-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----"
@@ -142,7 +143,7 @@ credentials_expect(credentials_fixture_t *f, uint64_t now_ms, bool force,
                                               &got), rc);
     assert_int_equal(got, changed);
 
-    s = kube_credentials_token(f->credentials);
+    s = kube_credentials_get(f->credentials, KUBE_CREDENTIAL_TOKEN);
 
     if (!kube_str_eq(s, kube_str(token))) {
         print_error("token of %zu bytes, not \"%s\"\n", s.len, token);
@@ -298,15 +299,21 @@ credentials_use_tls(credentials_fixture_t *f)
 
 
 static void
+credentials_assert_one(credentials_fixture_t *f, kube_credential_t which,
+    const char *value)
+{
+    assert_true(kube_str_eq(kube_credentials_get(f->credentials, which),
+                            kube_str(value)));
+}
+
+
+static void
 credentials_assert_tls(credentials_fixture_t *f, const char *ca,
     const char *certificate, const char *key)
 {
-    const kube_credentials_t  *c = f->credentials;
-
-    assert_true(kube_str_eq(kube_credentials_ca(c), kube_str(ca)));
-    assert_true(kube_str_eq(kube_credentials_certificate(c),
-                            kube_str(certificate)));
-    assert_true(kube_str_eq(kube_credentials_key(c), kube_str(key)));
+    credentials_assert_one(f, KUBE_CREDENTIAL_CA, ca);
+    credentials_assert_one(f, KUBE_CREDENTIAL_CERTIFICATE, certificate);
+    credentials_assert_one(f, KUBE_CREDENTIAL_KEY, key);
 }
 
 
@@ -375,6 +382,39 @@ test_credentials_inline(void **state)
 }
 
 
+/* Without its file an inline token serves, until the file has been read. */
+static void
+test_credentials_inline_instead(void **state)
+{
+    kube_config_t          *c;
+    credentials_fixture_t  *f = *state;
+
+    c = &f->config;
+
+    assert_int_equal(kube_config_set(c, &c->token.data, KUBE_STR("inline")),
+                     KUBE_OK);
+
+    credentials_expect(f, 1, false, KUBE_OK, TOKEN, "inline");
+    assert_int_equal(f->lines, 1);
+    assert_non_null(strstr(f->line, "no such file"));
+    assert_non_null(strstr(f->line, "inline one is used"));
+
+    credentials_put(f->token, "");
+    credentials_expect(f, 2, true, KUBE_OK, 0, "inline");
+    credentials_put(f->token, "a b");
+    credentials_expect(f, 3, true, KUBE_OK, 0, "inline");
+
+    credentials_put(f->token, "file");
+    credentials_expect(f, 4, true, KUBE_OK, TOKEN, "file");
+
+    /* client-go's source of tokens keeps the last good one, too */
+
+    assert_int_equal(unlink(f->token), 0);
+    credentials_expect(f, KUBE_LOG_PERIOD_MS + 5, true, KUBE_OK, 0, "file");
+    assert_non_null(strstr(f->line, "last good"));
+}
+
+
 static void
 credentials_ignore_log(void *ctx, kube_log_level_t level, kube_event_id_t id,
     const char *line)
@@ -415,7 +455,7 @@ credentials_oom_run(alloc_test_t *at, void *ctx)
     if (rc == KUBE_OK) {
         assert_int_equal(kube_credentials_refresh(c, 2, true, &changed),
                          KUBE_OK);
-        token = kube_credentials_token(c);
+        token = kube_credentials_get(c, KUBE_CREDENTIAL_TOKEN);
 
         /* what could not be read leaves the one before */
         assert_true(kube_str_eq(token, KUBE_STR("two"))
@@ -467,6 +507,9 @@ main(void)
                                         credentials_setup,
                                         credentials_teardown),
         cmocka_unit_test_setup_teardown(test_credentials_inline,
+                                        credentials_setup,
+                                        credentials_teardown),
+        cmocka_unit_test_setup_teardown(test_credentials_inline_instead,
                                         credentials_setup,
                                         credentials_teardown),
         cmocka_unit_test_setup_teardown(test_credentials_oom,

@@ -7,9 +7,10 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include "transport_test.h"
+#include "transport_bed.h"
 
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 
 #include "kube_version.h"
 
@@ -28,21 +29,21 @@ typedef struct {
 
 
 static bool
-serve_text(http_test_t *server, int fd)
+serve_text(http_bed_t *server, int fd)
 {
-    return http_test_puts(fd, server->arg);
+    return http_bed_puts(fd, server->arg);
 }
 
 
 static bool
-serve_answer(http_test_t *server, int fd)
+serve_answer(http_bed_t *server, int fd)
 {
     const transport_answer_t  *a = server->arg;
 
-    (void) http_test_write(fd, a->answer, a->len ? a->len : strlen(a->answer));
+    (void) http_bed_write(fd, a->answer, a->len ? a->len : strlen(a->answer));
 
     if (a->reset) {
-        http_test_reset(fd);
+        http_bed_reset(fd);
     }
 
     return false;
@@ -52,18 +53,18 @@ serve_answer(http_test_t *server, int fd)
 static void
 test_transport_request(void **state)
 {
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
 
-    transport_test_serve(f, serve_text,
-                         "HTTP/1.1 100 Continue\r\nRetry-After: 9\r\n\r\n"
-                         "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
-                         "HTTP/1.1 200 OK\r\n"
-                         "content-TYPE:  application/json ; charset=utf-8\r\n"
-                         "Transfer-Encoding: chunked\r\n\r\n"
-                         "2\r\n{}\r\n1\r\n\n\r\n0\r\nContent-Type: t\r\n\r\n");
-    transport_test_open(f);
-    transport_test_get(f, &c);
+    transport_bed_serve(f, serve_text,
+                        "HTTP/1.1 100 Continue\r\nRetry-After: 9\r\n\r\n"
+                        "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+                        "HTTP/1.1 200 OK\r\n"
+                        "content-TYPE:  application/json ; charset=utf-8\r\n"
+                        "Transfer-Encoding: chunked\r\n\r\n"
+                        "2\r\n{}\r\n1\r\n\n\r\n0\r\nContent-Type: t\r\n\r\n");
+    transport_bed_open(f);
+    transport_bed_get(f, &c);
 
     assert_int_equal(c.rc, KUBE_OK);
     assert_int_equal(c.code, 200);
@@ -72,22 +73,58 @@ test_transport_request(void **state)
     assert_int_equal(c.len, 3);
     assert_memory_equal(c.body, "{}\n", 3);
 
-    assert_true(http_test_saw(&f->server, "GET /api/v1/services HTTP/1.1\r\n"));
-    assert_true(http_test_saw(&f->server,
-                              "\r\nAuthorization: Bearer s3cret\r\n"));
-    assert_true(http_test_saw(&f->server, "\r\nAccept: application/json\r\n"));
-    assert_true(http_test_saw(&f->server, "\r\nUser-Agent: nginx-kube-informer/"
+    assert_true(http_bed_saw(&f->server, "GET /api/v1/services HTTP/1.1\r\n"));
+    assert_true(http_bed_saw(&f->server,
+                             "\r\nAuthorization: Bearer s3cret\r\n"));
+    assert_true(http_bed_saw(&f->server, "\r\nAccept: application/json\r\n"));
+    assert_true(http_bed_saw(&f->server, "\r\nUser-Agent: nginx-kube-informer/"
                                           KUBE_VERSION " (unit/1)\r\n"));
-    assert_true(http_test_saw(&f->server, "\r\nHost: 127.0.0.1:"));
-    assert_false(http_test_saw(&f->server, "gzip"));
+    assert_true(http_bed_saw(&f->server, "\r\nHost: 127.0.0.1:"));
+    assert_false(http_bed_saw(&f->server, "gzip"));
 
-    transport_test_free(&c);
+    transport_bed_free(&c);
 
     /* the connection is used again */
-    transport_test_get(f, &c);
+    transport_bed_get(f, &c);
     assert_int_equal(c.rc, KUBE_OK);
-    assert_int_equal(http_test_connections(&f->server), 1);
-    transport_test_free(&c);
+    assert_int_equal(http_bed_connections(&f->server), 1);
+    transport_bed_free(&c);
+}
+
+
+/* Our name comes first, whoever runs us. */
+static void
+test_transport_agent(void **state)
+{
+    char                    agent[300];
+    size_t                  i;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+    const char             *agents[] = { "nginx/1.22.1", NULL, agent };
+
+    static const char *const  lines[] = {
+        "\r\nUser-Agent: nginx-kube-informer/" KUBE_VERSION
+        " (nginx/1.22.1)\r\n",
+        "\r\nUser-Agent: nginx-kube-informer/" KUBE_VERSION "\r\n",
+        "\r\nUser-Agent: nginx-kube-informer/" KUBE_VERSION "\r\n",
+    };
+
+    memset(agent, 'x', sizeof(agent) - 1);
+    agent[sizeof(agent) - 1] = '\0';
+
+    for (i = 0; i < 3; i++) {
+        transport_bed_serve(f, serve_text,
+                            OK_HEAD "Content-Length: 0\r\n\r\n");
+        f->agent = agents[i];
+        transport_bed_open(f);
+        transport_bed_get(f, &c);
+        assert_int_equal(c.rc, KUBE_OK);
+        assert_true(http_bed_saw(&f->server, lines[i]));
+
+        transport_bed_free(&c);
+        transport_bed_close(f);
+        kube_config_done(&f->config);
+    }
 }
 
 
@@ -149,19 +186,19 @@ static void
 test_transport_answers(void **state)
 {
     size_t                     i, n;
-    transport_test_t          *f = *state;
+    transport_bed_t           *f = *state;
     const transport_answer_t  *a;
-    transport_test_client_t    c = { 0 };
+    transport_bed_client_t     c = { 0 };
 
-    transport_test_serve(f, serve_answer, &transport_answers[0]);
-    transport_test_open(f);
+    transport_bed_serve(f, serve_answer, &transport_answers[0]);
+    transport_bed_open(f);
 
     n = sizeof(transport_answers) / sizeof(transport_answers[0]);
 
     for (i = 0; i < n; i++) {
         a = &transport_answers[i];
         f->server.arg = a;
-        transport_test_get(f, &c);
+        transport_bed_get(f, &c);
 
         if (c.rc != a->rc
             || (a->body != NULL
@@ -173,7 +210,7 @@ test_transport_answers(void **state)
             fail();
         }
 
-        transport_test_free(&c);
+        transport_bed_free(&c);
     }
 }
 
@@ -182,11 +219,11 @@ test_transport_answers(void **state)
 static void
 test_transport_large_head(void **state)
 {
-    char                     *text;
-    size_t                    i;
-    transport_test_t         *f = *state;
-    transport_answer_t        large;
-    transport_test_client_t   c = { 0 };
+    char                   *text;
+    size_t                  i;
+    transport_bed_t        *f = *state;
+    transport_answer_t      large;
+    transport_bed_client_t  c = { 0 };
 
     text = malloc(200000);
     assert_non_null(text);
@@ -200,18 +237,18 @@ test_transport_large_head(void **state)
     memset(&large, 0, sizeof(large));
     large.answer = text;
 
-    transport_test_serve(f, serve_answer, &large);
-    transport_test_open(f);
-    transport_test_get(f, &c);
+    transport_bed_serve(f, serve_answer, &large);
+    transport_bed_open(f);
+    transport_bed_get(f, &c);
     assert_int_equal(c.rc, KUBE_PROTO);
     assert_non_null(strstr(c.text, "too large"));
     assert_int_equal(c.responses, 0);
 
-    transport_test_free(&c);
+    transport_bed_free(&c);
 
     /* the server may still be sending what nobody reads any more */
 
-    transport_test_close(f);
+    transport_bed_close(f);
     kube_config_done(&f->config);
 
     /* one line of 190 KB: libcurl's own limit comes first */
@@ -220,14 +257,14 @@ test_transport_large_head(void **state)
     memcpy(text, "HTTP/1.1 200 OK\r\nX: ", 20);
     text[190000] = '\0';
 
-    transport_test_serve(f, serve_answer, &large);
-    transport_test_open(f);
-    transport_test_get(f, &c);
+    transport_bed_serve(f, serve_answer, &large);
+    transport_bed_open(f);
+    transport_bed_get(f, &c);
     assert_int_equal(c.rc, KUBE_PROTO);
     assert_int_equal(c.responses, 0);
 
-    transport_test_free(&c);
-    transport_test_close(f);
+    transport_bed_free(&c);
+    transport_bed_close(f);
     free(text);
 }
 
@@ -239,35 +276,43 @@ test_transport_retry_after(void **state)
     time_t                    later;
     size_t                    i;
     struct tm                 tm;
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
+    transport_bed_t          *f = *state;
+    transport_bed_client_t    c = { 0 };
     static const struct {
         const char  *value;
-        uint32_t     seconds;
+        uint32_t     low;
+        uint32_t     high;
     } cases[] = {
-        { "", 0 }, { "0", 0 }, { "1", 1 }, { "5", 5 }, { "30", 30 },
-        { "300", 300 }, { "301", 300 }, { "3600", 300 }, { "2147483648", 300 },
-        { "99999999999999999999999999", 300 }, { "-1", 0 }, { "+1", 0 },
-        { "abc", 0 }, { "1.5", 0 }, { "1s", 0 }, { "5 5", 0 }, { "007", 7 },
-        { "Fri, 31 Dec 1999 23:59:59 GMT", 0 },
-        { "Fri, 31 Dec 2100 23:59:59 GMT", 300 },
+        { "", 0, 0 }, { "0", 0, 0 }, { "1", 1, 1 }, { "5", 5, 5 },
+        { "30", 30, 30 }, { "300", 300, 300 }, { "301", 300, 300 },
+        { "3600", 300, 300 }, { "2147483648", 300, 300 }, { "007", 7, 7 },
+        { "-1", 0, 0 }, { "abc", 0, 0 },
+        { "Fri, 31 Dec 1999 23:59:59 GMT", 0, 0 },
+        { "Fri, 31 Dec 2100 23:59:59 GMT", 300, 300 },
+
+        /* what is no number is read as well as libcurl's version can */
+
+        { "+1", 0, 1 }, { "1.5", 0, 1 }, { "1s", 0, 1 }, { "5 5", 0, 5 },
+        { "99999999999999999999999999", 0, 300 },
     };
 
-    transport_test_serve(f, serve_text, answer);
-    transport_test_open(f);
+    transport_bed_serve(f, serve_text, answer);
+    transport_bed_open(f);
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         snprintf(answer, sizeof(answer), "HTTP/1.1 429 Too Many\r\n"
                  "Retry-After: %s\r\nContent-Length: 0\r\n\r\n",
                  cases[i].value);
-        transport_test_get(f, &c);
+        transport_bed_get(f, &c);
 
-        if (c.retry_after_s != cases[i].seconds || c.code != 429) {
+        if (c.retry_after_s < cases[i].low || c.retry_after_s > cases[i].high
+            || c.code != 429)
+        {
             print_error("\"%s\": %u\n", cases[i].value, c.retry_after_s);
             fail();
         }
 
-        transport_test_free(&c);
+        transport_bed_free(&c);
     }
 
     later = time(NULL) + 100;
@@ -275,39 +320,39 @@ test_transport_retry_after(void **state)
     strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
     snprintf(answer, sizeof(answer), "HTTP/1.1 503 S\r\n"
              "Retry-After: %s\r\nContent-Length: 0\r\n\r\n", date);
-    transport_test_get(f, &c);
+    transport_bed_get(f, &c);
     assert_in_range(c.retry_after_s, 70, 100);
-    transport_test_free(&c);
+    transport_bed_free(&c);
 }
 
 
 static void
 test_transport_redirect(void **state)
 {
-    char                      answer[256];
-    size_t                    i;
-    http_test_t               elsewhere;
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
-    static const int          codes[] = { 301, 302, 303, 307, 308 };
+    char                    answer[256];
+    size_t                  i;
+    http_bed_t              elsewhere;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+    static const int        codes[] = { 301, 302, 303, 307, 308 };
 
-    http_test_start(&elsewhere, NULL, serve_text, OK_HEAD "\r\n");
-    transport_test_serve(f, serve_text, answer);
-    transport_test_open(f);
+    http_bed_start(&elsewhere, NULL, serve_text, OK_HEAD "\r\n");
+    transport_bed_serve(f, serve_text, answer);
+    transport_bed_open(f);
 
     for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         snprintf(answer, sizeof(answer), "HTTP/1.1 %d Go\r\nLocation: "
                  "http://127.0.0.1:%u/\r\nContent-Length: 0\r\n\r\n", codes[i],
                  elsewhere.port);
-        transport_test_get(f, &c);
+        transport_bed_get(f, &c);
 
         assert_int_equal(c.rc, KUBE_OK);
         assert_int_equal(c.code, codes[i]);
-        transport_test_free(&c);
+        transport_bed_free(&c);
     }
 
-    assert_int_equal(http_test_connections(&elsewhere), 0);
-    http_test_stop(&elsewhere);
+    assert_int_equal(http_bed_connections(&elsewhere), 0);
+    http_bed_stop(&elsewhere);
 }
 
 
@@ -334,39 +379,188 @@ closed_port(int *fd)
 static void
 test_transport_servers(void **state)
 {
-    int                       fd;
-    transport_test_t         *f = *state;
-    transport_test_client_t   a = { 0 }, b = { 0 };
+    int                     fd;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  a = { 0 }, b = { 0 };
 
-    transport_test_serve(f, serve_text, OK_HEAD "Content-Length: 0\r\n\r\n");
-    transport_test_add_port(f, "http", closed_port(&fd));
-    transport_test_add_port(f, "http", f->server.port);
-    transport_test_open(f);
+    transport_bed_serve(f, serve_text, OK_HEAD "Content-Length: 0\r\n\r\n");
+    transport_bed_add_port(f, "http", closed_port(&fd));
+    transport_bed_add_port(f, "http", f->server.port);
+    transport_bed_open(f);
 
     assert_true(kube_str_eq(kube_transport_server(f->transport),
                             f->config.servers[0]));
 
     /* two that fail together move on by one, not by two */
 
-    transport_test_start(f, &a);
-    transport_test_start(f, &b);
-    transport_test_until(f, &a.dones, 1);
-    transport_test_until(f, &b.dones, 1);
+    transport_bed_start(f, &a);
+    transport_bed_start(f, &b);
+    transport_bed_until(f, &a.dones, 1);
+    transport_bed_until(f, &b.dones, 1);
 
     assert_int_equal(a.rc, KUBE_CONNECT);
     assert_int_equal(b.rc, KUBE_CONNECT);
     assert_int_equal(a.responses, 0);
     assert_true(kube_str_eq(kube_transport_server(f->transport),
                             f->config.servers[1]));
-    transport_test_free(&a);
-    transport_test_free(&b);
+    transport_bed_free(&a);
+    transport_bed_free(&b);
 
-    transport_test_get(f, &a);
+    transport_bed_get(f, &a);
     assert_int_equal(a.rc, KUBE_OK);
     assert_true(kube_str_eq(kube_transport_server(f->transport),
                             f->config.servers[1]));
 
-    transport_test_free(&a);
+    transport_bed_free(&a);
+    close(fd);
+}
+
+
+static void
+servers_at(transport_bed_t *f, uint64_t now_ms, size_t server)
+{
+    f->processing = true;
+    kube_transport_process(f->transport, now_ms);
+    f->processing = false;
+
+    assert_true(kube_str_eq(kube_transport_server(f->transport),
+                            f->config.servers[server]));
+}
+
+
+/* A bad address is passed over, longer each time; the one in use stays. */
+static void
+test_transport_verdicts(void **state)
+{
+    size_t            i;
+    uint64_t          now_ms;
+    transport_bed_t  *f = *state;
+
+    for (i = 0; i < 3; i++) {
+        transport_bed_add_port(f, "http", (unsigned) i + 1);
+    }
+
+    transport_bed_open(f);
+    now_ms = 1000000;
+    servers_at(f, now_ms, 0);
+
+    kube_transport_verdict(f->transport, 0, true);
+    servers_at(f, now_ms, 0);
+
+    kube_transport_verdict(f->transport, 0, false);
+    servers_at(f, now_ms, 1);
+    kube_transport_verdict(f->transport, 1, false);
+    servers_at(f, now_ms, 2);
+
+    /* all are bad: the first one to be over; more blame changes nothing */
+
+    kube_transport_verdict(f->transport, 2, false);
+
+    for (i = 0; i < 10; i++) {
+        kube_transport_verdict(f->transport, 0, false);
+        kube_transport_verdict(f->transport, 1, false);
+        kube_transport_verdict(f->transport, 2, false);
+    }
+
+    servers_at(f, now_ms + KUBE_SERVER_FIRST_MS, 0);
+
+    /* a good answer ends it at once */
+
+    now_ms += KUBE_SERVER_FIRST_MS;
+    kube_transport_verdict(f->transport, 0, false);
+    kube_transport_verdict(f->transport, 1, false);
+    kube_transport_verdict(f->transport, 2, false);
+    kube_transport_verdict(f->transport, 1, true);
+    servers_at(f, now_ms, 1);
+
+    /* never longer than the ceiling, and that long in the end */
+
+    for (i = 0; i < 10; i++) {
+        now_ms += KUBE_SERVER_MAX_MS;
+        servers_at(f, now_ms, 0);
+        kube_transport_verdict(f->transport, 0, false);
+        servers_at(f, now_ms, 1);
+    }
+
+    servers_at(f, now_ms + KUBE_SERVER_MAX_MS / 2 - 1, 1);
+}
+
+
+static bool
+serve_and_close(http_bed_t *server, int fd)
+{
+    if (server->arg != NULL) {
+        (void) http_bed_puts(fd, server->arg);
+    }
+
+    return false;
+}
+
+
+/* What fails before its head is bad without anybody saying so. */
+static void
+test_transport_bad_by_itself(void **state)
+{
+    size_t                    i;
+    http_bed_t                bad;
+    transport_bed_t          *f = *state;
+    transport_bed_client_t    c = { 0 };
+    static const char *const  heads[] = {
+        NULL, "SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\nContent-"
+    };
+
+    for (i = 0; i < 3; i++) {
+        http_bed_start(&bad, NULL, serve_and_close, heads[i]);
+        transport_bed_serve(f, serve_text,
+                            OK_HEAD "Content-Length: 0\r\n\r\n");
+        transport_bed_add_port(f, "http", bad.port);
+        transport_bed_add_port(f, "http", f->server.port);
+        transport_bed_open(f);
+
+        transport_bed_get(f, &c);
+        assert_int_equal(c.responses, 0);
+        assert_int_equal(c.rc, i == 1 ? KUBE_PROTO : KUBE_CLOSED);
+        transport_bed_free(&c);
+
+        transport_bed_get(f, &c);
+        assert_int_equal(c.rc, KUBE_OK);
+        assert_int_equal(c.server, 1);
+        transport_bed_free(&c);
+
+        transport_bed_close(f);
+        kube_config_done(&f->config);
+        http_bed_stop(&bad);
+    }
+}
+
+
+/* Want of descriptors is our fault: no address is to blame. */
+static void
+test_transport_no_descriptors(void **state)
+{
+    int                     fd;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+    struct rlimit           before, none;
+
+    transport_bed_add_port(f, "http", closed_port(&fd));
+    transport_bed_add_port(f, "http", 1);
+    transport_bed_open(f);
+    transport_bed_start(f, &c);
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    transport_bed_step(f);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+
+    transport_bed_until(f, &c.dones, 1);
+    assert_int_equal(c.rc, KUBE_IO);
+    assert_true(kube_str_eq(kube_transport_server(f->transport),
+                            f->config.servers[0]));
+
+    transport_bed_free(&c);
     close(fd);
 }
 
@@ -375,13 +569,13 @@ test_transport_servers(void **state)
 static void
 test_transport_connect_timeout(void **state)
 {
-    int                       fd, other[3];
-    size_t                    i;
-    uint16_t                  port;
-    uint64_t                  begin_ms;
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
-    struct sockaddr_in        in;
+    int                     fd, other[3];
+    size_t                  i;
+    uint16_t                port;
+    uint64_t                begin_ms;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+    struct sockaddr_in      in;
 
     port = closed_port(&fd);
     assert_int_equal(listen(fd, 0), 0);
@@ -398,15 +592,15 @@ test_transport_connect_timeout(void **state)
     }
 
     f->connect_timeout_ms = 300;
-    transport_test_add_port(f, "http", port);
-    transport_test_open(f);
+    transport_bed_add_port(f, "http", port);
+    transport_bed_open(f);
 
-    begin_ms = transport_test_now_ms();
-    transport_test_get(f, &c);
+    begin_ms = transport_bed_now_ms();
+    transport_bed_get(f, &c);
     assert_int_equal(c.rc, KUBE_CONNECT);
-    assert_true(transport_test_now_ms() - begin_ms >= 250);
+    assert_true(transport_bed_now_ms() - begin_ms >= 250);
 
-    transport_test_free(&c);
+    transport_bed_free(&c);
     close(fd);
 
     for (i = 0; i < 3; i++) {
@@ -418,19 +612,19 @@ test_transport_connect_timeout(void **state)
 static void
 test_transport_no_such_name(void **state)
 {
-    int                       signo;
-    sigset_t                  before, after;
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
+    int                     signo;
+    sigset_t                before, after;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
 
     f->connect_timeout_ms = 1000;
     assert_int_equal(kube_config_add_server(&f->config,
                                             KUBE_STR("https://kube.invalid"),
                                             NULL), KUBE_OK);
-    transport_test_open(f);
+    transport_bed_open(f);
 
     assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &before), 0);
-    transport_test_get(f, &c);
+    transport_bed_get(f, &c);
     assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &after), 0);
 
     assert_int_equal(c.rc, KUBE_CONNECT);
@@ -440,46 +634,46 @@ test_transport_no_such_name(void **state)
                          sigismember(&after, signo));
     }
 
-    transport_test_free(&c);
+    transport_bed_free(&c);
 }
 
 
 static void
 test_transport_unix_socket(void **state)
 {
-    char                      path[64], url[96];
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
+    char                    path[64], url[96];
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
 
     snprintf(path, sizeof(path), "/tmp/kube-transport-%d.sock", (int) getpid());
     snprintf(url, sizeof(url), "http://unix:%s", path);
 
-    http_test_start(&f->server, path, serve_text,
-                    OK_HEAD "Content-Length: 2\r\n\r\n{}");
+    http_bed_start(&f->server, path, serve_text,
+                   OK_HEAD "Content-Length: 2\r\n\r\n{}");
     f->serving = true;
     assert_int_equal(kube_config_add_server(&f->config, kube_str(url), NULL),
                      KUBE_OK);
-    transport_test_open(f);
-    transport_test_get(f, &c);
+    transport_bed_open(f);
+    transport_bed_get(f, &c);
 
     assert_int_equal(c.rc, KUBE_OK);
     assert_int_equal(c.len, 2);
-    assert_true(http_test_saw(&f->server, "\r\nHost: localhost\r\n"));
-    transport_test_free(&c);
+    assert_true(http_bed_saw(&f->server, "\r\nHost: localhost\r\n"));
+    transport_bed_free(&c);
 }
 
 
 static void
 test_transport_credentials(void **state)
 {
-    unsigned                  changed;
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
+    unsigned                changed;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
 
-    transport_test_serve(f, serve_text, OK_HEAD "Content-Length: 0\r\n\r\n");
-    transport_test_open(f);
-    transport_test_get(f, &c);
-    transport_test_free(&c);
+    transport_bed_serve(f, serve_text, OK_HEAD "Content-Length: 0\r\n\r\n");
+    transport_bed_open(f);
+    transport_bed_get(f, &c);
+    transport_bed_free(&c);
 
     /* a new token is for the next request, over the same connection */
 
@@ -488,18 +682,18 @@ test_transport_credentials(void **state)
     assert_int_equal(kube_credentials_refresh(f->credentials, 2, true,
                                               &changed), KUBE_OK);
     kube_transport_credentials_changed(f->transport, changed);
-    transport_test_get(f, &c);
-    assert_true(http_test_saw(&f->server, "Bearer s3cret-2\r\n"));
-    assert_int_equal(http_test_connections(&f->server), 1);
-    transport_test_free(&c);
+    transport_bed_get(f, &c);
+    assert_true(http_bed_saw(&f->server, "Bearer s3cret-2\r\n"));
+    assert_int_equal(http_bed_connections(&f->server), 1);
+    transport_bed_free(&c);
 
     /* a new CA or certificate is for new connections */
 
     kube_transport_credentials_changed(f->transport,
                                        KUBE_CREDENTIALS_CERTIFICATE);
-    transport_test_get(f, &c);
-    assert_int_equal(http_test_connections(&f->server), 2);
-    transport_test_free(&c);
+    transport_bed_get(f, &c);
+    assert_int_equal(http_bed_connections(&f->server), 2);
+    transport_bed_free(&c);
 
     /* and without a token no header says anything */
 
@@ -507,14 +701,14 @@ test_transport_credentials(void **state)
                                      KUBE_STR_NULL), KUBE_OK);
     assert_int_equal(kube_credentials_refresh(f->credentials, 3, true,
                                               &changed), KUBE_OK);
-    transport_test_get(f, &c);
-    assert_false(http_test_saw(&f->server, "Authorization"));
-    transport_test_free(&c);
+    transport_bed_get(f, &c);
+    assert_false(http_bed_saw(&f->server, "Authorization"));
+    transport_bed_free(&c);
 }
 
 
 static bool
-serve_nothing(http_test_t *server, int fd)
+serve_nothing(http_bed_t *server, int fd)
 {
     (void) server;
     (void) fd;
@@ -530,18 +724,18 @@ test_transport_keepalive(void **state)
     int                       fd, i, value;
     size_t                    seen;
     socklen_t                 len;
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
+    transport_bed_t          *f = *state;
+    transport_bed_client_t    c = { 0 };
     struct sockaddr_in        in;
     static const int          want[][2] = {
         { TCP_KEEPIDLE, 15 }, { TCP_KEEPINTVL, 5 }, { TCP_KEEPCNT, 3 },
         { TCP_USER_TIMEOUT, 30000 }, { TCP_NODELAY, 1 },
     };
 
-    transport_test_serve(f, serve_nothing, NULL);
-    transport_test_open(f);
-    transport_test_start(f, &c);
-    transport_test_until(f, &f->server.requests, 1);
+    transport_bed_serve(f, serve_nothing, NULL);
+    transport_bed_open(f);
+    transport_bed_start(f, &c);
+    transport_bed_until(f, &f->server.requests, 1);
 
     for (seen = 0, fd = 3; fd < 1024; fd++) {
         len = sizeof(in);
@@ -568,21 +762,21 @@ test_transport_keepalive(void **state)
     }
 
     assert_int_equal(seen, 1);
-    kube_transport_cancel(c.exchange);
+    kube_transport_cancel(f->transport, c.exchange);
 }
 
 
 static void
 transport_oom_run(alloc_test_t *at, void *ctx)
 {
-    kube_rc_t                 rc;
-    kube_request_t            request;
-    kube_log_sink_t           sink = { transport_test_log, NULL };
-    kube_exchange_t          *exchange;
-    transport_test_t         *f = ctx;
-    kube_transport_t         *t;
-    kube_transport_conf_t     conf;
-    transport_test_client_t   c = { 0 };
+    kube_rc_t               rc;
+    kube_request_t          request;
+    kube_log_sink_t         sink = { transport_bed_log, NULL };
+    kube_exchange_t        *exchange;
+    transport_bed_t        *f = ctx;
+    kube_transport_t       *t;
+    kube_transport_conf_t   conf;
+    transport_bed_client_t  c = { 0 };
 
     memset(&conf, 0, sizeof(conf));
     memset(&request, 0, sizeof(request));
@@ -596,7 +790,7 @@ transport_oom_run(alloc_test_t *at, void *ctx)
         return;
     }
 
-    rc = kube_transport_start(t, &request, &transport_test_handler, &c, 1,
+    rc = kube_transport_start(t, &request, &transport_bed_handler, &c, 1,
                               &exchange);
     alloc_test_assert_rc(at, rc);
     assert_int_equal(rc == KUBE_OK, exchange != NULL);
@@ -608,10 +802,10 @@ transport_oom_run(alloc_test_t *at, void *ctx)
 static void
 test_transport_oom(void **state)
 {
-    transport_test_t  *f = *state;
+    transport_bed_t  *f = *state;
 
-    transport_test_add_port(f, "http", 1);
-    transport_test_open(f);
+    transport_bed_add_port(f, "http", 1);
+    transport_bed_open(f);
     ALLOC_TEST_RUN(transport_oom_run, f);
 }
 
@@ -619,28 +813,28 @@ test_transport_oom(void **state)
 static void
 test_transport_bad_start(void **state)
 {
-    kube_request_t            request;
-    kube_exchange_t          *exchange;
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
+    kube_request_t          request;
+    kube_exchange_t        *exchange;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
 
-    transport_test_add_port(f, "http", 1);
-    transport_test_open(f);
+    transport_bed_add_port(f, "http", 1);
+    transport_bed_open(f);
 
     memset(&request, 0, sizeof(request));
     request.ns = KUBE_STR("..");
     assert_int_equal(kube_transport_start(f->transport, &request,
-                                          &transport_test_handler, &c, 1,
+                                          &transport_bed_handler, &c, 1,
                                           &exchange), KUBE_INVALID);
     assert_null(exchange);
-    assert_true(kube_transport_deadline(f->transport) == UINT64_MAX);
+    assert_true(kube_transport_deadline(f->transport) == KUBE_NEVER);
     kube_transport_destroy(NULL);
 }
 
 
 #define TRANSPORT_TEST(name)                                                  \
-    cmocka_unit_test_setup_teardown(name, transport_test_setup,               \
-                                    transport_test_teardown)
+    cmocka_unit_test_setup_teardown(name, transport_bed_setup,               \
+                                    transport_bed_teardown)
 
 
 int
@@ -648,11 +842,15 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         TRANSPORT_TEST(test_transport_request),
+        TRANSPORT_TEST(test_transport_agent),
         TRANSPORT_TEST(test_transport_answers),
         TRANSPORT_TEST(test_transport_large_head),
         TRANSPORT_TEST(test_transport_retry_after),
         TRANSPORT_TEST(test_transport_redirect),
         TRANSPORT_TEST(test_transport_servers),
+        TRANSPORT_TEST(test_transport_verdicts),
+        TRANSPORT_TEST(test_transport_bad_by_itself),
+        TRANSPORT_TEST(test_transport_no_descriptors),
         TRANSPORT_TEST(test_transport_connect_timeout),
         TRANSPORT_TEST(test_transport_no_such_name),
         TRANSPORT_TEST(test_transport_unix_socket),

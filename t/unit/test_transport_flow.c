@@ -6,7 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include "transport_test.h"
+#include "transport_bed.h"
 
 
 #define BIG_BYTES  (3u << 20)
@@ -23,7 +23,7 @@ big_byte(size_t i)
 
 /* BIG_BYTES with a length, or in chunks of odd sizes where arg says so. */
 static bool
-serve_big(http_test_t *server, int fd)
+serve_big(http_bed_t *server, int fd)
 {
     char    head[128], piece[4099];
     bool    chunked;
@@ -35,7 +35,7 @@ serve_big(http_test_t *server, int fd)
              chunked ? "Transfer-Encoding: chunked" : "Content-Length: ",
              chunked ? 0 : 1, chunked ? 0 : BIG_BYTES);
 
-    if (!http_test_puts(fd, head)) {
+    if (!http_bed_puts(fd, head)) {
         return false;
     }
 
@@ -49,20 +49,20 @@ serve_big(http_test_t *server, int fd)
 
         snprintf(head, sizeof(head), "%zx;ext=1\r\n", n);
 
-        if ((chunked && !http_test_puts(fd, head))
-            || !http_test_write(fd, piece, n)
-            || (chunked && !http_test_puts(fd, "\r\n")))
+        if ((chunked && !http_bed_puts(fd, head))
+            || !http_bed_write(fd, piece, n)
+            || (chunked && !http_bed_puts(fd, "\r\n")))
         {
             return false;
         }
     }
 
-    return chunked ? http_test_puts(fd, "0\r\nTrailer: x\r\n\r\n") : true;
+    return chunked ? http_bed_puts(fd, "0\r\nTrailer: x\r\n\r\n") : true;
 }
 
 
 static void
-assert_big(const transport_test_client_t *c)
+assert_big(const transport_bed_client_t *c)
 {
     size_t  i;
 
@@ -82,29 +82,29 @@ assert_big(const transport_test_client_t *c)
 static void
 test_transport_bound(void **state)
 {
-    size_t                    i;
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
+    size_t                  i;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
 
     f->tick_bytes = 32768;
-    transport_test_serve(f, serve_big, NULL);
-    transport_test_open(f);
+    transport_bed_serve(f, serve_big, NULL);
+    transport_bed_open(f);
 
     for (i = 0; i < 2; i++) {
         f->server.arg = i ? "chunked" : NULL;
         f->calls = 0;
 
-        transport_test_get(f, &c);
+        transport_bed_get(f, &c);
         assert_big(&c);
         assert_in_range(f->call_bytes_peak, 1, 32768 + 16384);
         assert_true(f->calls >= BIG_BYTES / (32768 + 16384));
-        transport_test_free(&c);
+        transport_bed_free(&c);
     }
 }
 
 
 static kube_take_t
-take_and_pause(transport_test_client_t *c)
+take_and_pause(transport_bed_client_t *c)
 {
     (void) c;
 
@@ -116,12 +116,12 @@ take_and_pause(transport_test_client_t *c)
 static void
 test_transport_pause(void **state)
 {
-    size_t                    i, n, pieces;
-    transport_test_t         *f = *state;
-    transport_test_client_t   c;
+    size_t                  i, n, pieces;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c;
 
-    transport_test_serve(f, serve_big, NULL);
-    transport_test_open(f);
+    transport_bed_serve(f, serve_big, NULL);
+    transport_bed_open(f);
 
     for (i = 0; i < 2; i++) {
         memset(&c, 0, sizeof(c));
@@ -129,29 +129,29 @@ test_transport_pause(void **state)
         c.on_bytes = take_and_pause;
         f->server.arg = i ? "chunked" : NULL;
 
-        transport_test_start(f, &c);
-        transport_test_until(f, &c.responses, 1);
+        transport_bed_start(f, &c);
+        transport_bed_until(f, &c.responses, 1);
 
         while (c.dones == 0) {
             pieces = c.pieces;
 
             for (n = 0; n < 5 && c.dones == 0; n++) {
                 f->processing = true;
-                kube_transport_process(f->transport, transport_test_now_ms());
+                kube_transport_process(f->transport, transport_bed_now_ms());
                 f->processing = false;
                 assert_int_equal(c.pieces, pieces);
             }
 
             if (c.dones == 0) {
-                kube_transport_resume(c.exchange);
-                transport_test_step(f);
+                kube_transport_resume(f->transport, c.exchange);
+                transport_bed_step(f);
                 assert_true(c.pieces <= pieces + 1);
             }
         }
 
         assert_big(&c);
         assert_true(c.pieces > 100);
-        transport_test_free(&c);
+        transport_bed_free(&c);
     }
 }
 
@@ -160,48 +160,48 @@ test_transport_pause(void **state)
 static void
 test_transport_pause_is_quiet(void **state)
 {
-    size_t                    n;
-    uint64_t                  now_ms;
-    struct pollfd             pfd;
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
+    size_t                  n;
+    uint64_t                now_ms;
+    struct pollfd           pfd;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
 
     c.on_response = take_and_pause;
-    transport_test_serve(f, serve_big, NULL);
-    transport_test_open(f);
-    transport_test_start(f, &c);
-    transport_test_until(f, &c.responses, 1);
+    transport_bed_serve(f, serve_big, NULL);
+    transport_bed_open(f);
+    transport_bed_start(f, &c);
+    transport_bed_until(f, &c.responses, 1);
 
     for (n = 0; n < 20; n++) {
-        transport_test_step(f);
+        transport_bed_step(f);
     }
 
     pfd.fd = kube_transport_fd(f->transport);
     pfd.events = POLLIN;
-    now_ms = transport_test_now_ms();
+    now_ms = transport_bed_now_ms();
     assert_int_equal(poll(&pfd, 1, 0), 0);
     assert_true(kube_transport_deadline(f->transport) > now_ms);
     assert_int_equal(c.len, 0);
 
     /* and may be cancelled as it is */
-    kube_transport_cancel(c.exchange);
+    kube_transport_cancel(f->transport, c.exchange);
     assert_int_equal(c.dones, 0);
-    transport_test_free(&c);
+    transport_bed_free(&c);
 }
 
 
 static bool
-serve_endless(http_test_t *server, int fd)
+serve_endless(http_bed_t *server, int fd)
 {
     static char  piece[65536];
 
     if (strstr(server->last, "watch") == NULL) {
-        return http_test_puts(fd, OK_HEAD "Content-Length: 2\r\n\r\n{}");
+        return http_bed_puts(fd, OK_HEAD "Content-Length: 2\r\n\r\n{}");
     }
 
-    (void) http_test_puts(fd, OK_HEAD "\r\n");
+    (void) http_bed_puts(fd, OK_HEAD "\r\n");
 
-    while (http_test_write(fd, piece, sizeof(piece))) {
+    while (http_bed_write(fd, piece, sizeof(piece))) {
         /* void */
     }
 
@@ -213,51 +213,51 @@ serve_endless(http_test_t *server, int fd)
 static void
 test_transport_fairness(void **state)
 {
-    size_t                    i;
-    kube_request_t            request;
-    transport_test_t         *f = *state;
-    transport_test_client_t   endless = { 0 }, small = { 0 };
+    size_t                  i;
+    kube_request_t          request;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  endless = { 0 }, small = { 0 };
 
     f->tick_bytes = 4096;
-    transport_test_serve(f, serve_endless, NULL);
-    transport_test_open(f);
+    transport_bed_serve(f, serve_endless, NULL);
+    transport_bed_open(f);
 
     memset(&request, 0, sizeof(request));
     request.watch = true;
     endless.f = f;
     assert_int_equal(kube_transport_start(f->transport, &request,
-                                          &transport_test_handler, &endless,
-                                          transport_test_now_ms(),
+                                          &transport_bed_handler, &endless,
+                                          transport_bed_now_ms(),
                                           &endless.exchange), KUBE_OK);
-    transport_test_until(f, &endless.pieces, 10);
+    transport_bed_until(f, &endless.pieces, 10);
 
     for (i = 0; i < 10; i++) {
-        transport_test_get(f, &small);
+        transport_bed_get(f, &small);
         assert_int_equal(small.rc, KUBE_OK);
         assert_int_equal(small.len, 2);
-        transport_test_free(&small);
+        transport_bed_free(&small);
     }
 
     assert_int_equal(endless.dones, 0);
-    kube_transport_cancel(endless.exchange);
-    transport_test_free(&endless);
+    kube_transport_cancel(f->transport, endless.exchange);
+    transport_bed_free(&endless);
 }
 
 
 static kube_take_t
-take_and_cancel(transport_test_client_t *c)
+take_and_cancel(transport_bed_client_t *c)
 {
-    kube_transport_cancel(c->exchange);
+    kube_transport_cancel(c->f->transport, c->exchange);
 
     return KUBE_TAKE_MORE;
 }
 
 
 static kube_take_t
-take_and_cancel_other(transport_test_client_t *c)
+take_and_cancel_other(transport_bed_client_t *c)
 {
     if (c->other->exchange != NULL) {
-        kube_transport_cancel(c->other->exchange);
+        kube_transport_cancel(c->f->transport, c->other->exchange);
         c->other->exchange = NULL;
     }
 
@@ -266,7 +266,7 @@ take_and_cancel_other(transport_test_client_t *c)
 
 
 static kube_take_t
-take_and_abort(transport_test_client_t *c)
+take_and_abort(transport_bed_client_t *c)
 {
     (void) c;
 
@@ -275,49 +275,49 @@ take_and_abort(transport_test_client_t *c)
 
 
 static void
-done_and_cancel(transport_test_client_t *c)
+done_and_cancel(transport_bed_client_t *c)
 {
-    kube_transport_cancel(c->exchange);
+    kube_transport_cancel(c->f->transport, c->exchange);
 }
 
 
 static void
-done_and_start(transport_test_client_t *c)
+done_and_start(transport_bed_client_t *c)
 {
-    transport_test_start(c->f, c->other);
+    transport_bed_start(c->f, c->other);
 }
 
 
 static void
 test_transport_cancel(void **state)
 {
-    size_t                    i;
-    transport_test_t         *f = *state;
-    transport_test_client_t   a = { 0 };
+    size_t                  i;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  a = { 0 };
 
-    transport_test_serve(f, serve_big, NULL);
-    transport_test_open(f);
+    transport_bed_serve(f, serve_big, NULL);
+    transport_bed_open(f);
 
     /* from response, from bytes, before anything was sent */
 
     for (i = 0; i < 3; i++) {
         a.on_response = i == 0 ? take_and_cancel : NULL;
         a.on_bytes = i == 1 ? take_and_cancel : NULL;
-        transport_test_start(f, &a);
+        transport_bed_start(f, &a);
 
         if (i == 2) {
-            kube_transport_cancel(a.exchange);
-            transport_test_step(f);
+            kube_transport_cancel(f->transport, a.exchange);
+            transport_bed_step(f);
             assert_int_equal(a.responses, 0);
 
         } else {
-            transport_test_until(f, i == 0 ? &a.responses : &a.pieces, 1);
-            transport_test_step(f);
+            transport_bed_until(f, i == 0 ? &a.responses : &a.pieces, 1);
+            transport_bed_step(f);
             assert_int_equal(a.pieces, i);
         }
 
         assert_int_equal(a.dones, 0);
-        transport_test_free(&a);
+        transport_bed_free(&a);
     }
 
 }
@@ -327,100 +327,100 @@ test_transport_cancel(void **state)
 static void
 test_transport_cancel_other(void **state)
 {
-    size_t                    i;
-    transport_test_t         *f = *state;
-    transport_test_client_t   a = { 0 }, b = { 0 };
+    size_t                  i;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  a = { 0 }, b = { 0 };
 
-    transport_test_serve(f, serve_big, NULL);
-    transport_test_open(f);
+    transport_bed_serve(f, serve_big, NULL);
+    transport_bed_open(f);
 
     for (i = 0; i < 2; i++) {
         a.on_bytes = take_and_cancel_other;
         a.other = &b;
 
         if (i == 0) {
-            transport_test_start(f, &b);
-            transport_test_until(f, &b.responses, 1);
+            transport_bed_start(f, &b);
+            transport_bed_until(f, &b.responses, 1);
         }
 
-        transport_test_start(f, &a);
+        transport_bed_start(f, &a);
 
         if (i == 1) {
-            transport_test_start(f, &b);
+            transport_bed_start(f, &b);
         }
 
-        transport_test_until(f, &a.dones, 1);
+        transport_bed_until(f, &a.dones, 1);
         assert_big(&a);
         assert_int_equal(b.dones, 0);
-        transport_test_free(&a);
-        transport_test_free(&b);
+        transport_bed_free(&a);
+        transport_bed_free(&b);
     }
 
     /* from its own done(); and the next one is started there */
 
     a.on_done = done_and_cancel;
-    transport_test_get(f, &a);
+    transport_bed_get(f, &a);
     assert_big(&a);
-    transport_test_free(&a);
+    transport_bed_free(&a);
 
     a.on_done = done_and_start;
     a.other = &b;
-    transport_test_get(f, &a);
-    transport_test_until(f, &b.dones, 1);
+    transport_bed_get(f, &a);
+    transport_bed_until(f, &b.dones, 1);
     assert_big(&b);
-    transport_test_free(&a);
-    transport_test_free(&b);
+    transport_bed_free(&a);
+    transport_bed_free(&b);
 }
 
 
 static void
 test_transport_abort(void **state)
 {
-    size_t                    i;
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 };
+    size_t                  i;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
 
     f->tick_bytes = 1;
-    transport_test_serve(f, serve_big, NULL);
-    transport_test_open(f);
+    transport_bed_serve(f, serve_big, NULL);
+    transport_bed_open(f);
 
     for (i = 0; i < 3; i++) {
         c.on_response = i == 0 ? take_and_abort : NULL;
         c.on_bytes = i == 1 ? take_and_abort : NULL;
 
-        transport_test_start(f, &c);
+        transport_bed_start(f, &c);
 
         if (i == 2) {
 
             /* on bytes that libcurl had held back */
 
-            transport_test_until(f, &c.pieces, 2);
+            transport_bed_until(f, &c.pieces, 2);
             c.on_bytes = take_and_abort;
         }
 
-        transport_test_until(f, &c.dones, 1);
+        transport_bed_until(f, &c.dones, 1);
         assert_int_equal(c.rc, KUBE_CLOSED);
-        transport_test_free(&c);
+        transport_bed_free(&c);
     }
 }
 
 
 /* A page of a list; the head of a watch, or a whole one where arg says so. */
 static bool
-serve_scope(http_test_t *server, int fd)
+serve_scope(http_bed_t *server, int fd)
 {
     if (strstr(server->last, "watch") == NULL) {
-        return http_test_puts(fd, OK_HEAD "Content-Length: 2\r\n\r\n{}");
+        return http_bed_puts(fd, OK_HEAD "Content-Length: 2\r\n\r\n{}");
     }
 
-    return http_test_puts(fd, OK_HEAD "Transfer-Encoding: chunked\r\n\r\n"
+    return http_bed_puts(fd, OK_HEAD "Transfer-Encoding: chunked\r\n\r\n"
                               "2\r\n{}\r\n")
-           && (server->arg == NULL || http_test_puts(fd, "0\r\n\r\n"));
+           && (server->arg == NULL || http_bed_puts(fd, "0\r\n\r\n"));
 }
 
 
 static void
-flow_watch(transport_test_t *f, transport_test_client_t *c)
+flow_watch(transport_bed_t *f, transport_bed_client_t *c)
 {
     kube_request_t  request;
 
@@ -429,22 +429,22 @@ flow_watch(transport_test_t *f, transport_test_client_t *c)
     c->f = f;
 
     assert_int_equal(kube_transport_start(f->transport, &request,
-                                          &transport_test_handler, c,
-                                          transport_test_now_ms(),
+                                          &transport_bed_handler, c,
+                                          transport_bed_now_ms(),
                                           &c->exchange), KUBE_OK);
-    transport_test_until(f, &c->pieces, 1);
+    transport_bed_until(f, &c->pieces, 1);
 }
 
 
 static void
-flow_pages(transport_test_t *f, size_t n)
+flow_pages(transport_bed_t *f, size_t n)
 {
-    transport_test_client_t  c = { 0 };
+    transport_bed_client_t  c = { 0 };
 
     while (n-- != 0) {
-        transport_test_get(f, &c);
+        transport_bed_get(f, &c);
         assert_int_equal(c.rc, KUBE_OK);
-        transport_test_free(&c);
+        transport_bed_free(&c);
     }
 }
 
@@ -456,27 +456,27 @@ flow_pages(transport_test_t *f, size_t n)
 static void
 test_transport_connections(void **state)
 {
-    size_t                    i, round;
-    transport_test_t         *f = *state;
-    transport_test_client_t   watches[16];
+    size_t                  i, round;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  watches[16];
 
     memset(watches, 0, sizeof(watches));
-    transport_test_serve(f, serve_scope, NULL);
-    transport_test_open(f);
+    transport_bed_serve(f, serve_scope, NULL);
+    transport_bed_open(f);
 
     for (i = 0; i < 16; i++) {
         flow_pages(f, 5);
         flow_watch(f, &watches[i]);
-        assert_int_equal(http_test_connections(&f->server), i + 1);
+        assert_int_equal(http_bed_connections(&f->server), i + 1);
     }
 
     flow_pages(f, 20);
-    assert_int_equal(http_test_connections(&f->server), 17);
+    assert_int_equal(http_bed_connections(&f->server), 17);
 
     for (i = 0; i < 16; i++) {
         assert_int_equal(watches[i].dones, 0);
-        kube_transport_cancel(watches[i].exchange);
-        transport_test_free(&watches[i]);
+        kube_transport_cancel(f->transport, watches[i].exchange);
+        transport_bed_free(&watches[i]);
     }
 
     /* a watch that the server ends leaves its connection to the next one */
@@ -489,40 +489,40 @@ test_transport_connections(void **state)
         }
 
         for (i = 0; i < 4; i++) {
-            transport_test_until(f, &watches[i].dones, 1);
+            transport_bed_until(f, &watches[i].dones, 1);
             assert_int_equal(watches[i].rc, KUBE_OK);
-            transport_test_free(&watches[i]);
+            transport_bed_free(&watches[i]);
         }
 
         flow_pages(f, 3);
     }
 
-    assert_int_equal(http_test_connections(&f->server), 17 + 3);
+    assert_int_equal(http_bed_connections(&f->server), 17 + 3);
 }
 
 
 static void
 test_transport_destroy_in_flight(void **state)
 {
-    transport_test_t         *f = *state;
-    transport_test_client_t   c = { 0 }, fresh = { 0 };
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 }, fresh = { 0 };
 
-    transport_test_serve(f, serve_endless, NULL);
-    transport_test_open(f);
-    transport_test_start(f, &c);
-    transport_test_until(f, &c.responses, 1);
-    transport_test_start(f, &fresh);
-    transport_test_close(f);
+    transport_bed_serve(f, serve_endless, NULL);
+    transport_bed_open(f);
+    transport_bed_start(f, &c);
+    transport_bed_until(f, &c.responses, 1);
+    transport_bed_start(f, &fresh);
+    transport_bed_close(f);
 
     assert_int_equal(fresh.dones, 0);
-    transport_test_free(&c);
-    transport_test_free(&fresh);
+    transport_bed_free(&c);
+    transport_bed_free(&fresh);
 }
 
 
 #define TRANSPORT_TEST(name)                                                  \
-    cmocka_unit_test_setup_teardown(name, transport_test_setup,               \
-                                    transport_test_teardown)
+    cmocka_unit_test_setup_teardown(name, transport_bed_setup,               \
+                                    transport_bed_teardown)
 
 
 int

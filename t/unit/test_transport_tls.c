@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include "transport_test.h"
+#include "transport_bed.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -19,9 +19,11 @@
 
 
 typedef struct {
-    transport_test_t  *f;
-    char               dir[64];
-    pid_t              pid;        /* s_server; 0: none */
+    transport_bed_t  *f;
+    char              dir[64];
+    pid_t             pid;        /* s_server; 0: none */
+    int               in;         /* what it sends comes from here */
+    int               out;
 } tls_fixture_t;
 
 
@@ -32,11 +34,11 @@ static const char *const  tls_files[] = {
 };
 
 
-/* Runs openssl(1) in dir with its output in *out (NULL: nowhere). */
+/* Runs openssl(1) in dir with pipes to and from it (out NULL: to nowhere). */
 static pid_t
-tls_spawn(const char *dir, const char *const *args, int *out)
+tls_spawn(const char *dir, const char *const *args, int *in, int *out)
 {
-    int     fds[2], null;
+    int     fds[2], from[2], null;
     pid_t   pid;
     char   *argv[ARGS_MAX + 2] = { (char *) "openssl" };
     size_t  i;
@@ -46,6 +48,7 @@ tls_spawn(const char *dir, const char *const *args, int *out)
     }
 
     assert_int_equal(pipe(fds), 0);
+    assert_int_equal(pipe(from), 0);
 
     pid = fork();
     assert_true(pid >= 0);
@@ -54,11 +57,13 @@ tls_spawn(const char *dir, const char *const *args, int *out)
         null = open("/dev/null", O_RDWR);
 
         if (chdir(dir) == 0 && null != -1) {
-            (void) dup2(null, 0);
+            (void) dup2(out != NULL ? from[0] : null, 0);
             (void) dup2(out != NULL ? fds[1] : null, 1);
             (void) dup2(null, 2);
             close(fds[0]);
             close(fds[1]);
+            close(from[0]);
+            close(from[1]);
             (void) execvp(argv[0], argv);
         }
 
@@ -66,12 +71,15 @@ tls_spawn(const char *dir, const char *const *args, int *out)
     }
 
     close(fds[1]);
+    close(from[0]);
 
     if (out != NULL) {
         *out = fds[0];
+        *in = from[1];
 
     } else {
         close(fds[0]);
+        close(from[1]);
     }
 
     return pid;
@@ -84,7 +92,7 @@ tls_run(const char *dir, const char *const *args)
     int    status;
     pid_t  pid;
 
-    pid = tls_spawn(dir, args, NULL);
+    pid = tls_spawn(dir, args, NULL, NULL);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
 }
@@ -191,7 +199,7 @@ tls_setup(void **state)
     void           *f;
     tls_fixture_t  *t = *state;
 
-    assert_int_equal(transport_test_setup(&f), 0);
+    assert_int_equal(transport_bed_setup(&f), 0);
     t->f = f;
 
     return 0;
@@ -205,6 +213,8 @@ tls_stop(tls_fixture_t *t)
         (void) kill(t->pid, SIGKILL);
         assert_int_equal(waitpid(t->pid, NULL, 0), t->pid);
         t->pid = 0;
+        close(t->in);
+        close(t->out);
     }
 }
 
@@ -218,7 +228,7 @@ tls_teardown(void **state)
     tls_stop(t);
     f = t->f;
 
-    return transport_test_teardown(&f);
+    return transport_bed_teardown(&f);
 }
 
 
@@ -226,29 +236,29 @@ tls_teardown(void **state)
 static unsigned
 tls_serve(tls_fixture_t *t, const char *name, const char *const *more)
 {
-    int          out;
     char         pem[32], key[32], line[256], *colon;
     size_t       i, n;
     unsigned     port;
     const char  *args[ARGS_MAX] = {
-        "s_server", "-accept", "127.0.0.1:0", "-HTTP", "-cert", pem, "-key",
-        key
+        "s_server", "-accept", "127.0.0.1:0", "-cert", pem, "-key", key
     };
 
     snprintf(pem, sizeof(pem), "%s.pem", name);
     snprintf(key, sizeof(key), "%s.key", name);
 
-    for (i = 0; more != NULL && more[i] != NULL; i++) {
-        args[8 + i] = more[i];
+    for (i = 0; more[i] != NULL; i++) {
+        args[7 + i] = more[i];
     }
 
     tls_stop(t);
-    t->pid = tls_spawn(t->dir, args, &out);
+    t->pid = tls_spawn(t->dir, args, &t->in, &t->out);
 
     n = 0;
     port = 0;
 
-    while (port == 0 && n < sizeof(line) - 1 && read(out, line + n, 1) == 1) {
+    while (port == 0 && n < sizeof(line) - 1
+           && read(t->out, line + n, 1) == 1)
+    {
         if (line[n++] == '\n') {
             line[n - 1] = '\0';
             colon = strrchr(line, ':');
@@ -261,11 +271,13 @@ tls_serve(tls_fixture_t *t, const char *name, const char *const *more)
         }
     }
 
-    close(out);
     assert_true(port != 0);
 
     return port;
 }
+
+
+static const char *const  tls_http[] = { "-HTTP", NULL };
 
 
 static void
@@ -279,10 +291,10 @@ tls_set(tls_fixture_t *t, kube_str_t *field, const char *name)
 static kube_rc_t
 tls_get(tls_fixture_t *t)
 {
-    kube_rc_t                rc;
-    transport_test_client_t  c = { 0 };
+    kube_rc_t               rc;
+    transport_bed_client_t  c = { 0 };
 
-    transport_test_get(t->f, &c);
+    transport_bed_get(t->f, &c);
     rc = c.rc;
 
     if (rc == KUBE_OK) {
@@ -293,7 +305,7 @@ tls_get(tls_fixture_t *t)
         assert_int_equal(c.responses, 0);
     }
 
-    transport_test_free(&c);
+    transport_bed_free(&c);
 
     return rc;
 }
@@ -329,8 +341,8 @@ test_tls_trust(void **state)
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         kube_config_done(&t->f->config);
-        port = tls_serve(t, cases[i].certificate, NULL);
-        transport_test_add_port(t->f, "https", port);
+        port = tls_serve(t, cases[i].certificate, tls_http);
+        transport_bed_add_port(t->f, "https", port);
 
         if (cases[i].ca[0] != '\0') {
             tls_set(t, &t->f->config.ca.path, cases[i].ca);
@@ -342,14 +354,14 @@ test_tls_trust(void **state)
                                          kube_str(cases[i].server_name)),
                          KUBE_OK);
 
-        transport_test_open(t->f);
+        transport_bed_open(t->f);
 
         if (tls_get(t) != cases[i].rc) {
             print_error("case %zu\n", i);
             fail();
         }
 
-        transport_test_close(t->f);
+        transport_bed_close(t->f);
     }
 }
 
@@ -362,7 +374,8 @@ test_tls_client_certificate(void **state)
     tls_fixture_t            *t = *state;
     kube_config_t            *c;
     static const char *const  demand[] = {
-        "-Verify", "1", "-verify_return_error", "-CAfile", "ca.pem", NULL
+        "-HTTP", "-Verify", "1", "-verify_return_error", "-CAfile", "ca.pem",
+        NULL
     };
     static const struct {
         const char  *certificate;
@@ -380,7 +393,7 @@ test_tls_client_certificate(void **state)
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         kube_config_done(c);
-        transport_test_add_port(t->f, "https", port);
+        transport_bed_add_port(t->f, "https", port);
         tls_set(t, &c->ca.path, "ca.pem");
 
         if (cases[i].certificate != NULL) {
@@ -388,9 +401,9 @@ test_tls_client_certificate(void **state)
             tls_set(t, &c->key.path, cases[i].key);
         }
 
-        transport_test_open(t->f);
+        transport_bed_open(t->f);
         assert_int_equal(tls_get(t) == KUBE_OK, cases[i].ok);
-        transport_test_close(t->f);
+        transport_bed_close(t->f);
     }
 }
 
@@ -402,10 +415,10 @@ test_tls_rotation(void **state)
     unsigned        changed, port;
     tls_fixture_t  *t = *state;
 
-    port = tls_serve(t, "ip", NULL);
-    transport_test_add_port(t->f, "https", port);
+    port = tls_serve(t, "ip", tls_http);
+    transport_bed_add_port(t->f, "https", port);
     tls_set(t, &t->f->config.ca.path, "ca.pem");
-    transport_test_open(t->f);
+    transport_bed_open(t->f);
     assert_int_equal(tls_get(t), KUBE_OK);
 
     tls_set(t, &t->f->config.ca.path, "other.pem");
@@ -429,13 +442,13 @@ test_tls_old_version(void **state)
     unsigned                  port;
     tls_fixture_t            *t = *state;
     static const char *const  old[] = {
-        "-tls1_1", "-cipher", "ALL:@SECLEVEL=0", NULL
+        "-HTTP", "-tls1_1", "-cipher", "ALL:@SECLEVEL=0", NULL
     };
 
     port = tls_serve(t, "ip", old);
-    transport_test_add_port(t->f, "https", port);
+    transport_bed_add_port(t->f, "https", port);
     tls_set(t, &t->f->config.ca.path, "ca.pem");
-    transport_test_open(t->f);
+    transport_bed_open(t->f);
     assert_int_equal(tls_get(t), KUBE_TLS);
 }
 
@@ -446,11 +459,11 @@ test_tls_ca_not_read(void **state)
 {
     kube_request_t         request;
     tls_fixture_t         *t = *state;
-    kube_log_sink_t        sink = { transport_test_log, NULL };
+    kube_log_sink_t        sink = { transport_bed_log, NULL };
     kube_exchange_t       *exchange;
     kube_transport_conf_t  conf;
 
-    transport_test_add_port(t->f, "https", 1);
+    transport_bed_add_port(t->f, "https", 1);
     tls_set(t, &t->f->config.ca.path, "none.pem");
 
     t->f->credentials = kube_credentials_create(&t->f->at.alloc,
@@ -465,25 +478,95 @@ test_tls_ca_not_read(void **state)
 
     memset(&request, 0, sizeof(request));
     assert_int_equal(kube_transport_start(t->f->transport, &request,
-                                          &transport_test_handler, NULL, 1,
+                                          &transport_bed_handler, NULL, 1,
                                           &exchange), KUBE_INVALID);
 }
 
 
+/*
+ * A connection that ends without close_notify is an error to libcurl, as is a
+ * chunk that is none: what the socket says tells them apart.
+ */
+static void
+test_tls_cut(void **state)
+{
+    size_t                    i;
+    unsigned                  port;
+    tls_fixture_t            *t = *state;
+    transport_bed_client_t    c = { 0 };
+    static const char *const  raw[] = { "-no_ticket", NULL };
+    static const struct {
+        const char  *answer;
+        bool         kill;
+        kube_rc_t    rc;
+    } cases[] = {
+        { "Content-Length: 9\r\n\r\n{}", true, KUBE_CLOSED },
+        { "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n", true,
+          KUBE_CLOSED },
+        { "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\nzz\r\n",
+          false, KUBE_PROTO },
+        { "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+          false, KUBE_OK },
+    };
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        kube_config_done(&t->f->config);
+        port = tls_serve(t, "ip", raw);
+        transport_bed_add_port(t->f, "https", port);
+        tls_set(t, &t->f->config.ca.path, "ca.pem");
+        transport_bed_open(t->f);
+
+        assert_true(dprintf(t->in, "HTTP/1.1 200 OK\r\nContent-Type: "
+                            "application/json\r\n%s", cases[i].answer) > 0);
+
+        transport_bed_start(t->f, &c);
+        transport_bed_until(t->f, &c.pieces, 1);
+
+        if (cases[i].kill) {
+            tls_stop(t);
+        }
+
+        transport_bed_until(t->f, &c.dones, 1);
+        assert_int_equal(c.rc, cases[i].rc);
+        assert_int_equal(c.len, 2);
+
+        transport_bed_free(&c);
+        transport_bed_close(t->f);
+    }
+}
+
+
+typedef struct {
+    int          fd;
+    const char  *text;       /* said to the one that comes */
+    bool         reset;      /* then a reset, not an end */
+} tls_rude_t;
+
+
 /* Accepts one connection, says its piece and goes. */
 static void *
-tls_say_garbage(void *arg)
+tls_be_rude(void *arg)
 {
-    int                fd, other;
-    static const char  garbage[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
+    int          other;
+    char         byte;
+    tls_rude_t  *rude = arg;
 
-    fd = *(int *) arg;
-    other = accept(fd, NULL, NULL);
+    other = accept(rude->fd, NULL, NULL);
 
     if (other != -1) {
-        (void) http_test_write(other, garbage, sizeof(garbage) - 1);
-        (void) shutdown(other, SHUT_WR);
-        (void) recv(other, &fd, sizeof(fd), MSG_WAITALL);
+        (void) http_bed_puts(other, rude->text);
+
+        if (rude->reset) {
+            http_bed_reset(other);
+
+        } else {
+            (void) shutdown(other, SHUT_WR);
+
+            while (recv(other, &byte, 1, 0) == 1) {
+                /* void */
+            }
+        }
+
         close(other);
     }
 
@@ -491,16 +574,22 @@ tls_say_garbage(void *arg)
 }
 
 
-/* Garbage in place of a handshake, and nothing at all. */
+/* Nothing at all in place of a handshake, garbage, the end, a reset. */
 static void
 test_tls_handshake(void **state)
 {
-    int                 fd, other;
-    uint64_t            begin_ms;
-    pthread_t           thread;
-    socklen_t           len;
-    tls_fixture_t      *t = *state;
-    struct sockaddr_in  in;
+    int                       fd;
+    size_t                    i;
+    uint64_t                  begin_ms;
+    pthread_t                 thread;
+    socklen_t                 len;
+    kube_rc_t                 rc;
+    tls_rude_t                rude;
+    tls_fixture_t            *t = *state;
+    struct sockaddr_in        in;
+    static const char *const  rudes[] = {
+        "HTTP/1.1 400 Bad Request\r\n\r\n", "", ""
+    };
 
     /* it accepts, in the kernel, and never says a word */
 
@@ -514,36 +603,45 @@ test_tls_handshake(void **state)
     assert_int_equal(listen(fd, 16), 0);
 
     t->f->connect_timeout_ms = 200;
-    transport_test_add_port(t->f, "https", ntohs(in.sin_port));
-    transport_test_open(t->f);
+    transport_bed_add_port(t->f, "https", ntohs(in.sin_port));
+    transport_bed_open(t->f);
 
-    begin_ms = transport_test_now_ms();
+    begin_ms = transport_bed_now_ms();
     assert_int_equal(tls_get(t), KUBE_TIMEOUT);
-    assert_in_range(transport_test_now_ms() - begin_ms, 150, 10000);
+    assert_in_range(transport_bed_now_ms() - begin_ms, 150, 10000);
 
-    transport_test_close(t->f);
+    transport_bed_close(t->f);
 
-    /* plain HTTP where TLS is due */
+    /* plain HTTP where TLS is due, the end of the stream, a reset */
 
-    other = accept(fd, NULL, NULL);
-    assert_true(other != -1);
-    close(other);
-    assert_int_equal(pthread_create(&thread, NULL, tls_say_garbage, &fd), 0);
-
+    rude.fd = fd;
     t->f->connect_timeout_ms = 10000;
-    transport_test_open(t->f);
-    assert_int_equal(tls_get(t), KUBE_TLS);
+    close(accept(fd, NULL, NULL));
 
-    transport_test_close(t->f);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    for (i = 0; i < sizeof(rudes) / sizeof(rudes[0]); i++) {
+        rude.text = rudes[i];
+        rude.reset = (i == 2);
+        assert_int_equal(pthread_create(&thread, NULL, tls_be_rude, &rude), 0);
+
+        transport_bed_open(t->f);
+        rc = tls_get(t);
+
+        /* a reset may be seen before the connection is */
+
+        assert_true(rc == KUBE_TLS || (i == 2 && rc == KUBE_CONNECT));
+
+        transport_bed_close(t->f);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+
     close(fd);
 }
 
 
 static bool
-serve_reply(http_test_t *server, int fd)
+serve_reply(http_bed_t *server, int fd)
 {
-    (void) http_test_puts(fd, server->arg);
+    (void) http_bed_puts(fd, server->arg);
 
     return false;
 }
@@ -552,9 +650,9 @@ serve_reply(http_test_t *server, int fd)
 static void
 test_tls_proxy(void **state)
 {
-    char               url[64];
-    tls_fixture_t     *t = *state;
-    transport_test_t  *f;
+    char              url[64];
+    tls_fixture_t    *t = *state;
+    transport_bed_t  *f;
 
     f = t->f;
 
@@ -562,27 +660,27 @@ test_tls_proxy(void **state)
 
     assert_int_equal(setenv("https_proxy", "http://127.0.0.1:1", 1), 0);
     assert_int_equal(setenv("ALL_PROXY", "http://127.0.0.1:1", 1), 0);
-    transport_test_add_port(f, "https", tls_serve(t, "ip", NULL));
+    transport_bed_add_port(f, "https", tls_serve(t, "ip", tls_http));
     tls_set(t, &f->config.ca.path, "ca.pem");
-    transport_test_open(f);
+    transport_bed_open(f);
     assert_int_equal(tls_get(t), KUBE_OK);
-    transport_test_close(f);
+    transport_bed_close(f);
 
     /* ours is asked, even for loopback, and learns no token */
 
     assert_int_equal(setenv("no_proxy", "*", 1), 0);
-    transport_test_serve(f, serve_reply, "HTTP/1.1 403 No\r\n"
-                         "Content-Length: 0\r\n\r\n");
+    transport_bed_serve(f, serve_reply, "HTTP/1.1 403 No\r\n"
+                        "Content-Length: 0\r\n\r\n");
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", f->server.port);
     assert_int_equal(kube_config_set(&f->config, &f->config.proxy_url,
                                      kube_str(url)), KUBE_OK);
     assert_int_equal(kube_config_set(&f->config, &f->config.token.data,
                                      KUBE_STR("s3cret")), KUBE_OK);
-    transport_test_open(f);
+    transport_bed_open(f);
     assert_int_equal(tls_get(t), KUBE_CONNECT);
-    assert_true(http_test_saw(&f->server, "CONNECT 127.0.0.1:"));
-    assert_false(http_test_saw(&f->server, "s3cret"));
-    assert_false(http_test_saw(&f->server, "Authorization"));
+    assert_true(http_bed_saw(&f->server, "CONNECT 127.0.0.1:"));
+    assert_false(http_bed_saw(&f->server, "s3cret"));
+    assert_false(http_bed_saw(&f->server, "Authorization"));
 
     unsetenv("https_proxy");
     unsetenv("ALL_PROXY");
@@ -603,6 +701,7 @@ main(void)
         TLS_TEST(test_tls_rotation),
         TLS_TEST(test_tls_old_version),
         TLS_TEST(test_tls_ca_not_read),
+        TLS_TEST(test_tls_cut),
         TLS_TEST(test_tls_handshake),
         TLS_TEST(test_tls_proxy),
     };

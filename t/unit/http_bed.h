@@ -1,5 +1,5 @@
 /*
- * http_test - an HTTP server of a few lines for tests of the transport: each
+ * http_bed - an HTTP server of a few lines for tests of the transport: each
  * connection has a thread, each answer is written by a function of the test.
  *
  * Not a correct server: it must be able to send what no correct server
@@ -9,8 +9,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#ifndef KUBE_HTTP_TEST_H
-#define KUBE_HTTP_TEST_H
+#ifndef KUBE_HTTP_BED_H
+#define KUBE_HTTP_BED_H
 
 
 #include <arpa/inet.h>
@@ -24,39 +24,39 @@
 #include "alloc_test.h"
 
 
-#define HTTP_TEST_CONNECTIONS_MAX  32
-#define HTTP_TEST_REQUEST_MAX      8192
+#define HTTP_BED_CONNECTIONS_MAX  32
+#define HTTP_BED_REQUEST_MAX      8192
 
 
-typedef struct http_test_s  http_test_t;
+typedef struct http_bed_s  http_bed_t;
 
 /* Answers one request; false: the connection is closed. */
-typedef bool (*http_test_serve_pt)(http_test_t *server, int fd);
+typedef bool (*http_bed_serve_pt)(http_bed_t *server, int fd);
 
-struct http_test_s {
-    int                  fd;
-    uint16_t             port;
-    http_test_serve_pt   serve;
-    const void          *arg;              /* for serve */
-    pthread_t            thread;
-    pthread_mutex_t      mutex;
-    bool                 stop;
-    size_t               connections;
-    size_t               requests;
-    int                  fds[HTTP_TEST_CONNECTIONS_MAX];
-    pthread_t            threads[HTTP_TEST_CONNECTIONS_MAX];
-    char                 last[HTTP_TEST_REQUEST_MAX];    /* request's head */
-    char                 path[108];
+struct http_bed_s {
+    int                fd;
+    uint16_t           port;
+    http_bed_serve_pt  serve;
+    const void        *arg;              /* for serve */
+    pthread_t          thread;
+    pthread_mutex_t    mutex;
+    bool               stop;
+    size_t             connections;
+    size_t             requests;
+    int                fds[HTTP_BED_CONNECTIONS_MAX];
+    pthread_t          threads[HTTP_BED_CONNECTIONS_MAX];
+    char               last[HTTP_BED_REQUEST_MAX];    /* request's head */
+    char               path[108];
 };
 
 typedef struct {
-    http_test_t  *server;
-    int           fd;
-} http_test_connection_t;
+    http_bed_t  *server;
+    int          fd;
+} http_bed_connection_t;
 
 
 static inline bool
-http_test_write(int fd, const void *data, size_t len)
+http_bed_write(int fd, const void *data, size_t len)
 {
     ssize_t      n;
     const char  *p = data;
@@ -76,15 +76,15 @@ http_test_write(int fd, const void *data, size_t len)
 
 
 static inline bool
-http_test_puts(int fd, const char *text)
+http_bed_puts(int fd, const char *text)
 {
-    return http_test_write(fd, text, strlen(text));
+    return http_bed_write(fd, text, strlen(text));
 }
 
 
 /* Sends a reset; the descriptor stays. */
 static inline void
-http_test_reset(int fd)
+http_bed_reset(int fd)
 {
     struct sockaddr  none;
 
@@ -95,9 +95,9 @@ http_test_reset(int fd)
 
 
 static inline bool
-http_test_read_head(http_test_t *s, int fd)
+http_bed_read_head(http_bed_t *s, int fd)
 {
-    char    head[HTTP_TEST_REQUEST_MAX];
+    char    head[HTTP_BED_REQUEST_MAX];
     size_t  len;
 
     for (len = 0; len < sizeof(head) - 1; len++) {
@@ -122,14 +122,14 @@ http_test_read_head(http_test_t *s, int fd)
 
 
 static inline void *
-http_test_connection(void *arg)
+http_bed_connection(void *arg)
 {
-    http_test_connection_t  c;
+    http_bed_connection_t  c;
 
-    c = *(http_test_connection_t *) arg;
+    c = *(http_bed_connection_t *) arg;
     free(arg);
 
-    while (http_test_read_head(c.server, c.fd)) {
+    while (http_bed_read_head(c.server, c.fd)) {
         if (!c.server->serve(c.server, c.fd)) {
             break;
         }
@@ -143,10 +143,10 @@ http_test_connection(void *arg)
 
 
 static inline void
-http_test_accept(http_test_t *s)
+http_bed_accept(http_bed_t *s)
 {
-    int                      fd;
-    http_test_connection_t  *c;
+    int                     fd;
+    http_bed_connection_t  *c;
 
     fd = accept(s->fd, NULL, NULL);
     if (fd == -1) {
@@ -155,9 +155,9 @@ http_test_accept(http_test_t *s)
 
     pthread_mutex_lock(&s->mutex);
 
-    c = malloc(sizeof(http_test_connection_t));
+    c = malloc(sizeof(http_bed_connection_t));
 
-    if (s->stop || s->connections == HTTP_TEST_CONNECTIONS_MAX || c == NULL) {
+    if (s->stop || s->connections == HTTP_BED_CONNECTIONS_MAX || c == NULL) {
         free(c);
         close(fd);
 
@@ -166,7 +166,7 @@ http_test_accept(http_test_t *s)
         c->fd = fd;
         s->fds[s->connections] = fd;
         (void) pthread_create(&s->threads[s->connections++], NULL,
-                              http_test_connection, c);
+                              http_bed_connection, c);
     }
 
     pthread_mutex_unlock(&s->mutex);
@@ -174,13 +174,13 @@ http_test_accept(http_test_t *s)
 
 
 static inline void *
-http_test_listen(void *arg)
+http_bed_listen(void *arg)
 {
-    bool          stop;
-    http_test_t  *s = arg;
+    bool         stop;
+    http_bed_t  *s = arg;
 
     do {
-        http_test_accept(s);
+        http_bed_accept(s);
 
         pthread_mutex_lock(&s->mutex);
         stop = s->stop;
@@ -193,7 +193,7 @@ http_test_listen(void *arg)
 
 
 static inline void
-http_test_bind(http_test_t *s, const char *path)
+http_bed_bind(http_bed_t *s, const char *path)
 {
     socklen_t           len;
     struct sockaddr_un  un;
@@ -226,22 +226,22 @@ http_test_bind(http_test_t *s, const char *path)
 
 /* path NULL: a free port of 127.0.0.1. */
 static inline void
-http_test_start(http_test_t *s, const char *path, http_test_serve_pt serve,
+http_bed_start(http_bed_t *s, const char *path, http_bed_serve_pt serve,
     const void *arg)
 {
-    memset(s, 0, sizeof(http_test_t));
+    memset(s, 0, sizeof(http_bed_t));
 
     s->serve = serve;
     s->arg = arg;
 
     assert_int_equal(pthread_mutex_init(&s->mutex, NULL), 0);
-    http_test_bind(s, path);
-    assert_int_equal(pthread_create(&s->thread, NULL, http_test_listen, s), 0);
+    http_bed_bind(s, path);
+    assert_int_equal(pthread_create(&s->thread, NULL, http_bed_listen, s), 0);
 }
 
 
 static inline void
-http_test_stop(http_test_t *s)
+http_bed_stop(http_bed_t *s)
 {
     size_t  i;
 
@@ -268,7 +268,7 @@ http_test_stop(http_test_t *s)
 
 
 static inline size_t
-http_test_connections(http_test_t *s)
+http_bed_connections(http_bed_t *s)
 {
     size_t  n;
 
@@ -282,7 +282,7 @@ http_test_connections(http_test_t *s)
 
 /* Whether the last request's head holds text. */
 static inline bool
-http_test_saw(http_test_t *s, const char *text)
+http_bed_saw(http_bed_t *s, const char *text)
 {
     bool  saw;
 
@@ -294,4 +294,4 @@ http_test_saw(http_test_t *s, const char *text)
 }
 
 
-#endif /* KUBE_HTTP_TEST_H */
+#endif /* KUBE_HTTP_BED_H */

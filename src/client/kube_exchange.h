@@ -1,0 +1,147 @@
+/*
+ * kube_exchange - one HTTP exchange over libcurl: what is asked, the head, the
+ * bytes, the end, and why it ended as it did.
+ *
+ * It is no loop and adds no transfer to one: kube_transport.c does, and is the
+ * only one to call this but for a test of the causes.  libcurl forbids adding
+ * and removing transfers inside its callbacks, which is where handlers run: an
+ * exchange that is to end is only flagged there.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_EXCHANGE_H
+#define KUBE_EXCHANGE_H
+
+
+#include <curl/curl.h>
+
+#include "kube_transport.h"
+
+
+/* All header lines of an exchange, those of 1xx heads and trailers included. */
+#define KUBE_EXCHANGE_HEADER_BYTES_MAX  (64u << 10)
+
+/*
+ * What libcurl reads at once is also what a paused exchange may hold; a slice
+ * of 100 KiB then takes two reads.
+ */
+#define KUBE_EXCHANGE_BUFFER_BYTES  (64u << 10)
+
+
+/* How far an exchange has come, as its sockets and callbacks tell. */
+typedef enum {
+    KUBE_STAGE_NO_SOCKET = 0,  /* the process has no descriptor to spare */
+    KUBE_STAGE_NO_PEER,        /* no name resolved, or no TCP */
+    KUBE_STAGE_PEER,           /* TCP; a proxy's answer or TLS is awaited */
+    KUBE_STAGE_READY,          /* the request may be sent */
+    KUBE_STAGE_HEAD,           /* the head of the response has come */
+    KUBE_STAGES
+} kube_stage_t;
+
+/*
+ * Why an exchange ended with libcurl's code at that stage.  peer_gone says
+ * that the peer has closed or reset the connection.  libcurl's texts play no
+ * part: they differ between its versions.
+ */
+kube_rc_t kube_exchange_cause(CURLcode code, kube_stage_t stage,
+    bool peer_gone);
+
+
+/* A socket that libcurl opened through us, idle connections included. */
+typedef struct {
+    int               fd;
+    kube_exchange_t  *exchange;    /* the last one to use it; NULL: idle */
+} kube_socket_t;
+
+/* What all exchanges of one transport share; the transport owns it. */
+typedef struct {
+    kube_alloc_t           alloc;
+    kube_transport_conf_t  conf;           /* connect_timeout_ms is valid */
+    kube_log_t             log;
+    char                   agent[128];     /* of User-Agent */
+    kube_socket_t         *sockets;
+    size_t                 sockets_n;
+    size_t                 sockets_cap;
+    uint64_t               now_ms;         /* of the host's last call */
+    uint64_t               changed_ms;     /* CA, certificate; or KUBE_NEVER */
+    size_t                 taken_bytes;    /* of bodies, in this process() */
+    bool                   more;           /* call process() again at once */
+} kube_exchange_env_t;
+
+struct kube_exchange_s {
+    kube_exchange_env_t            *env;
+    kube_exchange_t                *next;          /* in the transport */
+    const kube_exchange_handler_t  *handler;
+    void                           *ctx;
+    CURL                           *easy;          /* NULL: never to be sent */
+    CURLU                          *url;
+    struct curl_slist              *headers;
+    struct curl_slist              *connect_to;
+    size_t                          server;        /* index of the address */
+    size_t                          header_bytes;
+    kube_stage_t                    stage;
+    kube_rc_t                       rc;            /* of over */
+    const char                     *why;           /* of over, static */
+    CURLcode                        setup;         /* the first that failed */
+
+    unsigned                        tls:1;
+    unsigned                        peer_gone:1;
+    unsigned                        added:1;       /* to the multi handle */
+    unsigned                        responded:1;   /* response() was called */
+    unsigned                        cancelled:1;   /* no callback any more */
+    unsigned                        held:1;        /* paused by the owner */
+    unsigned                        paused:1;      /* inside libcurl */
+    unsigned                        over:1;        /* ends with rc, by us */
+
+    char                            error[CURL_ERROR_SIZE];
+};
+
+
+/*
+ * Makes an exchange for a path of the address at that index, neither linked
+ * nor added.  KUBE_OK, KUBE_NOMEM, KUBE_TOO_LARGE or KUBE_INVALID, as
+ * kube_transport_start().
+ */
+kube_rc_t kube_exchange_create(kube_exchange_env_t *env, size_t server,
+    const char *path, const kube_exchange_handler_t *handler, void *ctx,
+    kube_exchange_t **exchange)  KUBE_MUST_CHECK;
+
+/*
+ * Makes one without a handle of libcurl, to be ended with rc and the static
+ * text instead of being added.  NULL: out of memory.
+ */
+kube_exchange_t *kube_exchange_create_failed(kube_exchange_env_t *env,
+    kube_rc_t rc, const char *why, const kube_exchange_handler_t *handler,
+    void *ctx)  KUBE_MUST_CHECK;
+
+/* Frees an exchange that is neither linked nor added; calls no handler. */
+void kube_exchange_destroy(kube_exchange_t *exchange);
+
+/* Flags it for the loop to end it with rc; the first verdict stays. */
+void kube_exchange_fail(kube_exchange_t *exchange, kube_rc_t rc,
+    const char *why);
+
+/*
+ * Calls done(), unless it was cancelled.  code is libcurl's if libcurl ended
+ * it; our own verdict comes first.  Returns whether the address is to blame:
+ * nothing came from it that looks like an API server.
+ */
+bool kube_exchange_finish(kube_exchange_t *exchange, CURLcode code)
+    KUBE_MUST_CHECK;
+
+/*
+ * Notes that libcurl now uses fd for the exchange.  A descriptor that is not
+ * in env->sockets is not a connection's and is passed over.
+ */
+void kube_exchange_use_socket(kube_exchange_t *exchange, int fd);
+
+/*
+ * For kube_exchange.c: sets every option but the callbacks of that file.
+ * exchange->setup says what failed.
+ */
+void kube_exchange_set_options(kube_exchange_t *exchange, const char *path);
+
+
+#endif /* KUBE_EXCHANGE_H */
