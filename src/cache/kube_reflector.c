@@ -155,7 +155,7 @@ reflector_show_error(kube_reflector_t *r, const char *reason,
 }
 
 
-/* A call that got no answer, or no end: counted, shown and logged. */
+/* Counts, shows and logs the failure of a call that got no answer or end. */
 static void
 reflector_error(kube_reflector_t *r, kube_rc_t rc, const char *text)
 {
@@ -231,8 +231,6 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
 }
 
 
-/* The objects. */
-
 /* Writes a key, safe to print. */
 static const char *
 reflector_key(const kube_meta_t *meta, char *dst, size_t size)
@@ -250,7 +248,7 @@ reflector_key(const kube_meta_t *meta, char *dst, size_t size)
 }
 
 
-/* A key, or a mark, into the FIFO. */
+/* Queues a delta that has no object: a key that is gone or refused, a mark. */
 static kube_rc_t
 reflector_put(kube_reflector_t *r, kube_delta_kind_t kind,
     const kube_meta_t *meta, const char *reason)
@@ -270,7 +268,7 @@ reflector_put(kube_reflector_t *r, kube_delta_kind_t kind,
 
 
 /*
- * An object that cannot be held is counted.  Where its key is known it is
+ * Counts an object that cannot be held.  If its key is known the object is
  * named, so that the version may move past it.
  */
 static kube_rc_t
@@ -298,7 +296,7 @@ reflector_refuse(kube_reflector_t *r, kube_refusal_t refusal,
 }
 
 
-/* An item, or an event of an object, into the FIFO. */
+/* Queues what an item or an event says of its object. */
 static kube_rc_t
 reflector_queue(kube_reflector_t *r, kube_delta_kind_t kind,
     const kube_result_t *result)
@@ -499,7 +497,7 @@ reflector_on_alive(kube_reflector_t *r, const kube_result_t *result)
 }
 
 
-/* The last page of a list has ended as it should. */
+/* Marks the end of a complete list in the FIFO, then tells the machine. */
 static void
 reflector_list_done(kube_reflector_t *r)
 {
@@ -635,9 +633,7 @@ reflector_poll(kube_reflector_t *r)
 }
 
 
-/* The calls. */
-
-/* What was in progress is over. */
+/* Cancels the call in progress, if any; a watch that was open is observed. */
 static void
 reflector_end_call(kube_reflector_t *r)
 {
@@ -858,7 +854,7 @@ reflector_gauges(kube_reflector_t *r)
 }
 
 
-/* Actions until one has to wait, or none is left. */
+/* Carries out actions and takes results until nothing is left to do now. */
 static void
 reflector_run(kube_reflector_t *r)
 {

@@ -87,7 +87,7 @@ reflector_timeout(uint64_t ms, unsigned timeouts)
 }
 
 
-/* While WATCHING whatever comes first. */
+/* The earliest of the timers that run while WATCHING. */
 static uint64_t
 reflector_watch_deadline(const kube_reflector_machine_t *m)
 {
@@ -152,7 +152,7 @@ reflector_floor(const kube_reflector_machine_t *m)
 }
 
 
-/* The next page, or the first of a list that begins. */
+/* Asks for a page of the list in progress: the first while token is empty. */
 static kube_action_t
 reflector_page_action(kube_reflector_machine_t *m)
 {
@@ -245,7 +245,7 @@ reflector_watch(kube_reflector_machine_t *m)
 }
 
 
-/* Resumes what a pause or a list interrupted, or begins a list that is due. */
+/* Resumes the watch or the list that was interrupted, or begins a due list. */
 static kube_action_t
 reflector_resume(kube_reflector_machine_t *m)
 {
@@ -388,7 +388,7 @@ reflector_watch_opened(kube_reflector_machine_t *m)
 }
 
 
-/* A list older than what was taken before: its items must not be. */
+/* Discards a list older than what was taken, unless it is a rollback. */
 static kube_action_t
 reflector_older_list(kube_reflector_machine_t *m)
 {
@@ -589,7 +589,7 @@ reflector_unreadable(kube_reflector_machine_t *m)
 }
 
 
-/* What may be damage the first time is not when it comes again. */
+/* Malformed bytes may be damage once; the second time a list gets past them. */
 static kube_action_t
 reflector_damaged(kube_reflector_machine_t *m, uint64_t floor_ms)
 {
