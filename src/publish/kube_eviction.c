@@ -13,11 +13,8 @@
 #include "kube_eviction.h"
 
 
-#define ROOM_WAIT_MIN_MS  1000
-#define ROOM_WAIT_MAX_MS  60000
-
 /* Freed space below this is normal churn; a list for it would not pay. */
-#define ROOM_BYTES_MIN    4096
+#define ROOM_BYTES_MIN  4096
 
 
 static bool
@@ -202,17 +199,12 @@ kube_room_full(kube_room_t *room, const kube_zone_t *zone)
 
 bool
 kube_room_returned(kube_room_t *room, const kube_zone_t *zone,
-    const kube_zone_writer_t *writer, uint64_t now_ms)
+    const kube_zone_writer_t *writer)
 {
     uint64_t           need;
     kube_zone_usage_t  usage;
 
     if (!room_lacks(room)) {
-        room->wait_ms = 0;
-        return false;
-    }
-
-    if (now_ms < room->returned_ms + room->wait_ms) {
         return false;
     }
 
@@ -231,16 +223,6 @@ kube_room_returned(kube_room_t *room, const kube_zone_t *zone,
     }
 
     room->full_bytes = usage.live_bytes;
-    room->returned_ms = now_ms;
-    room->wait_ms *= 2;
-
-    if (room->wait_ms < ROOM_WAIT_MIN_MS) {
-        room->wait_ms = ROOM_WAIT_MIN_MS;
-    }
-
-    if (room->wait_ms > ROOM_WAIT_MAX_MS) {
-        room->wait_ms = ROOM_WAIT_MAX_MS;
-    }
 
     return true;
 }

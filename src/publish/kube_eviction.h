@@ -75,8 +75,6 @@ typedef struct {
     bool      unnamed;          /* not even the name of some had room */
     bool      unnamed_list;     /* the same, since a list began */
     uint64_t  full_bytes;       /* of live records, when it was last full */
-    uint64_t  returned_ms;      /* when room was last said to be back */
-    uint64_t  wait_ms;          /* from then on */
 } kube_room_t;
 
 /* Nothing is lacking. */
@@ -89,12 +87,11 @@ void kube_room_refused(kube_room_t *room, uint32_t size);
 void kube_room_full(kube_room_t *room, const kube_zone_t *zone);
 
 /*
- * True once when room has returned for what is lacking; then not before 1, 2,
- * 4 .. 60 s have passed: a list costs the API server more than it is worth
- * for every object that comes and goes.
+ * True once when room has returned for what is lacking, and again when more
+ * has.  How often a list is asked for then is the reflector's to pace.
  */
 bool kube_room_returned(kube_room_t *room, const kube_zone_t *zone,
-    const kube_zone_writer_t *writer, uint64_t now_ms);
+    const kube_zone_writer_t *writer);
 
 
 #endif /* KUBE_EVICTION_H */

@@ -345,14 +345,13 @@ kube_publisher_room_returned(kube_publisher_t *p, unsigned scope)
         || kube_service_queue_listing(&p->queue, scope)
         || !kube_room_returned(&p->publication.scopes[scope].room,
                                p->publication.conf.zone,
-                               p->publication.conf.writer,
-                               p->publication.now_ms))
+                               p->publication.conf.writer))
     {
         return false;
     }
 
     kube_log_event(&p->publication.log, p->publication.now_ms,
-                   KUBE_LOG_NOTICE, KUBE_EV_ROOM_RETURNED,
+                   KUBE_LOG_INFO, KUBE_EV_ROOM_RETURNED,
                    "room for what was refused of scope %u", scope);
 
     return true;

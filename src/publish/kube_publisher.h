@@ -82,8 +82,7 @@ void kube_publisher_sum(const kube_publisher_t *publisher, unsigned scope,
 
 /*
  * True once after room has returned for what was refused of the scope: a list
- * brings it back.  Not during a list; paced (kube_eviction.h) by the clock of
- * on_change and run.
+ * brings it back.  Not during a list.  The reflector paces the lists.
  */
 bool kube_publisher_room_returned(kube_publisher_t *publisher,
     unsigned scope);

@@ -278,8 +278,8 @@ room_empty(bed_t *bed, unsigned n)
 }
 
 
-#define RETURNED(ms)                                                          \
-    kube_room_returned(&room, &bed.it.zone, bed.it.writer, ms)
+#define RETURNED()                                                            \
+    kube_room_returned(&room, &bed.it.zone, bed.it.writer)
 
 
 static void
@@ -294,7 +294,7 @@ test_room_returned(void **state)
     kube_room_init(&room);
 
     /* nothing is lacking */
-    assert_false(RETURNED(1));
+    assert_false(RETURNED());
     kube_room_full(&room, &bed.it.zone);
     assert_int_equal(room.full_bytes, 0);
 
@@ -307,40 +307,36 @@ test_room_returned(void **state)
     assert_true(room.full_bytes != 0);
 
     /* the room of a few small objects is none */
-    assert_false(RETURNED(100));
+    assert_false(RETURNED());
     room_empty(&bed, 3);
-    assert_false(RETURNED(100));
+    assert_false(RETURNED());
     room_empty(&bed, 100);
-    assert_true(RETURNED(100));
+    assert_true(RETURNED());
 
-    /* said once, and said again only for more, and after a while */
-    assert_false(RETURNED(100));
-    assert_false(RETURNED(100000));
+    /* said once, and said again only for more */
+    assert_false(RETURNED());
     room_empty(&bed, 100);
-    assert_true(RETURNED(100000));
+    assert_true(RETURNED());
+    assert_false(RETURNED());
     room_empty(&bed, 100);
-    assert_false(RETURNED(101999));
-    assert_true(RETURNED(102000));
-    room_empty(&bed, 100);
-    assert_false(RETURNED(105999));
-    assert_true(RETURNED(106000));
+    assert_true(RETURNED());
 
-    /* what lacks nothing for a while begins anew */
+    /* nothing is lacking any more, but then a name is */
+    room_empty(&bed, 100);
     room.refused = 0;
-    assert_false(RETURNED(106001));
+    assert_false(RETURNED());
     room.unnamed = true;
-    room_empty(&bed, 100);
-    assert_true(RETURNED(106001));
+    assert_true(RETURNED());
     room_empty(&bed, 1000);
-    assert_true(RETURNED(107001));
+    assert_true(RETURNED());
 
     /* the smallest must fit */
     kube_room_init(&room);
     kube_room_refused(&room, 1u << 20);
     room.full_bytes = UINT64_MAX;
-    assert_false(RETURNED(200000));
+    assert_false(RETURNED());
     kube_room_refused(&room, 100);
-    assert_true(RETURNED(200000));
+    assert_true(RETURNED());
     bed_done(&bed);
 }
 
