@@ -36,7 +36,7 @@ informer_hash_add(uint64_t h, kube_str_t s)
 }
 
 
-/* The same in every process: the next informer must know it again. */
+/* The hash is the same in every process: the next informer looks for it. */
 static uint64_t
 informer_scope_hash(const kube_informer_t *inf, kube_resource_t resource,
     kube_str_t ns)
@@ -56,14 +56,14 @@ informer_scope_hash(const kube_informer_t *inf, kube_resource_t resource,
 uint64_t
 kube_informer_identity(const kube_informer_t *inf)
 {
-    unsigned    slot;
+    unsigned    scope;
     uint64_t    h;
     kube_str_t  s;
 
     h = informer_hash_add(0, inf->conf.server);
 
-    for (slot = 0; slot < inf->scopes_n; slot++) {
-        s.data = (const char *) &inf->scopes[slot].hash;
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+        s.data = (const char *) &inf->scopes[scope].hash;
         s.len = sizeof(uint64_t);
         h = informer_hash_add(h, s);
     }
@@ -73,29 +73,29 @@ kube_informer_identity(const kube_informer_t *inf)
 
 
 static kube_rc_t
-informer_scope_init(kube_informer_t *inf, unsigned slot)
+informer_scope_init(kube_informer_t *inf, unsigned scope)
 {
     kube_rc_t                        rc;
-    informer_scope_t                *scope;
+    informer_scope_t                *s;
     kube_lister_watcher_t            lw;
     kube_reflector_options_t         options;
     kube_api_lister_watcher_conf_t   conf;
 
-    scope = &inf->scopes[slot];
+    s = &inf->scopes[scope];
 
-    scope->resource = (kube_resource_t) (slot % KUBE_RESOURCES);
+    s->resource = (kube_resource_t) (scope % KUBE_RESOURCES);
 
     if (inf->conf.namespaces_n != 0) {
-        scope->ns = inf->conf.namespaces[slot / KUBE_RESOURCES];
+        s->ns = inf->conf.namespaces[scope / KUBE_RESOURCES];
     }
 
-    scope->hash = informer_scope_hash(inf, scope->resource, scope->ns);
+    s->hash = informer_scope_hash(inf, s->resource, s->ns);
 
     conf.io = inf->conf.io;
-    conf.resource = scope->resource;
-    conf.ns = scope->ns;
-    conf.label_selector = inf->conf.label_selector[scope->resource];
-    conf.field_selector = inf->conf.field_selector[scope->resource];
+    conf.resource = s->resource;
+    conf.ns = s->ns;
+    conf.label_selector = inf->conf.label_selector[s->resource];
+    conf.field_selector = inf->conf.field_selector[s->resource];
     conf.object_bytes_max = inf->conf.object_bytes_max;
 
     rc = kube_api_lister_watcher_create(&inf->alloc, &conf, &lw);
@@ -108,18 +108,18 @@ informer_scope_init(kube_informer_t *inf, unsigned slot)
     options.zone = inf->conf.zone;
     options.turn = &inf->turn;
     options.sink = inf->conf.sink;
-    options.scope = slot;
-    options.resource = scope->resource;
-    options.ns = scope->ns;
+    options.scope = scope;
+    options.resource = s->resource;
+    options.ns = s->ns;
     options.step = inf->conf.reflector;
-    options.step.seed += slot;
+    options.step.seed += scope;
 
-    scope->reflector = kube_reflector_create(&inf->alloc, &options, &lw);
-    if (scope->reflector == NULL) {
+    s->reflector = kube_reflector_create(&inf->alloc, &options, &lw);
+    if (s->reflector == NULL) {
         return KUBE_NOMEM;
     }
 
-    return kube_indexer_scope(inf->indexer, slot, scope->resource, scope->ns);
+    return kube_indexer_scope(inf->indexer, scope, s->resource, s->ns);
 }
 
 
@@ -184,7 +184,7 @@ informer_stores(kube_informer_t *inf)
 static kube_rc_t
 informer_scopes(kube_informer_t *inf)
 {
-    unsigned   slot;
+    unsigned   scope;
     kube_rc_t  rc;
 
     inf->scopes = kube_zalloc(&inf->alloc,
@@ -193,9 +193,9 @@ informer_scopes(kube_informer_t *inf)
         return KUBE_NOMEM;
     }
 
-    for (slot = 0; slot < inf->scopes_n; slot++) {
+    for (scope = 0; scope < inf->scopes_n; scope++) {
 
-        rc = informer_scope_init(inf, slot);
+        rc = informer_scope_init(inf, scope);
 
         if (rc != KUBE_OK) {
             return rc;
@@ -242,21 +242,21 @@ kube_informer_create(const kube_alloc_t *alloc,
 void
 kube_informer_stop(kube_informer_t *inf)
 {
-    unsigned  slot;
+    unsigned  scope;
 
     if (inf->phase == INFORMER_STOPPED) {
         return;
     }
 
-    for (slot = 0; inf->scopes != NULL && slot < inf->scopes_n; slot++) {
+    for (scope = 0; inf->scopes != NULL && scope < inf->scopes_n; scope++) {
 
-        if (inf->scopes[slot].reflector == NULL
+        if (inf->scopes[scope].reflector == NULL
             || inf->phase == INFORMER_WAITING)
         {
             continue;
         }
 
-        kube_reflector_stop(inf->scopes[slot].reflector, inf->now_ms);
+        kube_reflector_stop(inf->scopes[scope].reflector, inf->now_ms);
     }
 
     if (inf->writer != NULL && kube_zone_writer_held(inf->writer)) {
@@ -273,7 +273,7 @@ kube_informer_stop(kube_informer_t *inf)
 void
 kube_informer_destroy(kube_informer_t *inf)
 {
-    unsigned      slot;
+    unsigned      scope;
     kube_alloc_t  alloc;
 
     if (inf == NULL) {
@@ -284,8 +284,8 @@ kube_informer_destroy(kube_informer_t *inf)
 
     alloc = inf->alloc;
 
-    for (slot = 0; inf->scopes != NULL && slot < inf->scopes_n; slot++) {
-        kube_reflector_destroy(inf->scopes[slot].reflector);
+    for (scope = 0; inf->scopes != NULL && scope < inf->scopes_n; scope++) {
+        kube_reflector_destroy(inf->scopes[scope].reflector);
     }
 
     kube_indexer_destroy(inf->indexer);
@@ -304,7 +304,7 @@ kube_informer_destroy(kube_informer_t *inf)
 }
 
 
-/* Applies what is queued, oldest first.  False: memory was short. */
+/* Applies deltas, oldest first.  False: memory was short, try again later. */
 static bool
 informer_drain(kube_informer_t *inf)
 {
@@ -349,42 +349,42 @@ informer_drain(kube_informer_t *inf)
 
 
 static void
-informer_announce(kube_informer_t *inf, unsigned slot)
+informer_announce(kube_informer_t *inf, unsigned scope)
 {
-    informer_scope_t  *scope;
+    informer_scope_t  *s;
 
-    scope = &inf->scopes[slot];
+    s = &inf->scopes[scope];
 
-    if (!scope->announce || !scope->published) {
+    if (!s->announce || !s->published) {
         return;
     }
 
-    scope->announce = false;
+    s->announce = false;
 
     kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_SYNCED,
                    "%s%s%.*s synced at %.*s, %llu objects",
-                   kube_resource_text(scope->resource),
-                   scope->ns.len ? " in " : "",
-                   (int) scope->ns.len, scope->ns.len ? scope->ns.data : "",
-                   (int) scope->rv.len, scope->rv.data,
-                   (unsigned long long) scope->count);
+                   kube_resource_text(s->resource),
+                   s->ns.len ? " in " : "",
+                   (int) s->ns.len, s->ns.len ? s->ns.data : "",
+                   (int) s->rv.len, s->rv.data,
+                   (unsigned long long) s->count);
 
     if (inf->conf.synced != NULL) {
-        inf->conf.synced(inf->conf.change_ctx, slot);
+        inf->conf.synced(inf->conf.change_ctx, scope);
     }
 }
 
 
 static bool
-informer_scope_is(const informer_scope_t *scope, const kube_rv_t *rv,
+informer_scope_is(const informer_scope_t *s, const kube_rv_t *rv,
     const kube_scope_sum_t *sum)
 {
-    return scope->published
-           && scope->synced
-           && kube_rv_cmp(&scope->rv, rv) == 0
-           && scope->count == sum->count
-           && scope->digest.lo == sum->digest.lo
-           && scope->digest.hi == sum->digest.hi;
+    return s->published
+           && s->synced
+           && kube_rv_cmp(&s->rv, rv) == 0
+           && s->count == sum->count
+           && s->digest.lo == sum->digest.lo
+           && s->digest.hi == sum->digest.hi;
 }
 
 
@@ -394,16 +394,16 @@ informer_scope_is(const informer_scope_t *scope, const kube_rv_t *rv,
  * is half done, and what was refused is named.
  */
 static void
-informer_version(kube_informer_t *inf, unsigned slot)
+informer_version(kube_informer_t *inf, unsigned scope)
 {
     const kube_rv_t   *rv;
     kube_scope_sum_t   sum;
-    informer_scope_t  *scope;
+    informer_scope_t  *s;
 
-    scope = &inf->scopes[slot];
-    rv = kube_reflector_rv(scope->reflector);
+    s = &inf->scopes[scope];
+    rv = kube_reflector_rv(s->reflector);
 
-    kube_publisher_sum(inf->publisher, slot, &sum);
+    kube_publisher_sum(inf->publisher, scope, &sum);
 
     /* whether room has returned is asked now and then */
 
@@ -413,33 +413,33 @@ informer_version(kube_informer_t *inf, unsigned slot)
 
     if (rv->len == 0
         || sum.refused_unnamed
-        || scope->listing
-        || kube_delta_fifo_depth_scope(inf->fifo, slot) != 0
-        || kube_publisher_pending(inf->publisher, slot))
+        || s->listing
+        || kube_delta_fifo_depth_scope(inf->fifo, scope) != 0
+        || kube_publisher_pending(inf->publisher, scope))
     {
         return;
     }
 
-    if (!informer_scope_is(scope, rv, &sum)) {
+    if (!informer_scope_is(s, rv, &sum)) {
 
-        scope->rv = *rv;
-        scope->synced = true;
-        scope->count = sum.count;
-        scope->digest = sum.digest;
+        s->rv = *rv;
+        s->synced = true;
+        s->count = sum.count;
+        s->digest = sum.digest;
 
-        if (kube_informer_publish_scope(inf, slot) != KUBE_OK) {
+        if (kube_informer_publish_scope(inf, scope) != KUBE_OK) {
             inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
         }
     }
 
-    informer_announce(inf, slot);
+    informer_announce(inf, scope);
 }
 
 
 static void
-informer_rollback(kube_informer_t *inf, unsigned slot)
+informer_rollback(kube_informer_t *inf, unsigned scope)
 {
-    if (!kube_reflector_rollback(inf->scopes[slot].reflector)) {
+    if (!kube_reflector_rollback(inf->scopes[scope].reflector)) {
         return;
     }
 
@@ -448,24 +448,24 @@ informer_rollback(kube_informer_t *inf, unsigned slot)
     kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_ROLLBACK,
                    "the server went back to an earlier state of %s: a new "
                    "epoch begins",
-                   kube_resource_text(inf->scopes[slot].resource));
+                   kube_resource_text(inf->scopes[scope].resource));
 }
 
 
 /* Shows the last error of a scope. */
 static void
-informer_error(kube_informer_t *inf, unsigned slot)
+informer_error(kube_informer_t *inf, unsigned scope)
 {
     kube_rc_t   rc;
     kube_str_t  reason, message;
 
-    if (!kube_reflector_error(inf->scopes[slot].reflector, &reason,
+    if (!kube_reflector_error(inf->scopes[scope].reflector, &reason,
                               &message))
     {
         return;
     }
 
-    rc = kube_zone_scope_error(inf->writer, slot, reason, message,
+    rc = kube_zone_scope_error(inf->writer, scope, reason, message,
                                inf->now_unix_ms);
 
     if (rc != KUBE_OK) {
@@ -479,15 +479,15 @@ informer_error(kube_informer_t *inf, unsigned slot)
 bool
 kube_informer_synced(const kube_informer_t *inf)
 {
-    unsigned  slot;
+    unsigned  scope;
 
     if (inf->phase != INFORMER_RUNNING) {
         return false;
     }
 
-    for (slot = 0; slot < inf->scopes_n; slot++) {
+    for (scope = 0; scope < inf->scopes_n; scope++) {
 
-        if (!inf->scopes[slot].synced || !inf->scopes[slot].published) {
+        if (!inf->scopes[scope].synced || !inf->scopes[scope].published) {
             return false;
         }
     }
@@ -496,18 +496,18 @@ kube_informer_synced(const kube_informer_t *inf)
 }
 
 
-/* Everything that can be done now; what is left is told by again. */
+/* Does what can be done now; inf->again says that more is left. */
 static void
 informer_work(kube_informer_t *inf)
 {
-    unsigned  slot;
+    unsigned  scope;
 
     inf->again = false;
     inf->deadline_ms = KUBE_NEVER;
 
-    for (slot = 0; slot < inf->scopes_n; slot++) {
-        kube_reflector_process(inf->scopes[slot].reflector, inf->now_ms);
-        informer_error(inf, slot);
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+        kube_reflector_process(inf->scopes[scope].reflector, inf->now_ms);
+        informer_error(inf, scope);
     }
 
     if (!informer_drain(inf)) {
@@ -521,12 +521,12 @@ informer_work(kube_informer_t *inf)
         inf->again = true;
     }
 
-    for (slot = 0; slot < inf->scopes_n; slot++) {
-        informer_rollback(inf, slot);
-        informer_version(inf, slot);
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+        informer_rollback(inf, scope);
+        informer_version(inf, scope);
 
-        if (kube_publisher_room_returned(inf->publisher, slot)) {
-            kube_reflector_relist(inf->scopes[slot].reflector,
+        if (kube_publisher_room_returned(inf->publisher, scope)) {
+            kube_reflector_relist(inf->scopes[scope].reflector,
                                   KUBE_RELIST_ROOM, inf->now_ms);
         }
     }
@@ -573,7 +573,7 @@ kube_informer_process(kube_informer_t *inf, uint64_t now_ms,
 uint64_t
 kube_informer_deadline(const kube_informer_t *inf)
 {
-    unsigned  slot;
+    unsigned  scope;
     uint64_t  deadline_ms, reflector_ms;
 
     deadline_ms = inf->deadline_ms;
@@ -586,8 +586,8 @@ kube_informer_deadline(const kube_informer_t *inf)
         return 0;
     }
 
-    for (slot = 0; slot < inf->scopes_n; slot++) {
-        reflector_ms = kube_reflector_deadline(inf->scopes[slot].reflector);
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+        reflector_ms = kube_reflector_deadline(inf->scopes[scope].reflector);
 
         if (reflector_ms < deadline_ms) {
             deadline_ms = reflector_ms;

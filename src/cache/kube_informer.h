@@ -48,7 +48,7 @@ typedef struct {
     kube_change_pt          change;            /* NULL: none */
     void                   *change_ctx;
     /* A list is applied, and its version published; NULL: none. */
-    void                  (*synced)(void *change_ctx, unsigned slot);
+    void                  (*synced)(void *change_ctx, unsigned scope);
     uint64_t                pid;
 } kube_informer_conf_t;
 

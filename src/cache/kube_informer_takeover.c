@@ -6,7 +6,7 @@
  * It starts reflectors but does no work of theirs (kube_informer.c does, and
  * calls this: until it is RUNNING, and to publish a scope).
  *
- * A scope is told by its hash, not by its slot: a namespace added in the
+ * A scope is told by its hash, not by its number: a namespace added in the
  * middle of the configuration moves the others without a list.  A scope whose
  * version cannot be trusted is shown without one before anything is changed.
  *
@@ -20,7 +20,7 @@
 #include "kube_zone_stats.h"
 
 
-/* What the predecessor left in a slot. */
+/* What the predecessor left under the number of a scope. */
 typedef struct {
     bool           used;
     bool           synced;
@@ -28,30 +28,30 @@ typedef struct {
     kube_rv_t      rv;
     uint64_t       count;
     kube_digest_t  digest;
-} takeover_slot_t;
+} takeover_scope_t;
 
 
 kube_rc_t
-kube_informer_publish_scope(kube_informer_t *inf, unsigned slot)
+kube_informer_publish_scope(kube_informer_t *inf, unsigned scope)
 {
     kube_rc_t           rc;
-    informer_scope_t   *scope;
+    informer_scope_t   *s;
     kube_scope_info_t   info;
 
-    scope = &inf->scopes[slot];
+    s = &inf->scopes[scope];
 
     memset(&info, 0, sizeof(kube_scope_info_t));
 
-    info.resource = scope->resource;
-    info.ns = scope->ns;
-    info.scope_hash = scope->hash;
-    info.synced = scope->synced;
-    info.rv = kube_rv_str(&scope->rv);
-    info.count = scope->count;
-    info.digest = scope->digest;
+    info.resource = s->resource;
+    info.ns = s->ns;
+    info.scope_hash = s->hash;
+    info.synced = s->synced;
+    info.rv = kube_rv_str(&s->rv);
+    info.count = s->count;
+    info.digest = s->digest;
 
-    rc = kube_zone_scope_publish(inf->writer, slot, &info);
-    scope->published = (rc == KUBE_OK);
+    rc = kube_zone_scope_publish(inf->writer, scope, &info);
+    s->published = (rc == KUBE_OK);
 
     return rc;
 }
@@ -60,17 +60,17 @@ kube_informer_publish_scope(kube_informer_t *inf, unsigned slot)
 static void
 takeover_show_damped(kube_informer_t *inf, uint64_t until_ms)
 {
-    unsigned      slot;
+    unsigned      scope;
     kube_zone_t  *zone;
 
     zone = inf->conf.zone;
 
-    for (slot = 0; slot < inf->scopes_n; slot++) {
-        kube_zone_scope_set(zone, slot, KUBE_COUNTER_GAUGE_STATE,
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+        kube_zone_scope_set(zone, scope, KUBE_COUNTER_GAUGE_STATE,
                             KUBE_STATE_BACKOFF);
-        kube_zone_scope_set(zone, slot, KUBE_COUNTER_GAUGE_RETRY_AT_MS,
+        kube_zone_scope_set(zone, scope, KUBE_COUNTER_GAUGE_RETRY_AT_MS,
                             until_ms);
-        kube_zone_scope_set(zone, slot, KUBE_COUNTER_GAUGE_WATCH_OPEN, 0);
+        kube_zone_scope_set(zone, scope, KUBE_COUNTER_GAUGE_WATCH_OPEN, 0);
     }
 }
 
@@ -126,14 +126,14 @@ takeover_acquire(kube_informer_t *inf)
 
 
 static void
-takeover_read_slot(kube_informer_t *inf, unsigned slot, takeover_slot_t *old)
+takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
 {
     kube_scope_info_t  info;
 
-    memset(old, 0, sizeof(takeover_slot_t));
+    memset(old, 0, sizeof(takeover_scope_t));
     kube_arena_reset(&inf->arena);
 
-    if (kube_zone_scope_read(inf->conf.zone, slot, &inf->arena, &info)
+    if (kube_zone_scope_read(inf->conf.zone, scope, &inf->arena, &info)
         != KUBE_OK)
     {
         return;
@@ -153,17 +153,17 @@ takeover_read_slot(kube_informer_t *inf, unsigned slot, takeover_slot_t *old)
 }
 
 
-/* The version of a scope, from whatever slot its predecessor had. */
+/* Finds a scope among the predecessor's by its hash, and takes its version. */
 static void
-takeover_find(const kube_informer_t *inf, const takeover_slot_t *old,
-    informer_scope_t *scope)
+takeover_find(const kube_informer_t *inf, const takeover_scope_t *old,
+    informer_scope_t *s)
 {
-    unsigned  slot;
+    unsigned  scope;
 
-    scope->rv.len = 0;
-    scope->synced = false;
-    scope->count = 0;
-    scope->digest = (kube_digest_t) { 0, 0 };
+    s->rv.len = 0;
+    s->synced = false;
+    s->count = 0;
+    s->digest = (kube_digest_t) { 0, 0 };
 
     /* what was cut off is in no refused set: only a list brings it back */
 
@@ -171,16 +171,16 @@ takeover_find(const kube_informer_t *inf, const takeover_slot_t *old,
         return;
     }
 
-    for (slot = 0; slot < KUBE_SCOPES_MAX; slot++) {
+    for (scope = 0; scope < KUBE_SCOPES_MAX; scope++) {
 
-        if (old[slot].used
-            && old[slot].synced
-            && old[slot].hash == scope->hash)
+        if (old[scope].used
+            && old[scope].synced
+            && old[scope].hash == s->hash)
         {
-            scope->rv = old[slot].rv;
-            scope->count = old[slot].count;
-            scope->digest = old[slot].digest;
-            scope->synced = true;
+            s->rv = old[scope].rv;
+            s->count = old[scope].count;
+            s->digest = old[scope].digest;
+            s->synced = true;
             return;
         }
     }
@@ -188,31 +188,31 @@ takeover_find(const kube_informer_t *inf, const takeover_slot_t *old,
 
 
 static void
-takeover_slots(kube_informer_t *inf, const takeover_slot_t *old)
+takeover_scopes(kube_informer_t *inf, const takeover_scope_t *old)
 {
-    unsigned           slot;
+    unsigned           scope;
     kube_rc_t          rc;
-    informer_scope_t  *scope;
+    informer_scope_t  *s;
 
-    for (slot = 0; slot < KUBE_SCOPES_MAX; slot++) {
+    for (scope = 0; scope < KUBE_SCOPES_MAX; scope++) {
 
-        if (slot >= inf->scopes_n) {
+        if (scope >= inf->scopes_n) {
 
-            if (old[slot].used) {
-                kube_zone_scope_clear(inf->writer, slot);
+            if (old[scope].used) {
+                kube_zone_scope_clear(inf->writer, scope);
             }
 
             continue;
         }
 
-        scope = &inf->scopes[slot];
-        takeover_find(inf, old, scope);
+        s = &inf->scopes[scope];
+        takeover_find(inf, old, s);
 
-        if (old[slot].used && old[slot].hash != scope->hash) {
-            kube_zone_scope_clear(inf->writer, slot);
+        if (old[scope].used && old[scope].hash != s->hash) {
+            kube_zone_scope_clear(inf->writer, scope);
         }
 
-        rc = kube_informer_publish_scope(inf, slot);
+        rc = kube_informer_publish_scope(inf, scope);
 
         if (rc != KUBE_OK) {
             kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_ERROR,
@@ -227,11 +227,11 @@ takeover_slots(kube_informer_t *inf, const takeover_slot_t *old)
 static kube_rc_t
 takeover_load(kube_informer_t *inf)
 {
-    unsigned          slot;
-    kube_rc_t         rc;
-    takeover_slot_t  *old;
+    unsigned           scope;
+    kube_rc_t          rc;
+    takeover_scope_t  *old;
 
-    old = kube_alloc(&inf->alloc, KUBE_SCOPES_MAX * sizeof(takeover_slot_t));
+    old = kube_alloc(&inf->alloc, KUBE_SCOPES_MAX * sizeof(takeover_scope_t));
     if (old == NULL) {
         return KUBE_NOMEM;
     }
@@ -243,11 +243,11 @@ takeover_load(kube_informer_t *inf)
         return rc;
     }
 
-    for (slot = 0; slot < KUBE_SCOPES_MAX; slot++) {
-        takeover_read_slot(inf, slot, &old[slot]);
+    for (scope = 0; scope < KUBE_SCOPES_MAX; scope++) {
+        takeover_read(inf, scope, &old[scope]);
     }
 
-    takeover_slots(inf, old);
+    takeover_scopes(inf, old);
     kube_free(&inf->alloc, old);
 
     rc = kube_zone_server_set(inf->writer, inf->conf.server);
@@ -261,14 +261,14 @@ takeover_load(kube_informer_t *inf)
 
     inf->wants_state = (inf->takeover.records == 0);
 
-    for (slot = 0; slot < inf->scopes_n; slot++) {
+    for (scope = 0; scope < inf->scopes_n; scope++) {
 
-        if (inf->scopes[slot].rv.len != 0) {
+        if (inf->scopes[scope].rv.len != 0) {
             inf->wants_state = false;
         }
 
-        kube_reflector_start(inf->scopes[slot].reflector,
-                             &inf->scopes[slot].rv, inf->now_ms);
+        kube_reflector_start(inf->scopes[scope].reflector,
+                             &inf->scopes[scope].rv, inf->now_ms);
     }
 
     return KUBE_OK;
