@@ -75,8 +75,8 @@ GOOD = slice_text()
 #   refused  it is skipped, counted, and named in "refused"
 #   part     a part of it is left out and counted, the rest is used
 #   broken   it is skipped and counted; whose it was cannot be read, so a
-#            watch of it is opened again, and when that shows it again, there
-#            is a list
+#            watch of it is opened again, once; when that shows it again, it is
+#            passed over
 #   taken    it is odd, and right
 OBJECTS = [
     ("endpoints a string", "refused", SLICES, slice_text(endpoints="no")),
@@ -256,8 +256,9 @@ def check(cluster, gateway, verdict, resource, where):
     assert row["objects"] == cluster.held(resource) - lost, row
     named = [{"key": "shop/bad", "reason": "malformed"}] if verdict == "refused" else []
     assert row["refused"] == named
-    lists = 2 if verdict == "broken" and where == "watch" else 1
-    assert cluster.api.count(verb="list", resource=resource) == lists
+    watches = 2 if verdict == "broken" and where == "watch" else 1
+    assert cluster.api.count(verb="list", resource=resource) == 1
+    assert cluster.api.count(verb="watch", resource=resource) == watches
     if lost:
         assert gateway.grep_log(r"skipped_object|refused_object|request_failed")
         mended = put(cluster, resource, GOOD if resource == SLICES else service_text())
