@@ -47,7 +47,7 @@ decode_begin(kube_decode_t *d, kube_arena_t *arena, kube_str_t text)
 }
 
 
-/* What has come of it. */
+/* Returns the result of the decoding; error is filled unless KUBE_OK. */
 static kube_rc_t
 decode_end(kube_decode_t *d, kube_error_t *error)
 {
@@ -62,7 +62,7 @@ decode_end(kube_decode_t *d, kube_error_t *error)
 }
 
 
-/* Fills *meta with what is good; the result says what is not, or NULL. */
+/* Fills *meta with the texts that are good; NULL, or what is wrong. */
 static const char *
 decode_meta(kube_resource_t resource, const kube_envelope_t *envelope,
     kube_meta_t *meta)
@@ -110,7 +110,7 @@ decode_reset(kube_object_t *object, kube_resource_t resource,
 }
 
 
-/* The object behind a good envelope, whose metadata is filled. */
+/* Decodes the object of a good envelope; its metadata is filled already. */
 static kube_rc_t
 decode_body(kube_arena_t *arena, const kube_envelope_t *envelope,
     kube_object_t *object, uint32_t *dropped, kube_error_t *error)
@@ -267,7 +267,7 @@ kube_decode_watch_event(kube_arena_t *arena, kube_resource_t resource,
                    : decode_say(KUBE_INVALID, envelope->what, error);
     }
 
-    /* what cannot be named would be lost silently, were the version to move */
+    /* an object that cannot be named must not be passed over silently */
     if (meta.ns.len == 0 || meta.name.len == 0 || meta.rv.len == 0) {
         return decode_say(KUBE_INVALID, what, error);
     }

@@ -15,8 +15,8 @@
 #include "kube_utf8.h"
 
 
-/* Marks a port that is to be left out, in its protocol. */
-#define DECODE_PORT_BAD  ((kube_protocol_t) (KUBE_PROTOCOL_SCTP + 1))
+/* A bad port is known by its name, which points here. */
+static const char  decode_port_bad[] = "";
 
 
 bool
@@ -38,7 +38,7 @@ kube_decode_is_printable(kube_str_t s, size_t max)
 }
 
 
-/* Takes a value that is of no use. */
+/* Takes a value of the wrong type, or null. */
 static kube_rc_t
 decode_pass(kube_decode_t *d)
 {
@@ -51,7 +51,7 @@ decode_pass(kube_decode_t *d)
 }
 
 
-/* Memory is short, or the arena may not become that large. */
+/* Ends the decoding: no memory, or the arena's ceiling. */
 static void
 decode_nomem(kube_decode_t *d)
 {
@@ -85,7 +85,7 @@ kube_decode_text(kube_decode_t *d, kube_str_t *s)
         return KUBE_OK;
     }
 
-    /* a byte becomes U+FFFD at worst */
+    /* at worst every byte is invalid and becomes U+FFFD */
     size = 3 * raw.len;
 
     text = kube_arena_alloc(d->arena, size);
@@ -178,7 +178,7 @@ kube_decode_other(kube_decode_t *d, kube_str_t name, kube_resource_t resource)
 }
 
 
-/* The value of key in a map of texts, if it is there. */
+/* Reads a map of texts and keeps the value of key. */
 static void
 decode_map(kube_decode_t *d, kube_str_t key, kube_str_t *value)
 {
@@ -286,7 +286,7 @@ kube_decode_next(kube_decode_t *d, kube_decode_array_t *array, size_t size,
 }
 
 
-/* Where Go has no pointer the empty text is the default, as absent is. */
+/* The empty text means TCP unless the member is a pointer in Go. */
 static kube_rc_t
 decode_protocol(kube_decode_t *d, bool pointers, kube_protocol_t *protocol)
 {
@@ -317,8 +317,8 @@ decode_protocol(kube_decode_t *d, bool pointers, kube_protocol_t *protocol)
 
 
 /*
- * False: the port is bad.  One without a usable name is, and is not taken for
- * the unnamed one: it would be joined with a port it does not belong to.
+ * Returns false if the port is bad.  A port without a usable name is not
+ * taken for the unnamed one: it would be joined with a port of another name.
  */
 static bool
 decode_port_member(kube_decode_t *d, kube_str_t name, bool pointers,
@@ -400,7 +400,7 @@ kube_decode_ports(kube_decode_t *d, kube_decode_array_t *array, size_t max,
         }
 
         if (bad) {
-            port->protocol = DECODE_PORT_BAD;
+            port->name = (kube_str_t) { decode_port_bad, 0 };
         }
     }
 }
@@ -417,7 +417,7 @@ kube_decode_ports_end(kube_decode_t *d, const kube_decode_array_t *array,
     *ports = p;
 
     for (i = 0; i < array->n; i++) {
-        if (p[i].protocol == DECODE_PORT_BAD
+        if (p[i].name.data == decode_port_bad
             || (number_required && p[i].port == 0))
         {
             d->dropped++;

@@ -15,7 +15,7 @@
 #include "kube_decode_impl.h"
 
 
-/* An endpoint's targetRef: what it stands for, of interest if that is a Pod. */
+/* An endpoint's targetRef; only a Pod's name is used. */
 typedef struct {
     kube_str_t  kind;
     kube_str_t  name;
@@ -23,7 +23,7 @@ typedef struct {
 } slice_target_t;
 
 
-/* addresses[0]; the others mean nothing.  No family: there is none. */
+/* Reads addresses[0], the only one used; no family if it is unusable. */
 static void
 slice_address(kube_decode_t *d, kube_addr_t *addr)
 {
@@ -54,7 +54,7 @@ slice_address(kube_decode_t *d, kube_addr_t *addr)
 }
 
 
-/* A condition: null and absent mean otherwise.  False: it is no bool. */
+/* Reads a condition; null means otherwise.  False if it is no bool. */
 static bool
 slice_condition(kube_decode_t *d, bool otherwise, bool *condition)
 {
@@ -134,7 +134,7 @@ slice_target(kube_decode_t *d, slice_target_t *target)
 }
 
 
-/* Leaves no family where the endpoint is bad. */
+/* Reads an endpoint; a bad one is left without an address family. */
 static void
 slice_endpoint(kube_decode_t *d, kube_endpoint_t *endpoint)
 {
@@ -244,7 +244,7 @@ slice_address_type(kube_decode_t *d, kube_slice_t *slice, bool *known)
 }
 
 
-/* A name that no Service can have joins the slice with none. */
+/* The label decides: a name no Service can have joins the slice to none. */
 static void
 slice_service(kube_decode_t *d, kube_str_t label, kube_slice_t *slice)
 {
@@ -263,7 +263,7 @@ slice_service(kube_decode_t *d, kube_str_t label, kube_slice_t *slice)
 }
 
 
-/* Those of the slice's own family; names (FQDN) are no addresses. */
+/* Keeps the endpoints of the slice's family; FQDNs are not used at all. */
 static void
 slice_endpoints_end(kube_decode_t *d, const kube_decode_array_t *array,
     kube_slice_t *slice)

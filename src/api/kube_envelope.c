@@ -99,7 +99,7 @@ kube_envelope_reader_init(kube_envelope_reader_t *r, bool event)
 }
 
 
-/* Keeps bytes of a text; all of one that is too long counts as none. */
+/* Appends bytes to a text; a text that is too long stays size + 1 long. */
 static size_t
 envelope_keep(char *dst, size_t len, size_t size, const char *from,
     const char *to)
@@ -118,7 +118,7 @@ envelope_keep(char *dst, size_t len, size_t size, const char *from,
 }
 
 
-/* Resolves the escapes of a text; its length, or 0 where it is unusable. */
+/* Resolves escapes in place; returns the length, 0 if it is unusable. */
 static size_t
 envelope_resolve(const kube_envelope_reader_t *r, char *text, size_t len,
     size_t size)
@@ -176,7 +176,7 @@ envelope_say(kube_envelope_reader_t *r, const char *what)
 }
 
 
-/* A surprise: all that is open is passed over by its structure. */
+/* Passes over the rest of the item by its structure alone. */
 static void
 envelope_lose(kube_envelope_reader_t *r)
 {
@@ -194,7 +194,7 @@ envelope_lose(kube_envelope_reader_t *r)
 }
 
 
-/* The '}' of a struct whose last byte is before offset at. */
+/* Leaves a struct that ends before offset at. */
 static kube_rc_t
 envelope_leave(kube_envelope_reader_t *r, size_t at)
 {
@@ -214,7 +214,7 @@ envelope_leave(kube_envelope_reader_t *r, size_t at)
 }
 
 
-/* The first byte of a value is ch, at offset at; false: it is not taken. */
+/* Begins the value whose first byte ch is at offset at; true takes it. */
 static bool
 envelope_value(kube_envelope_reader_t *r, char ch, size_t at)
 {
@@ -238,7 +238,7 @@ envelope_value(kube_envelope_reader_t *r, char ch, size_t at)
     }
 
     if (ch == '{' && r->member == ENVELOPE_OBJECT) {
-        /* of two objects the last one counts whole */
+        /* an object that was given before is forgotten whole, as in Go */
         memset(&r->text_len[KUBE_ENVELOPE_KIND], 0,
                sizeof(r->text_len)
                - KUBE_ENVELOPE_KIND * sizeof(r->text_len[0]));
@@ -264,7 +264,7 @@ envelope_value(kube_envelope_reader_t *r, char ch, size_t at)
 }
 
 
-/* The end of a number, true, false or null. */
+/* Ends a number, true, false or null. */
 static void
 envelope_word_end(kube_envelope_reader_t *r)
 {
@@ -306,7 +306,7 @@ envelope_text_end(kube_envelope_reader_t *r)
 }
 
 
-/* A run of bytes: of a string, a word, or a value that is passed over. */
+/* Takes bytes of a string, of a word, or of a value that is passed over. */
 static kube_rc_t
 envelope_run(kube_envelope_reader_t *r, const char **pp, const char *end)
 {
@@ -376,7 +376,7 @@ envelope_run(kube_envelope_reader_t *r, const char **pp, const char *end)
 }
 
 
-/* One byte between values, at offset at; *take: it belongs to its state. */
+/* Handles a byte between values, at offset at; *take: it is used up. */
 static kube_rc_t
 envelope_byte(kube_envelope_reader_t *r, char ch, size_t at, bool *take)
 {

@@ -62,7 +62,7 @@ typedef enum {
     FRAME_IS_ITEMS
 } frame_member_t;
 
-/* What a call may change and NOMEM takes back. */
+/* The state that a call may change and KUBE_NOMEM restores. */
 typedef struct {
     frame_state_t   state;
     frame_member_t  member;        /* the top-level member in hand */
@@ -74,7 +74,7 @@ typedef struct {
     size_t          carry_len;
 } frame_cursor_t;
 
-/* Of a value that is no item only reader.skip is used. */
+/* For a value that is no item only reader.skip is used. */
 struct kube_frame_s {
     kube_alloc_t             alloc;
     bool                     watch;
@@ -165,7 +165,7 @@ frame_take(kube_str_t *in, size_t n)
 }
 
 
-/* The value's first byte must be a bracket or a quote. */
+/* Begins a value, whose first byte is a bracket or a quote. */
 static void
 frame_value_begin(kube_frame_t *frame)
 {
@@ -209,7 +209,7 @@ frame_reserve(kube_frame_t *frame, size_t len, size_t max)
 }
 
 
-/* A value ends whose bytes are given; none: an item above the limit. */
+/* Hands out a value; bytes are KUBE_STR_NULL if it is above the limit. */
 static kube_rc_t
 frame_emit(kube_frame_t *frame, kube_frame_item_t *item, kube_str_t bytes)
 {
@@ -257,7 +257,7 @@ frame_on_value(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
                                         : KUBE_LIST_META_BYTES_MAX;
     begun = (c->size_bytes != 0);
 
-    /* the reader cannot be taken back: there must be room before it moves */
+    /* the reader cannot step back: make room before it moves on */
     if (begun && c->member != FRAME_IS_UNKNOWN && !c->oversize
         && frame_reserve(frame, in->len, max) != KUBE_OK)
     {
@@ -302,7 +302,7 @@ frame_on_value(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
         return frame_emit(frame, item, piece);
     }
 
-    /* a value that began in this call begins again where this one fails */
+    /* if this fails, the next call begins the value anew */
     if (!begun && frame_reserve(frame, piece.len, max) != KUBE_OK) {
         return KUBE_NOMEM;
     }
@@ -343,7 +343,7 @@ frame_member(const frame_cursor_t *c)
 }
 
 
-/* What is longer is unknown, whatever its end is. */
+/* Keeps the first bytes of a name; a longer one is unknown anyway. */
 static void
 frame_word_add(frame_cursor_t *c, const char *from, const char *to)
 {
@@ -645,6 +645,8 @@ kube_frame_next(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
     start = *in;
     saved = frame->c;
     rc = KUBE_AGAIN;
+
+    kube_lexer_skip_init(&skip, false);
 
     if (frame_skips(&saved)) {
         skip = frame->reader.skip;

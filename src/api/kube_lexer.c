@@ -56,7 +56,7 @@ kube_lexer_skip_init(kube_lexer_skip_t *s, bool lines)
 }
 
 
-/* Not 0 where a byte of word equals the byte that needles repeats. */
+/* The result is not 0 if a byte of word equals the byte of needles. */
 static inline uint64_t
 lexer_match(uint64_t word, uint64_t needles)
 {
@@ -68,25 +68,38 @@ lexer_match(uint64_t word, uint64_t needles)
 }
 
 
-/* The first quote or backslash from p on, or end. */
+/*
+ * Returns the place of the first quote or backslash from p on, or end; with
+ * lines a newline is looked for as well.
+ */
 static inline const char *
-lexer_quote(const char *p, const char *end)
+lexer_quote(const char *p, const char *end, bool lines)
 {
-    uint64_t  word;
+    uint64_t  word, found;
 
     while (end - p >= 8) {
         memcpy(&word, p, 8);
 
-        if (lexer_match(word, 0x2222222222222222ull)
-            | lexer_match(word, 0x5c5c5c5c5c5c5c5cull))
-        {
+        found = lexer_match(word, 0x2222222222222222ull)
+                | lexer_match(word, 0x5c5c5c5c5c5c5c5cull);
+
+        if (lines) {
+            found |= lexer_match(word, 0x0a0a0a0a0a0a0a0aull);
+        }
+
+        if (found != 0) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+            /* the lowest mark is right, those above it need not be */
+            return p + __builtin_ctzll(found) / 8;
+#else
             break;
+#endif
         }
 
         p += 8;
     }
 
-    while (p < end && *p != '"' && *p != '\\') {
+    while (p < end && *p != '"' && *p != '\\' && !(lines && *p == '\n')) {
         p++;
     }
 
@@ -97,46 +110,49 @@ lexer_quote(const char *p, const char *end)
 kube_rc_t
 kube_lexer_skip_string(kube_lexer_skip_t *s, const char **pp, const char *end)
 {
-    const char  *p, *from;
+    const char  *p;
 
     p = *pp;
     s->in_string = true;
 
-    while (p < end) {
-        if (s->escaped) {
-            s->escaped = false;
-            p++;
-            continue;
-        }
+    /* the piece before ended with a backslash: this byte belongs to it */
+    if (s->escaped && p < end) {
+        s->escaped = false;
+        p++;
+    }
 
-        from = p;
-        p = lexer_quote(p, end);
-
-        if (s->lines && memchr(from, '\n', (size_t) (p - from)) != NULL) {
-            return KUBE_PROTO;
-        }
+    for ( ;; ) {
+        p = s->lines ? lexer_quote(p, end, true) : lexer_quote(p, end, false);
 
         if (p == end) {
-            break;
+            *pp = p;
+            return KUBE_AGAIN;
         }
 
-        if (*p++ == '"') {
+        if (*p == '"') {
             s->in_string = false;
-            *pp = p;
+            *pp = p + 1;
             return KUBE_OK;
         }
 
-        s->escaped = true;
+        if (*p == '\n') {
+            return KUBE_PROTO;
+        }
+
         s->had_escape = true;
+
+        if (end - p < 2) {
+            s->escaped = true;
+            *pp = end;
+            return KUBE_AGAIN;
+        }
+
+        p += 2;
     }
-
-    *pp = p;
-
-    return KUBE_AGAIN;
 }
 
 
-/* False: the bracket closes one of another kind. */
+/* Returns false if the bracket closes one of another kind. */
 static inline bool
 lexer_bracket(kube_lexer_skip_t *s, char ch, uint8_t class)
 {
@@ -245,7 +261,7 @@ kube_lexer_word(const char *p, const char *end)
 }
 
 
-/* Four hexadecimal digits; false: there are none. */
+/* Reads four hexadecimal digits; false if there are fewer. */
 static bool
 lexer_hex4(kube_str_t *s, uint32_t *value)
 {
@@ -280,7 +296,10 @@ lexer_hex4(kube_str_t *s, uint32_t *value)
 }
 
 
-/* s stands behind "\u".  A surrogate without its fellow stays one. */
+/*
+ * Reads what follows "\u".  A lone surrogate is returned as it is:
+ * kube_utf8_put() writes U+FFFD for it.
+ */
 static bool
 lexer_unicode(kube_str_t *s, uint32_t *code)
 {
@@ -308,7 +327,7 @@ lexer_unicode(kube_str_t *s, uint32_t *code)
 }
 
 
-/* s stands behind the backslash. */
+/* Reads what follows a backslash; false if no escape begins so. */
 static bool
 lexer_escape(kube_str_t *s, uint32_t *code)
 {
@@ -384,12 +403,12 @@ kube_lexer_fail(kube_lexer_t *lx, const char *what)
         lx->what = what;
     }
 
-    /* whoever goes on finds the end here */
+    /* later calls find the end here and do nothing */
     lx->end = lx->p;
 }
 
 
-/* The next byte that is no space; 0 at the end. */
+/* Returns the next byte that is no white space, or 0 at the end. */
 static inline char
 lexer_next(kube_lexer_t *lx)
 {
@@ -437,7 +456,7 @@ kube_lexer_enter(kube_lexer_t *lx, char open)
 }
 
 
-/* True: another member or element begins, and its comma has been taken. */
+/* Takes the comma before a member or element, or the closing bracket. */
 static bool
 lexer_more(kube_lexer_t *lx, char close)
 {
@@ -530,7 +549,7 @@ kube_lexer_string(kube_lexer_t *lx, kube_str_t *raw, bool *plain)
     *plain = true;
 
     for (p = from; ; p += 2) {
-        p = lexer_quote(p, lx->end);
+        p = lexer_quote(p, lx->end, false);
 
         if (lx->end - p < 2) {
             break;

@@ -54,20 +54,21 @@ void kube_lexer_skip_init(kube_lexer_skip_t *s, bool lines);
 kube_rc_t kube_lexer_skip(kube_lexer_skip_t *s, const char **p,
     const char *end)  KUBE_MUST_CHECK;
 
-/* The same for the rest of a string, *p behind its opening quote. */
+/* Does the same for a string whose opening quote was taken already. */
 kube_rc_t kube_lexer_skip_string(kube_lexer_skip_t *s, const char **p,
     const char *end)  KUBE_MUST_CHECK;
 
-/* The first byte of [p, end) that is no white space, or end. */
+/* Returns the first byte of [p, end) that is no white space, or end. */
 const char *kube_lexer_space(const char *p, const char *end);
 
-/* The first byte of [p, end) that no number, true, false or null has. */
+/* Returns the first byte of [p, end) that no number or literal has, or end. */
 const char *kube_lexer_word(const char *p, const char *end);
 
 /*
- * The text between the quotes of a string to what it stands for, as Go reads
+ * Writes what the text between the quotes of a string stands for, as Go reads
  * it: escapes are resolved, lone surrogates and invalid UTF-8 become U+FFFD.
- * KUBE_INVALID: an escape there is none of, or more than size bytes.
+ * KUBE_INVALID if an escape is malformed or the result has more than size
+ * bytes.
  */
 kube_rc_t kube_lexer_unescape(kube_str_t raw, char *dst, size_t size,
     size_t *len)  KUBE_MUST_CHECK;
@@ -97,38 +98,39 @@ typedef struct {
 
 void kube_lexer_init(kube_lexer_t *lx, kube_str_t text);
 
-/* Says what is wrong here, unless something was before. */
+/* Ends the walk: what is wrong, unless an earlier fault was recorded. */
 void kube_lexer_fail(kube_lexer_t *lx, const char *what);
 
 /*
- * The first byte of the value that comes next: '{', '[', '"', 'n' for null,
- * 't', 'f', '0' for any number; 0 where there is no value.  Takes nothing.
+ * Returns the kind of the next value and takes nothing: '{', '[', '"', 'n'
+ * for null, 't', 'f', '0' for any number; 0 if no value follows.
  */
 char kube_lexer_peek(kube_lexer_t *lx);
 
-/* Takes the bracket that opens; false: the next value is another. */
+/* Takes the opening bracket; false if the next value begins otherwise. */
 bool kube_lexer_enter(kube_lexer_t *lx, char open);
 
 /*
- * The next member of the object entered last, up to its value; false at its
- * end, which is taken.  *name borrows; it is empty where the name is longer
- * than KUBE_LEXER_NAME_MAX or no text.
+ * Takes the name of the next member of the object entered last; false at the
+ * object's end, which is taken.  *name is valid until the next call; a name
+ * with escapes that is longer than KUBE_LEXER_NAME_MAX is given as empty.
  */
 bool kube_lexer_member(kube_lexer_t *lx, kube_str_t *name);
 
-/* The same for the elements of an array. */
+/* Does the same for an array: true if an element follows. */
 bool kube_lexer_element(kube_lexer_t *lx);
 
 /*
- * Takes a string: *raw is the text between the quotes, which borrows.
- * *plain: it stands for itself.  False: no string, and nothing is taken.
+ * Takes a string; *raw is the text between its quotes and points into the
+ * walked text, *plain is true if it has no escape.  False, with nothing
+ * taken, if the next value is no string.
  */
 bool kube_lexer_string(kube_lexer_t *lx, kube_str_t *raw, bool *plain);
 
-/* Takes any value; *text, unless NULL, is what was taken. */
+/* Takes any value; unless text is NULL, *text is its text. */
 void kube_lexer_value(kube_lexer_t *lx, kube_str_t *text);
 
-/* False, and what is set, unless only white space is left. */
+/* Returns true if nothing was wrong and only white space is left. */
 bool kube_lexer_end(kube_lexer_t *lx);
 
 
