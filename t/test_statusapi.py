@@ -253,6 +253,9 @@ class TestStatus:
         assert metrics.value("nginx_kube_degraded", cause="unreachable") == 1
         assert metrics.value("nginx_kube_degraded", cause="zone_full") == 0
         assert metrics.value("nginx_kube_watching") == 0
+        # what was tried since was not opened, and a list has no events
+        assert metrics.value("nginx_kube_watches_total") == 2
+        assert metrics.value("nginx_kube_event_bytes_total") == 0
         cluster.api.listen()
         gateway.status.wait(lambda i: not i["degraded"])
         gateway.status.wait_state("watching")

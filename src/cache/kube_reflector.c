@@ -476,6 +476,7 @@ reflector_on_opened(kube_reflector_t *r)
     reflector_gauge(r, KUBE_COUNTER_GAUGE_FORBIDDEN, 0);
 
     if (r->call.watch) {
+        reflector_count(r, KUBE_COUNTER_WATCHES, 1);
         reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
     }
 
@@ -486,9 +487,8 @@ reflector_on_opened(kube_reflector_t *r)
 static void
 reflector_on_alive(kube_reflector_t *r, const kube_result_t *result)
 {
-    reflector_count(r, KUBE_COUNTER_EVENT_BYTES, result->size_bytes);
-
     if (r->call.watch) {
+        reflector_count(r, KUBE_COUNTER_EVENT_BYTES, result->size_bytes);
         reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
     }
 
@@ -717,7 +717,6 @@ reflector_call(kube_reflector_t *r, const kube_action_t *action)
     call->events = 0;
 
     if (call->watch) {
-        reflector_count(r, KUBE_COUNTER_WATCHES, 1);
         kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_WATCH,
                        "watch of %s from %.*s for %u s", r->label,
                        (int) action->rv.len, action->rv.data,

@@ -75,7 +75,8 @@ test_list_and_watch(void **state)
 
         assert_int_equal(counted(&b, KUBE_COUNTER_LISTS), 1);
         assert_int_equal(counted(&b, KUBE_COUNTER_RELISTS), 0);
-        assert_int_equal(counted(&b, KUBE_COUNTER_WATCHES), 2);
+        /* the second was asked for and has not been answered */
+        assert_int_equal(counted(&b, KUBE_COUNTER_WATCHES), 1);
         assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_ADDED), 1);
         assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_MODIFIED), 1);
         assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_DELETED), 1);
