@@ -1,13 +1,17 @@
 /*
- * ngx_http_kube_module - directives and table of the http module, and the
- * data a request carries.
+ * ngx_http_kube_module - directives and table of the http module, and the life
+ * of its configuration.
+ *
+ * Called by nginx alone, while it reads the configuration.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
 
-#include "ngx_http_kube.h"
+#include "ngx_http_kube_resolve.h"
+#include "ngx_http_kube_service.h"
+#include "ngx_http_kube_variable.h"
 
 
 static void *ngx_http_kube_create_main_conf(ngx_conf_t *cf);
@@ -19,7 +23,6 @@ static char *ngx_http_kube_merge_loc_conf(ngx_conf_t *cf, void *parent,
 static ngx_int_t ngx_http_kube_postconfiguration(ngx_conf_t *cf);
 static char *ngx_http_kube_unbuilt(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-static void ngx_http_kube_request_cleanup(void *data);
 
 
 static ngx_command_t  ngx_http_kube_commands[] = {
@@ -119,7 +122,10 @@ ngx_http_kube_create_main_conf(ngx_conf_t *cf)
     }
 
     if (ngx_array_init(&kmcf->upstreams, cf->pool, 4, sizeof(void *))
-        != NGX_OK)
+        != NGX_OK
+        || ngx_array_init(&kmcf->resolved, cf->pool, 4,
+                          sizeof(ngx_http_kube_resolved_t))
+           != NGX_OK)
     {
         return NULL;
     }
@@ -133,7 +139,7 @@ ngx_http_kube_create_main_conf(ngx_conf_t *cf)
 static char *
 ngx_http_kube_init_main_conf(ngx_conf_t *cf, void *conf)
 {
-    if (ngx_http_kube_upstream_prepare(cf, conf) != NGX_OK) {
+    if (ngx_http_kube_services_prepare(cf, conf) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -148,7 +154,9 @@ ngx_http_kube_postconfiguration(ngx_conf_t *cf)
 
     kmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_kube_module);
 
-    return ngx_http_kube_upstream_finish(cf, kmcf);
+    ngx_http_kube_services_finish(cf, kmcf);
+
+    return ngx_http_kube_resolve_finish(cf, kmcf);
 }
 
 
@@ -166,14 +174,39 @@ ngx_http_kube_create_loc_conf(ngx_conf_t *cf)
 }
 
 
-/* A status page opens where it is written; kube_resolve looks outwards. */
+/*
+ * kube_resolve looks outwards.  A status page opens where it is written, but
+ * "if" and "limit_except" are that place too: nginx's own content handlers
+ * pass their settings on to these the same way.
+ */
 
 static char *
 ngx_http_kube_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 {
-    ngx_http_kube_loc_conf_t  *conf = child;
+    ngx_http_kube_loc_conf_t *prev = parent;
+    ngx_http_kube_loc_conf_t *conf = child;
 
-    conf->parent = parent;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    conf->parent = prev;
+
+    if (conf->status || conf->ready) {
+        conf->location = clcf;
+
+    } else if (clcf->noname || clcf->lmt_excpt) {
+        conf->location = prev->location;
+        conf->status = prev->status;
+        conf->ready = prev->ready;
+        conf->ready_informer = prev->ready_informer;
+        conf->ready_max_age = prev->ready_max_age;
+        conf->ready_allow_state = prev->ready_allow_state;
+
+        if (clcf->lmt_excpt && clcf->handler == NULL && conf->location) {
+            clcf->handler = conf->location->handler;
+        }
+    }
 
     return NGX_CONF_OK;
 }
@@ -188,66 +221,4 @@ ngx_http_kube_unbuilt(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
                        &cmd->name);
 
     return NGX_CONF_ERROR;
-}
-
-
-ngx_http_kube_request_t *
-ngx_http_kube_request(ngx_http_request_t *r, ngx_uint_t create)
-{
-    ngx_pool_cleanup_t       *cln;
-    ngx_http_kube_request_t  *kr;
-
-    kr = ngx_http_get_module_ctx(r, ngx_http_kube_module);
-    if (kr != NULL) {
-        return kr;
-    }
-
-    /* an internal redirect has cleared the context, not the pool */
-
-    for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
-        if (cln->handler == ngx_http_kube_request_cleanup) {
-            kr = cln->data;
-
-            if (kr->request == r) {
-                ngx_http_set_ctx(r, kr, ngx_http_kube_module);
-                return kr;
-            }
-        }
-    }
-
-    if (!create) {
-        return NULL;
-    }
-
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_kube_request_t));
-    if (cln == NULL) {
-        return NULL;
-    }
-
-    kr = cln->data;
-    ngx_memzero(kr, sizeof(ngx_http_kube_request_t));
-    kr->request = r;
-
-    cln->handler = ngx_http_kube_request_cleanup;
-
-    ngx_http_set_ctx(r, kr, ngx_http_kube_module);
-
-    return kr;
-}
-
-
-static void
-ngx_http_kube_request_cleanup(void *data)
-{
-    ngx_http_kube_request_t *kr = data;
-
-    if (kr->instance != NULL) {
-        ngx_http_kube_instance_release(kr->instance);
-        kr->instance = NULL;
-    }
-
-    if (kr->resolved != NULL) {
-        ngx_http_kube_instance_release(kr->resolved);
-        kr->resolved = NULL;
-    }
 }

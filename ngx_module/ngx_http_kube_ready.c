@@ -12,6 +12,7 @@
 #include "ngx_http_kube.h"
 #include "ngx_http_kube_status.h"
 #include "ngx_kube_ready.h"
+#include "ngx_kube_refs.h"
 
 
 static ngx_int_t ngx_http_kube_ready_handler(ngx_http_request_t *r);
@@ -49,7 +50,7 @@ ngx_http_kube_ready(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             klcf->ready_informer.data = value[i].data + 9;
             klcf->ready_informer.len = value[i].len - 9;
 
-            if (ngx_kube_name_add(cf, &klcf->ready_informer) != NGX_OK) {
+            if (ngx_kube_ref_informer(cf, &klcf->ready_informer) != NGX_OK) {
                 return NGX_CONF_ERROR;
             }
 

@@ -11,20 +11,52 @@
  */
 
 
-#include "ngx_http_kube.h"
+#include "ngx_http_kube_balancer.h"
+#include "ngx_http_kube_key.h"
+#include "ngx_http_kube_peers.h"
+#include "ngx_http_kube_service.h"
+#include "ngx_http_kube_upstream.h"
 
 
-static char *ngx_http_kube_service_parameter(ngx_conf_t *cf,
-    ngx_http_kube_srv_conf_t *kscf, ngx_str_t *value);
-static ngx_int_t ngx_http_kube_placeholder(ngx_conf_t *cf,
-    ngx_http_upstream_srv_conf_t *uscf);
-static ngx_int_t ngx_http_kube_statics(ngx_conf_t *cf,
+static char *ngx_http_kube_check_weight(ngx_conf_t *cf, void *post,
+    void *data);
+static ngx_int_t ngx_http_kube_service_check(ngx_conf_t *cf,
+    ngx_http_kube_srv_conf_t *kscf);
+static ngx_int_t ngx_http_kube_service_servers(ngx_conf_t *cf,
     ngx_http_kube_srv_conf_t *kscf);
 
 
-/* nginx refuses an upstream without servers: this one stands for the key. */
+/* The name of the server that stands for the key until views are made. */
 
-static ngx_str_t  ngx_http_kube_placeholder_name = ngx_string("kube_service");
+static ngx_str_t  ngx_http_kube_placeholder = ngx_string("kube_service");
+
+
+static ngx_conf_post_t  ngx_http_kube_weight_post = {
+    ngx_http_kube_check_weight
+};
+
+
+#define ngx_http_kube_field(name)  offsetof(ngx_http_kube_srv_conf_t, name)
+
+static const ngx_kube_parameter_t  ngx_http_kube_service_parameters[] = {
+
+    { ngx_string("weight"), ngx_conf_set_num_slot,
+      ngx_http_kube_field(weight), &ngx_http_kube_weight_post,
+      "weight= with a number from 1 to 65535" },
+
+    { ngx_string("max_conns"), ngx_conf_set_num_slot,
+      ngx_http_kube_field(max_conns), NULL, "max_conns= with a number" },
+
+    { ngx_string("max_fails"), ngx_conf_set_num_slot,
+      ngx_http_kube_field(max_fails), NULL, "max_fails= with a number" },
+
+    { ngx_string("fail_timeout"), ngx_conf_set_sec_slot,
+      ngx_http_kube_field(fail_timeout), NULL, "fail_timeout= with a time" },
+
+    { ngx_string("backup"), ngx_kube_parameter_planned, 0, NULL, NULL },
+
+    { ngx_null_string, NULL, 0, NULL, NULL }
+};
 
 
 char *
@@ -32,12 +64,13 @@ ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_kube_srv_conf_t *kscf = conf;
 
-    ngx_str_t                  *value;
-    ngx_uint_t                  i;
-    ngx_http_kube_main_conf_t  *kmcf;
-    ngx_http_kube_srv_conf_t  **slot;
+    ngx_kube_ref_t                *ref;
+    ngx_kube_parameters_t          own;
+    ngx_http_kube_main_conf_t     *kmcf;
+    ngx_http_kube_srv_conf_t     **slot;
+    ngx_http_upstream_srv_conf_t  *us;
 
-    if (kscf->use != NULL) {
+    if (kscf->key.ref != NULL) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "a second \"kube_service\" in one upstream is not "
                            "possible in version " KUBE_VERSION ": use two "
@@ -45,29 +78,40 @@ ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    kscf->upstream = ngx_http_conf_get_module_srv_conf(cf,
-                                                    ngx_http_upstream_module);
-    kscf->weight = 1;
-    kscf->max_fails = 1;
-    kscf->fail_timeout = 10;
+    us = ngx_http_conf_get_module_srv_conf(cf, ngx_http_upstream_module);
 
-    kscf->use = ngx_pcalloc(cf->pool, sizeof(ngx_kube_use_t));
-    if (kscf->use == NULL) {
+    ref = ngx_kube_ref_create(cf, "upstream", &us->host);
+    if (ref == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    value = cf->args->elts;
+    kscf->key.ref = ref;
+    kscf->upstream = us;
+    kscf->weight = NGX_CONF_UNSET;
+    kscf->max_conns = NGX_CONF_UNSET;
+    kscf->max_fails = NGX_CONF_UNSET;
+    kscf->fail_timeout = NGX_CONF_UNSET;
 
-    for (i = 2; i < cf->args->nelts; i++) {
-        if (ngx_http_kube_service_parameter(cf, kscf, &value[i])
-            != NGX_CONF_OK)
-        {
-            return NGX_CONF_ERROR;
-        }
+    own.table = ngx_http_kube_service_parameters;
+    own.conf = kscf;
+
+    if (ngx_http_kube_key_parse(cf, &kscf->key, 1, &own) != NGX_OK) {
+        return NGX_CONF_ERROR;
     }
 
-    if (ngx_http_kube_key(cf, kscf, &value[1]) != NGX_OK
-        || ngx_http_kube_placeholder(cf, kscf->upstream) != NGX_OK)
+    ngx_conf_init_value(kscf->weight, 1);
+    ngx_conf_init_value(kscf->max_conns, 0);
+    ngx_conf_init_value(kscf->max_fails, 1);
+    ngx_conf_init_value(kscf->fail_timeout, 10);
+
+    kscf->key.views.made = ngx_http_kube_peers_made;
+    kscf->key.views.data = kscf;
+
+    /* nginx refuses an upstream without servers */
+
+    if (ngx_http_kube_peers_down(cf->pool, us->servers,
+                                 &ngx_http_kube_placeholder)
+        == NULL)
     {
         return NGX_CONF_ERROR;
     }
@@ -81,208 +125,34 @@ ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     *slot = kscf;
 
-    ngx_http_kube_instances_init(kscf);
-
     return NGX_CONF_OK;
 }
 
 
-ngx_int_t
-ngx_http_kube_key(ngx_conf_t *cf, ngx_http_kube_srv_conf_t *kscf,
-    ngx_str_t *text)
-{
-    ngx_str_t                         *value;
-    ngx_http_compile_complex_value_t   ccv;
-
-    /* for the status */
-
-    value = cf->args->elts;
-    kscf->use->directive = value[0];
-    kscf->use->name = kscf->upstream ? kscf->upstream->host : value[1];
-    kscf->use->text = *text;
-
-    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-    ccv.cf = cf;
-    ccv.value = text;
-    ccv.complex_value = &kscf->key;
-
-    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    if (kscf->key.lengths == NULL
-        && ngx_kube_use_static(cf, kscf->use, text) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    return ngx_kube_use_add(cf, kscf->use);
-}
-
-
 static char *
-ngx_http_kube_service_parameter(ngx_conf_t *cf,
-    ngx_http_kube_srv_conf_t *kscf, ngx_str_t *value)
+ngx_http_kube_check_weight(ngx_conf_t *cf, void *post, void *data)
 {
-    ngx_str_t  s;
-    ngx_int_t  n;
+    ngx_int_t  *weight = data;
 
-    switch (ngx_kube_use_parameter(cf, kscf->use, value)) {
-
-    case NGX_OK:
-        return NGX_CONF_OK;
-
-    case NGX_ERROR:
-        return NGX_CONF_ERROR;
-    }
-
-    if (value->len > 7 && ngx_strncmp(value->data, "weight=", 7) == 0) {
-        n = ngx_atoi(value->data + 7, value->len - 7);
-
-        if (n == NGX_ERROR || n == 0 || n > 65535) {
-            goto invalid;
-        }
-
-        kscf->weight = n;
-        return NGX_CONF_OK;
-    }
-
-    if (value->len > 10 && ngx_strncmp(value->data, "max_conns=", 10) == 0) {
-        n = ngx_atoi(value->data + 10, value->len - 10);
-
-        if (n == NGX_ERROR) {
-            goto invalid;
-        }
-
-        kscf->max_conns = (ngx_uint_t) n;
-        return NGX_CONF_OK;
-    }
-
-    if (value->len > 10 && ngx_strncmp(value->data, "max_fails=", 10) == 0) {
-        n = ngx_atoi(value->data + 10, value->len - 10);
-
-        if (n == NGX_ERROR) {
-            goto invalid;
-        }
-
-        kscf->max_fails = (ngx_uint_t) n;
-        return NGX_CONF_OK;
-    }
-
-    if (value->len > 13
-        && ngx_strncmp(value->data, "fail_timeout=", 13) == 0)
-    {
-        s.data = value->data + 13;
-        s.len = value->len - 13;
-        n = ngx_parse_time(&s, 1);
-
-        if (n == NGX_ERROR) {
-            goto invalid;
-        }
-
-        kscf->fail_timeout = (time_t) n;
-        return NGX_CONF_OK;
-    }
-
-    if (value->len == 6 && ngx_strncmp(value->data, "backup", 6) == 0) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "unknown parameter \"backup\": it is planned, but "
-                           "version " KUBE_VERSION " does not have it; remove "
-                           "it");
-        return NGX_CONF_ERROR;
-    }
-
-invalid:
-
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                       "invalid parameter \"%V\" of kube_service: expected "
-                       "informer=, namespaces=, form=dns, family=, "
-                       "terminating=, unsynced=, empty=, weight=, max_conns=, "
-                       "max_fails= or fail_timeout=", value);
-
-    return NGX_CONF_ERROR;
+    return (*weight >= 1 && *weight <= 65535) ? NGX_CONF_OK : "out of range";
 }
 
-
-static ngx_int_t
-ngx_http_kube_placeholder(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *uscf)
-{
-    ngx_addr_t                  *addr;
-    ngx_sockaddr_t              *sa;
-    ngx_http_upstream_server_t  *server;
-
-    addr = ngx_pcalloc(cf->pool, sizeof(ngx_addr_t));
-    sa = ngx_pcalloc(cf->pool, sizeof(ngx_sockaddr_t));
-    server = ngx_array_push(uscf->servers);
-
-    if (addr == NULL || sa == NULL || server == NULL) {
-        return NGX_ERROR;
-    }
-
-    sa->sockaddr_in.sin_family = AF_INET;
-
-    addr->sockaddr = &sa->sockaddr;
-    addr->socklen = sizeof(struct sockaddr_in);
-    addr->name = ngx_http_kube_placeholder_name;
-
-    ngx_memzero(server, sizeof(ngx_http_upstream_server_t));
-
-    server->name = ngx_http_kube_placeholder_name;
-    server->addrs = addr;
-    server->naddrs = 1;
-    server->weight = 1;
-    server->max_fails = 1;
-    server->fail_timeout = 10;
-    server->down = 1;
-
-    return NGX_OK;
-}
-
-
-/*
- * Before the upstream module calls every init_upstream: the parts of other
- * modules as their directives left them, and the static server lines.
- */
 
 ngx_int_t
-ngx_http_kube_upstream_prepare(ngx_conf_t *cf,
+ngx_http_kube_services_prepare(ngx_conf_t *cf,
     ngx_http_kube_main_conf_t *kmcf)
 {
-    ngx_uint_t                      i;
-    ngx_http_kube_srv_conf_t      **kscf;
-    ngx_http_upstream_srv_conf_t   *uscf;
+    ngx_uint_t                  i;
+    ngx_http_kube_srv_conf_t  **kscf;
 
     kscf = kmcf->upstreams.elts;
 
     for (i = 0; i < kmcf->upstreams.nelts; i++) {
-
-        uscf = kscf[i]->upstream;
-
-#if (NGX_HTTP_UPSTREAM_ZONE)
-        if (uscf->shm_zone != NULL) {
-            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                          "\"zone\" and \"kube_service\" cannot both be in "
-                          "upstream \"%V\" in %s:%ui: remove \"zone\", the "
-                          "endpoints are shared already",
-                          &uscf->host, uscf->file_name, uscf->line);
-            return NGX_ERROR;
-        }
-#endif
-
-        if ((kscf[i]->weight != 1 && !(uscf->flags & NGX_HTTP_UPSTREAM_WEIGHT))
-            || (kscf[i]->max_conns != 0
-                && !(uscf->flags & NGX_HTTP_UPSTREAM_MAX_CONNS)))
-        {
-            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                          "the balancing method of upstream \"%V\" in %s:%ui "
-                          "does not support weight= or max_conns=",
-                          &uscf->host, uscf->file_name, uscf->line);
-            return NGX_ERROR;
-        }
-
-        if (ngx_http_kube_statics(cf, kscf[i]) != NGX_OK
-            || ngx_http_kube_slots_take(cf, kscf[i]) != NGX_OK)
+        if (ngx_http_kube_service_check(cf, kscf[i]) != NGX_OK
+            || ngx_http_kube_service_servers(cf, kscf[i]) != NGX_OK
+            || ngx_http_kube_balancer_take(cf, kscf[i]->upstream,
+                                           &kscf[i]->balancer)
+               != NGX_OK)
         {
             return NGX_ERROR;
         }
@@ -293,7 +163,40 @@ ngx_http_kube_upstream_prepare(ngx_conf_t *cf,
 
 
 static ngx_int_t
-ngx_http_kube_statics(ngx_conf_t *cf, ngx_http_kube_srv_conf_t *kscf)
+ngx_http_kube_service_check(ngx_conf_t *cf, ngx_http_kube_srv_conf_t *kscf)
+{
+    ngx_http_upstream_srv_conf_t  *us;
+
+    us = kscf->upstream;
+
+#if (NGX_HTTP_UPSTREAM_ZONE)
+    if (us->shm_zone != NULL) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"zone\" and \"kube_service\" cannot both be in "
+                      "upstream \"%V\" in %s:%ui: remove \"zone\", the "
+                      "endpoints are shared already",
+                      &us->host, us->file_name, us->line);
+        return NGX_ERROR;
+    }
+#endif
+
+    if ((kscf->weight != 1 && !(us->flags & NGX_HTTP_UPSTREAM_WEIGHT))
+        || (kscf->max_conns != 0
+            && !(us->flags & NGX_HTTP_UPSTREAM_MAX_CONNS)))
+    {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "the balancing method of upstream \"%V\" in %s:%ui "
+                      "does not support weight= or max_conns=",
+                      &us->host, us->file_name, us->line);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_kube_service_servers(ngx_conf_t *cf, ngx_http_kube_srv_conf_t *kscf)
 {
     ngx_uint_t                   i;
     ngx_http_upstream_server_t  *server, *copy;
@@ -309,7 +212,7 @@ ngx_http_kube_statics(ngx_conf_t *cf, ngx_http_kube_srv_conf_t *kscf)
 
     for (i = 0; i < kscf->upstream->servers->nelts; i++) {
 
-        if (server[i].name.data == ngx_http_kube_placeholder_name.data) {
+        if (server[i].name.data == ngx_http_kube_placeholder.data) {
             continue;
         }
 
@@ -321,34 +224,27 @@ ngx_http_kube_statics(ngx_conf_t *cf, ngx_http_kube_srv_conf_t *kscf)
         *copy = server[i];
     }
 
+    /* these serve a key of which there is no Service */
+
+    kscf->key.views.keep_missing = (kscf->servers.nelts != 0);
+
     return NGX_OK;
 }
 
 
-/* After it: whatever wraps the balancer stands, we go around all of it. */
-
-ngx_int_t
-ngx_http_kube_upstream_finish(ngx_conf_t *cf,
+void
+ngx_http_kube_services_finish(ngx_conf_t *cf,
     ngx_http_kube_main_conf_t *kmcf)
 {
-    ngx_uint_t                      i;
-    ngx_http_kube_srv_conf_t      **kscf;
-    ngx_http_upstream_srv_conf_t   *uscf;
+    ngx_uint_t                  i;
+    ngx_http_kube_srv_conf_t  **kscf;
 
     kscf = kmcf->upstreams.elts;
 
     for (i = 0; i < kmcf->upstreams.nelts; i++) {
+        ngx_http_kube_balancer_finish(cf, kscf[i]->upstream,
+                                      &kscf[i]->balancer);
 
-        uscf = kscf[i]->upstream;
-
-        kscf[i]->init_upstream = uscf->peer.init_upstream
-                                 ? uscf->peer.init_upstream
-                                 : ngx_http_upstream_init_round_robin;
-        kscf[i]->init_peer = uscf->peer.init;
-        kscf[i]->cf = *cf;
-
-        uscf->peer.init = ngx_http_kube_init_peer;
+        kscf[i]->upstream->peer.init = ngx_http_kube_init_peer;
     }
-
-    return NGX_OK;
 }

@@ -195,8 +195,8 @@ ngx_http_kube_below(ngx_http_request_t *r, ngx_str_t *path)
     ngx_http_core_loc_conf_t  *clcf;
     ngx_http_kube_loc_conf_t  *klcf;
 
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
     klcf = ngx_http_get_module_loc_conf(r, ngx_http_kube_module);
+    clcf = klcf->location;
 
     len = ngx_min(clcf->name.len, r->uri.len);
 
@@ -346,7 +346,7 @@ static ngx_int_t
 ngx_http_kube_status_api(ngx_http_kube_status_t *st)
 {
     ngx_uint_t            i;
-    ngx_kube_use_t      **uses;
+    ngx_kube_ref_t      **refs;
     kube_status_use_t    *use;
     kube_status_json_t    status;
 
@@ -354,23 +354,33 @@ ngx_http_kube_status_api(ngx_http_kube_status_t *st)
         return NGX_ERROR;
     }
 
-    uses = st->kcf->uses.elts;
+    refs = st->kcf->refs.elts;
 
-    use = ngx_pcalloc(st->request->pool, (st->kcf->uses.nelts + 1)
+    use = ngx_pcalloc(st->request->pool, (st->kcf->refs.nelts + 1)
                                          * sizeof(kube_status_use_t));
     if (use == NULL) {
         return NGX_ERROR;
     }
 
-    for (i = 0; i < st->kcf->uses.nelts; i++) {
-        use[i].directive = ngx_kube_str(&uses[i]->directive);
-        use[i].name = ngx_kube_str(&uses[i]->name);
-        use[i].informer = ngx_kube_str(&uses[i]->informer->name);
-        use[i].file = ngx_kube_str(&uses[i]->file);
-        use[i].line = uses[i]->line;
-        use[i].key = ngx_kube_str(&uses[i]->text);
-        use[i].resolver = &uses[i]->resolver;
-        use[i].static_key = uses[i]->is_static ? &uses[i]->key : NULL;
+    status.uses = use;
+
+    for (i = 0; i < st->kcf->refs.nelts; i++) {
+
+        /* kube_ready informer= has no key */
+
+        if (refs[i]->expression.len == 0) {
+            continue;
+        }
+
+        use->directive = ngx_kube_str(&refs[i]->directive);
+        use->name = ngx_kube_str(&refs[i]->name);
+        use->informer = ngx_kube_str(&refs[i]->informer->name);
+        use->file = ngx_kube_str(&refs[i]->file);
+        use->line = refs[i]->line;
+        use->key = ngx_kube_str(&refs[i]->expression);
+        use->resolver = &refs[i]->resolver;
+        use->static_key = refs[i]->is_static ? &refs[i]->key : NULL;
+        use++;
     }
 
     status.nginx = KUBE_STR(NGINX_VERSION);
@@ -378,8 +388,7 @@ ngx_http_kube_status_api(ngx_http_kube_status_t *st)
     status.now_unix_ms = ngx_kube_unix_ms();
     status.reports = st->reports;
     status.reports_n = st->kcf->informers.nelts;
-    status.uses = use;
-    status.uses_n = st->kcf->uses.nelts;
+    status.uses_n = use - status.uses;
 
     return kube_status_json_print(&st->body.text, &status, st->scratch)
            == KUBE_OK ? NGX_HTTP_OK : NGX_ERROR;

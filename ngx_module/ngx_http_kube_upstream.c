@@ -2,28 +2,31 @@
  * ngx_http_kube_upstream - what stands around the stock balancer of an
  * upstream with kube_service while a request is proxied.
  *
- * The balancer named in the block runs unchanged, over the peers of an
- * instance (ngx_http_kube_instance.c).  Around it: the key is resolved, the
- * endpoint picked is remembered for the variables, and after a failed attempt
- * the next one looks at the newest endpoints, carrying the addresses tried.
+ * The balancer named in the block runs unchanged, over the peers of a view
+ * (ngx_http_kube_peers.c).  Around it: the key is resolved, the endpoint
+ * picked is remembered for the variables, and after a failed attempt the next
+ * one looks at the newest endpoints, carrying the addresses tried.
+ *
+ * Workers only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
 
-#include "ngx_http_kube.h"
+#include "ngx_http_kube_peers.h"
+#include "ngx_http_kube_request.h"
+#include "ngx_http_kube_upstream.h"
 
 
-static ngx_int_t ngx_http_kube_request_reset(ngx_http_kube_request_t *kr);
-static ngx_int_t ngx_http_kube_retire(ngx_http_kube_request_t *kr);
-static void ngx_http_kube_retired(void *data);
-static ngx_int_t ngx_http_kube_attach(ngx_http_kube_request_t *kr,
-    ngx_http_kube_instance_t *inst);
+static ngx_int_t ngx_http_kube_view_retire(ngx_http_kube_request_t *kr);
+static void ngx_http_kube_view_retired(void *data);
+static ngx_int_t ngx_http_kube_attach(ngx_http_kube_request_t *kr);
 static void ngx_http_kube_unwrap(ngx_peer_connection_t *pc);
 static void ngx_http_kube_wrap(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
-static ngx_int_t ngx_http_kube_unresolved(ngx_http_request_t *r,
+static ngx_int_t ngx_http_kube_unresolved(ngx_http_kube_request_t *kr);
+static ngx_http_kube_srv_conf_t *ngx_http_kube_conf_of(
     ngx_http_kube_request_t *kr);
 static ngx_int_t ngx_http_kube_get_nothing(ngx_peer_connection_t *pc,
     void *data);
@@ -32,19 +35,18 @@ static void ngx_http_kube_free_nothing(ngx_peer_connection_t *pc, void *data,
 static ngx_int_t ngx_http_kube_get_peer(ngx_peer_connection_t *pc,
     void *data);
 static ngx_int_t ngx_http_kube_get_untried(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr);
+    ngx_http_kube_balancing_t *b);
 static void ngx_http_kube_reject(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr);
+    ngx_http_kube_balancing_t *b);
 static void ngx_http_kube_free_peer(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
-static ngx_uint_t ngx_http_kube_tried(ngx_http_kube_request_t *kr,
+static ngx_uint_t ngx_http_kube_tried(ngx_http_kube_balancing_t *b,
     struct sockaddr *sockaddr, socklen_t socklen);
 static void ngx_http_kube_tried_add(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
 static ngx_uint_t ngx_http_kube_gone_stale(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
-static ngx_http_kube_instance_t *ngx_http_kube_newest(
-    ngx_http_kube_request_t *kr);
+static ngx_kube_view_t *ngx_http_kube_newest(ngx_http_kube_balancing_t *b);
 static void ngx_http_kube_more_tries(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr, ngx_uint_t stale);
 static ngx_int_t ngx_http_kube_switch(ngx_peer_connection_t *pc,
@@ -69,129 +71,101 @@ ngx_int_t
 ngx_http_kube_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_http_kube_request_t   *kr;
-    ngx_http_kube_srv_conf_t  *kscf;
-    ngx_http_kube_instance_t  *inst;
+    ngx_str_t                   text;
+    ngx_http_kube_request_t    *kr;
+    ngx_http_kube_srv_conf_t   *kscf;
+    ngx_http_kube_balancing_t  *b;
 
     kscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_kube_module);
+
+    /* may use variables of kube_resolve, which the request remembers too */
+
+    if (ngx_http_kube_key_evaluate(r, &kscf->key, &text) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     kr = ngx_http_kube_request(r, 1);
     if (kr == NULL) {
         return NGX_ERROR;
     }
 
-    if (ngx_http_kube_request_reset(kr) != NGX_OK) {
+    b = &kr->balancing;
+
+    /* a request is proxied again after X-Accel-Redirect or error_page */
+
+    if (b->pick.view != NULL && ngx_http_kube_view_retire(kr) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    kr->kscf = kscf;
-    kr->informer = kscf->use->informer;
+    b->tried = NULL;
+    b->attempts = 0;
+    b->failed = 0;
+    b->switched = 0;
 
-    kr->key = kscf->use->key_text;
+    ngx_http_kube_key_resolve(r, &kscf->key, &text, &b->pick);
 
-    if (!kscf->use->is_static
-        && ngx_http_complex_value(r, &kscf->key, &kr->key) != NGX_OK)
-    {
-        return NGX_ERROR;
+    b->location = r->loc_conf;
+    kr->shown = &b->pick;
+
+    if (b->pick.view == NULL || b->pick.view->data == NULL) {
+        return ngx_http_kube_unresolved(kr);
     }
 
-    inst = ngx_http_kube_instance_get(kscf, &kr->key, r->connection->log,
-                                      &kr->error);
-
-    ngx_kube_count(kr->informer, NGX_KUBE_COUNT_RESOLVED(kr->error));
-
-    if (inst == NULL || !inst->usable) {
-
-        if (inst != NULL) {
-            inst->refs++;
-            kr->instance = inst;
-        }
-
-        return ngx_http_kube_unresolved(r, kr);
-    }
-
-    return ngx_http_kube_attach(kr, inst);
-}
-
-
-/* A request may be proxied again, after X-Accel-Redirect or error_page. */
-
-static ngx_int_t
-ngx_http_kube_request_reset(ngx_http_kube_request_t *kr)
-{
-    if (ngx_http_kube_retire(kr) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    kr->endpoint = NULL;
-    kr->tried = NULL;
-    kr->attempts = 0;
-    kr->failed = 0;
-    kr->switched = 0;
-    kr->error = KUBE_RESOLVE_OK;
-    ngx_str_null(&kr->key);
-
-    return NGX_OK;
+    return ngx_http_kube_attach(kr);
 }
 
 
 /*
  * What nginx keeps of an attempt ($upstream_addr, messages in the log) views
- * the names of its peers: an instance once used stays until the request ends.
+ * the names of its peers: a view once used stays until the request ends.
  */
 
 static ngx_int_t
-ngx_http_kube_retire(ngx_http_kube_request_t *kr)
+ngx_http_kube_view_retire(ngx_http_kube_request_t *kr)
 {
     ngx_pool_cleanup_t  *cln;
-
-    if (kr->instance == NULL) {
-        return NGX_OK;
-    }
 
     cln = ngx_pool_cleanup_add(kr->request->pool, 0);
     if (cln == NULL) {
         return NGX_ERROR;
     }
 
-    cln->handler = ngx_http_kube_retired;
-    cln->data = kr->instance;
+    cln->handler = ngx_http_kube_view_retired;
+    cln->data = kr->balancing.pick.view;
 
-    kr->instance = NULL;
+    kr->balancing.pick.view = NULL;
 
     return NGX_OK;
 }
 
 
 static void
-ngx_http_kube_retired(void *data)
+ngx_http_kube_view_retired(void *data)
 {
-    ngx_http_kube_instance_release(data);
+    ngx_kube_view_release(data);
 }
 
 
+/* Has the balancer begin over the peers of the pick's view. */
+
 static ngx_int_t
-ngx_http_kube_attach(ngx_http_kube_request_t *kr,
-    ngx_http_kube_instance_t *inst)
+ngx_http_kube_attach(ngx_http_kube_request_t *kr)
 {
-    ngx_http_upstream_t  *u;
+    ngx_http_upstream_t    *u;
+    ngx_http_kube_peers_t  *peers;
 
     u = kr->request->upstream;
-
-    if (ngx_http_kube_retire(kr) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    inst->refs++;
-    kr->instance = inst;
+    peers = kr->balancing.pick.view->data;
 
     /* Angie looks for the balancer's part here, not in the peer's data */
 
-    u->upstream = &inst->us;
+    u->upstream = &peers->us;
 
     ngx_http_kube_unwrap(&u->peer);
 
-    if (kr->kscf->init_peer(kr->request, &inst->us) != NGX_OK) {
+    if (ngx_http_kube_conf_of(kr)->balancer.init_peer(kr->request, &peers->us)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -201,7 +175,7 @@ ngx_http_kube_attach(ngx_http_kube_request_t *kr,
 }
 
 
-/* Balancers build upon what is there: it would be ours. */
+/* A stock init_peer uses peer.data that is there: it would be ours. */
 
 static void
 ngx_http_kube_unwrap(ngx_peer_connection_t *pc)
@@ -222,26 +196,30 @@ ngx_http_kube_unwrap(ngx_peer_connection_t *pc)
 static void
 ngx_http_kube_wrap(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
 {
-    kr->data = pc->data;
-    kr->get = pc->get;
-    kr->free = pc->free;
-    kr->notify = pc->notify;
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+
+    b->data = pc->data;
+    b->get = pc->get;
+    b->free = pc->free;
+    b->notify = pc->notify;
 
     pc->data = kr;
     pc->get = ngx_http_kube_get_peer;
     pc->free = ngx_http_kube_free_peer;
-    pc->notify = kr->notify ? ngx_http_kube_notify_peer : NULL;
+    pc->notify = b->notify ? ngx_http_kube_notify_peer : NULL;
 
 #ifdef angie_version
-    kr->connect = pc->connect;
-    kr->close = pc->close;
-    pc->connect = kr->connect ? ngx_http_kube_connect_peer : NULL;
-    pc->close = kr->close ? ngx_http_kube_close_peer : NULL;
+    b->connect = pc->connect;
+    b->close = pc->close;
+    pc->connect = b->connect ? ngx_http_kube_connect_peer : NULL;
+    pc->close = b->close ? ngx_http_kube_close_peer : NULL;
 #endif
 
 #if (NGX_HTTP_SSL)
-    kr->set_session = pc->set_session;
-    kr->save_session = pc->save_session;
+    b->set_session = pc->set_session;
+    b->save_session = pc->save_session;
     pc->set_session = ngx_http_kube_set_session;
     pc->save_session = ngx_http_kube_save_session;
 #endif
@@ -251,27 +229,33 @@ ngx_http_kube_wrap(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
 /* 502, with the reason in $kube_error and one line in the log now and then. */
 
 static ngx_int_t
-ngx_http_kube_unresolved(ngx_http_request_t *r, ngx_http_kube_request_t *kr)
+ngx_http_kube_unresolved(ngx_http_kube_request_t *kr)
 {
-    ngx_http_upstream_t  *u;
+    ngx_peer_connection_t  *pc;
+    ngx_http_kube_pick_t   *pick;
 
-    if (kr->error == KUBE_RESOLVE_OK) {
-        kr->error = KUBE_RESOLVE_NO_ENDPOINTS;
-    }
+    pick = &kr->balancing.pick;
 
-    ngx_kube_log_unresolved(kr->informer, r->connection->log, kr->error,
-                            &kr->key);
+    ngx_kube_unresolved(pick->of->ref, kr->request->connection->log,
+                        pick->error, &pick->text);
 
-    u = r->upstream;
+    pc = &kr->request->upstream->peer;
 
-    ngx_http_kube_unwrap(&u->peer);
+    ngx_http_kube_unwrap(pc);
 
-    u->peer.data = kr;
-    u->peer.get = ngx_http_kube_get_nothing;
-    u->peer.free = ngx_http_kube_free_nothing;
-    u->peer.tries = 0;
+    pc->data = kr;
+    pc->get = ngx_http_kube_get_nothing;
+    pc->free = ngx_http_kube_free_nothing;
+    pc->tries = 0;
 
     return NGX_OK;
+}
+
+
+static ngx_http_kube_srv_conf_t *
+ngx_http_kube_conf_of(ngx_http_kube_request_t *kr)
+{
+    return kr->balancing.pick.of->views.data;
 }
 
 
@@ -281,7 +265,7 @@ ngx_http_kube_get_nothing(ngx_peer_connection_t *pc, void *data)
     ngx_http_kube_request_t *kr = data;
 
     pc->sockaddr = NULL;
-    pc->name = &kr->kscf->upstream->host;
+    pc->name = &ngx_http_kube_conf_of(kr)->upstream->host;
     pc->cached = 0;
     pc->connection = NULL;
 
@@ -304,22 +288,29 @@ ngx_http_kube_get_peer(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_kube_request_t *kr = data;
 
-    ngx_int_t  rc;
+    ngx_int_t                   rc;
+    ngx_http_kube_balancing_t  *b;
 
-    if (kr->failed) {
-        kr->failed = 0;
+    b = &kr->balancing;
+
+    if (b->failed) {
+        b->failed = 0;
 
         if (ngx_http_kube_switch(pc, kr) != NGX_OK) {
             return NGX_ERROR;
         }
     }
 
-    rc = ngx_http_kube_get_untried(pc, kr);
+    rc = ngx_http_kube_get_untried(pc, b);
+
+    if (rc == NGX_BUSY) {
+        pc->name = &ngx_http_kube_conf_of(kr)->upstream->host;
+    }
 
     if (rc == NGX_OK || rc == NGX_DONE) {
-        kr->attempts++;
-        kr->endpoint = ngx_http_kube_instance_endpoint(kr->instance,
-                                                       pc->sockaddr);
+        b->attempts++;
+        b->pick.endpoint = ngx_http_kube_peers_endpoint(b->pick.view,
+                                                        pc->sockaddr);
     }
 
     return rc;
@@ -327,43 +318,41 @@ ngx_http_kube_get_peer(ngx_peer_connection_t *pc, void *data)
 
 
 /*
- * The balancer of a newer instance does not know what was tried before: what
- * it picks again is given back.
+ * The balancer over a newer view does not know what was tried before: what it
+ * picks again is given back.
  */
 
 static ngx_int_t
 ngx_http_kube_get_untried(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr)
+    ngx_http_kube_balancing_t *b)
 {
     ngx_int_t   rc;
     ngx_uint_t  n, tries;
 
-    for (n = 0; n < 2 * kr->instance->view->n + 32; n++) {
+    for (n = 0; n < 2 * b->pick.view->n + 32; n++) {
 
-        rc = kr->get(pc, kr->data);
+        rc = b->get(pc, b->data);
 
         if ((rc != NGX_OK && rc != NGX_DONE)
-            || !kr->switched
-            || !ngx_http_kube_tried(kr, pc->sockaddr, pc->socklen))
+            || !b->switched
+            || !ngx_http_kube_tried(b, pc->sockaddr, pc->socklen))
         {
             return rc;
         }
 
         tries = pc->tries;
-        ngx_http_kube_reject(pc, kr);
+        ngx_http_kube_reject(pc, b);
         pc->tries = tries;
     }
-
-    pc->name = &kr->kscf->upstream->host;
 
     return NGX_BUSY;
 }
 
 
 static void
-ngx_http_kube_reject(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
+ngx_http_kube_reject(ngx_peer_connection_t *pc, ngx_http_kube_balancing_t *b)
 {
-    kr->free(pc, kr->data, 0);
+    b->free(pc, b->data, 0);
 
     if (pc->connection != NULL) {
 
@@ -396,44 +385,46 @@ ngx_http_kube_free_peer(ngx_peer_connection_t *pc, void *data,
 {
     ngx_http_kube_request_t *kr = data;
 
-    ngx_uint_t  stale;
+    ngx_uint_t                  stale;
+    ngx_http_kube_balancing_t  *b;
 
+    b = &kr->balancing;
     stale = 0;
 
     if (state & NGX_PEER_FAILED) {
-        kr->failed = 1;
+        b->failed = 1;
         stale = ngx_http_kube_gone_stale(pc, kr);
 
         if (stale) {
-            kr->attempts--;
+            b->attempts--;
 
         } else {
             ngx_http_kube_tried_add(pc, kr);
         }
     }
 
-    kr->free(pc, kr->data, state);
+    b->free(pc, b->data, state);
 
-    if (kr->failed) {
+    if (b->failed) {
         ngx_http_kube_more_tries(pc, kr, stale);
     }
 }
 
 
 static ngx_uint_t
-ngx_http_kube_tried(ngx_http_kube_request_t *kr, struct sockaddr *sockaddr,
+ngx_http_kube_tried(ngx_http_kube_balancing_t *b, struct sockaddr *sockaddr,
     socklen_t socklen)
 {
     ngx_uint_t       i;
     ngx_sockaddr_t  *tried;
 
-    if (kr->tried == NULL) {
+    if (b->tried == NULL) {
         return 0;
     }
 
-    tried = kr->tried->elts;
+    tried = b->tried->elts;
 
-    for (i = 0; i < kr->tried->nelts; i++) {
+    for (i = 0; i < b->tried->nelts; i++) {
         if (ngx_cmp_sockaddr(&tried[i].sockaddr, socklen, sockaddr, socklen,
                              1)
             == NGX_OK)
@@ -450,7 +441,10 @@ static void
 ngx_http_kube_tried_add(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr)
 {
-    ngx_sockaddr_t  *tried;
+    ngx_sockaddr_t             *tried;
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
 
     if (pc->sockaddr == NULL
         || pc->socklen > (socklen_t) sizeof(ngx_sockaddr_t))
@@ -458,15 +452,15 @@ ngx_http_kube_tried_add(ngx_peer_connection_t *pc,
         return;
     }
 
-    if (kr->tried == NULL) {
-        kr->tried = ngx_array_create(kr->request->pool, 4,
-                                     sizeof(ngx_sockaddr_t));
-        if (kr->tried == NULL) {
+    if (b->tried == NULL) {
+        b->tried = ngx_array_create(kr->request->pool, 4,
+                                    sizeof(ngx_sockaddr_t));
+        if (b->tried == NULL) {
             return;
         }
     }
 
-    tried = ngx_array_push(kr->tried);
+    tried = ngx_array_push(b->tried);
     if (tried == NULL) {
         return;
     }
@@ -497,22 +491,21 @@ ngx_http_kube_gone_stale(ngx_peer_connection_t *pc,
 }
 
 
-/* Another instance than the one in use, or NULL. */
+/* Another view with peers than the one in use, borrowed, or NULL. */
 
-static ngx_http_kube_instance_t *
-ngx_http_kube_newest(ngx_http_kube_request_t *kr)
+static ngx_kube_view_t *
+ngx_http_kube_newest(ngx_http_kube_balancing_t *b)
 {
-    kube_resolve_error_t       error;
-    ngx_http_kube_instance_t  *inst;
+    ngx_kube_view_t       *view;
+    kube_resolve_error_t   error;
 
-    inst = ngx_http_kube_instance_get(kr->kscf, &kr->key,
-                                      kr->request->connection->log, &error);
+    view = ngx_kube_views_get(&b->pick.of->views, b->pick.key, &error);
 
-    if (inst == NULL || !inst->usable || inst == kr->instance) {
+    if (view == NULL || view->data == NULL || view == b->pick.view) {
         return NULL;
     }
 
-    return inst;
+    return view;
 }
 
 
@@ -526,22 +519,24 @@ static void
 ngx_http_kube_more_tries(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr, ngx_uint_t stale)
 {
-    ngx_uint_t                 i, n, limit;
-    ngx_sockaddr_t            *addr;
-    ngx_http_kube_instance_t  *inst;
+    ngx_uint_t              i, n, limit;
+    ngx_sockaddr_t         *addr;
+    ngx_kube_view_t        *view;
+    ngx_http_kube_peers_t  *peers;
 
-    inst = ngx_http_kube_newest(kr);
-    if (inst == NULL) {
+    view = ngx_http_kube_newest(&kr->balancing);
+    if (view == NULL) {
         return;
     }
 
-    n = kr->kscf->servers.nelts;
+    peers = view->data;
+    n = ngx_http_kube_conf_of(kr)->servers.nelts;
 
-    for (i = 0; i < inst->view->n; i++) {
-        addr = &inst->addrs[i];
+    for (i = 0; i < view->n; i++) {
+        addr = &peers->addrs[i];
 
-        if (!ngx_http_kube_tried(kr, &addr->sockaddr,
-                                 ngx_kube_socklen(&addr->sockaddr)))
+        if (!ngx_http_kube_tried(&kr->balancing, &addr->sockaddr,
+                                 ngx_http_kube_socklen(&addr->sockaddr)))
         {
             n++;
         }
@@ -550,7 +545,8 @@ ngx_http_kube_more_tries(ngx_peer_connection_t *pc,
     limit = kr->request->upstream->conf->next_upstream_tries;
 
     if (limit != 0) {
-        limit = (limit > kr->attempts) ? limit - kr->attempts : 0;
+        limit = (limit > kr->balancing.attempts)
+                ? limit - kr->balancing.attempts : 0;
         n = ngx_min(n, limit);
     }
 
@@ -563,22 +559,36 @@ ngx_http_kube_more_tries(ngx_peer_connection_t *pc,
 static ngx_int_t
 ngx_http_kube_switch(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
 {
-    ngx_uint_t                 tries;
-    ngx_http_kube_instance_t  *inst;
+    ngx_uint_t                  tries;
+    ngx_kube_view_t            *view;
+    ngx_http_kube_balancing_t  *b;
 
-    inst = ngx_http_kube_newest(kr);
-    if (inst == NULL) {
+    b = &kr->balancing;
+
+    view = ngx_http_kube_newest(b);
+    if (view == NULL) {
         return NGX_OK;
     }
 
+    if (ngx_http_kube_view_retire(kr) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    view->refs++;
+
+    b->pick.view = view;
+    b->pick.key = &view->key;
+    b->pick.error = view->error;
+    b->pick.endpoint = NULL;
+
     tries = pc->tries;
 
-    if (ngx_http_kube_attach(kr, inst) != NGX_OK) {
+    if (ngx_http_kube_attach(kr) != NGX_OK) {
         return NGX_ERROR;
     }
 
     pc->tries = tries;
-    kr->switched = 1;
+    b->switched = 1;
 
     return NGX_OK;
 }
@@ -590,7 +600,7 @@ ngx_http_kube_notify_peer(ngx_peer_connection_t *pc, void *data,
 {
     ngx_http_kube_request_t *kr = data;
 
-    kr->notify(pc, kr->data, type);
+    kr->balancing.notify(pc, kr->balancing.data, type);
 }
 
 
@@ -601,7 +611,7 @@ ngx_http_kube_connect_peer(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_kube_request_t *kr = data;
 
-    return kr->connect(pc, kr->data);
+    return kr->balancing.connect(pc, kr->balancing.data);
 }
 
 
@@ -611,7 +621,7 @@ ngx_http_kube_close_peer(ngx_peer_connection_t *pc, void *data,
 {
     ngx_http_kube_request_t *kr = data;
 
-    kr->close(pc, kr->data, state);
+    kr->balancing.close(pc, kr->balancing.data, state);
 }
 
 #endif
@@ -624,7 +634,7 @@ ngx_http_kube_set_session(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_kube_request_t *kr = data;
 
-    return kr->set_session(pc, kr->data);
+    return kr->balancing.set_session(pc, kr->balancing.data);
 }
 
 
@@ -633,7 +643,7 @@ ngx_http_kube_save_session(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_kube_request_t *kr = data;
 
-    kr->save_session(pc, kr->data);
+    kr->balancing.save_session(pc, kr->balancing.data);
 }
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * ngx_kube - what the glue files share: the configuration of kube_informer
- * blocks, the zone's handle, and the resolver.
+ * blocks, the zone's handle, and what the informer process is made of.
  *
- * Glue calls glue only through this header.  No parsing of API objects, no
- * policy and no state machine here: those are in src/.
+ * Who resolves keys is in ngx_kube_refs.h, what they resolve to in
+ * ngx_kube_view.h.  No parsing of API objects, no policy and no state machine
+ * here: those are in src/.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -19,8 +20,7 @@
 
 #include "kube_client.h"
 #include "kube_informer.h"
-#include "kube_report.h"
-#include "kube_resolver.h"
+#include "kube_policy.h"
 #include "kube_state.h"
 #include "kube_version.h"
 
@@ -66,7 +66,7 @@ typedef struct {
     ngx_array_t             namespaces;        /* kube_str_t; n 0: all */
 
     ngx_array_t             static_keys;       /* kube_str_t "ns/name" */
-    ngx_array_t             uses;              /* ngx_kube_use_t * */
+    ngx_array_t             refs;              /* ngx_kube_ref_t *, with keys */
 
     kube_str_t              label_selector[KUBE_RESOURCES];
     ngx_int_t               page_size;
@@ -88,34 +88,9 @@ typedef struct {
 } ngx_kube_informer_t;
 
 
-/*
- * Somebody who resolves: an upstream, a kube_resolve.  Registered while the
- * file is parsed; the informer is tied in when the whole file was read, for
- * its block may stand behind http {}.
- */
-typedef struct {
-    ngx_str_t               informer_name;
-    ngx_kube_informer_t    *informer;
-    ngx_str_t               file;
-    ngx_uint_t              line;
-    ngx_str_t               directive;
-    ngx_str_t               name;              /* of upstream or variable */
-    ngx_str_t               text;              /* the key as written */
-
-    kube_key_t              key;               /* static keys; else len 0 */
-    ngx_str_t               key_text;          /* the same, canonical */
-    unsigned                is_static:1;
-
-    ngx_array_t             namespaces;        /* kube_str_t, allowed */
-    kube_resolver_t         resolver;
-} ngx_kube_use_t;
-
-
 typedef struct {
     ngx_array_t             informers;         /* ngx_kube_informer_t * */
-    ngx_array_t             uses;              /* ngx_kube_use_t * */
-    ngx_array_t             names;             /* ngx_kube_use_t: of informers,
-                                                  named without a key */
+    ngx_array_t             refs;              /* ngx_kube_ref_t * */
 } ngx_kube_conf_t;
 
 
@@ -144,34 +119,7 @@ ngx_kube_str(const ngx_str_t *s)
 }
 
 
-/* Of an address made from an endpoint: IPv4 or IPv6. */
-static ngx_inline socklen_t
-ngx_kube_socklen(const struct sockaddr *sockaddr)
-{
-    return sockaddr->sa_family == AF_INET
-           ? (socklen_t) sizeof(struct sockaddr_in)
-           : (socklen_t) sizeof(struct sockaddr_in6);
-}
-
-
-/* ngx_kube_use.c, ngx_kube_conf.c, ngx_kube_directive.c */
-
-/* Registers somebody who resolves; use lives in cf->pool. */
-ngx_int_t ngx_kube_use_add(ngx_conf_t *cf, ngx_kube_use_t *use);
-
-/* Has it checked, once the file was read, that there is such an informer. */
-ngx_int_t ngx_kube_name_add(ngx_conf_t *cf, ngx_str_t *name);
-
-/*
- * A parameter shared by kube_service and kube_resolve.  NGX_OK: taken;
- * NGX_DECLINED: not one of them; NGX_ERROR: logged.
- */
-ngx_int_t ngx_kube_use_parameter(ngx_conf_t *cf, ngx_kube_use_t *use,
-    ngx_str_t *value);
-
-/* A static key; logs what is wrong with it. */
-ngx_int_t ngx_kube_use_static(ngx_conf_t *cf, ngx_kube_use_t *use,
-    ngx_str_t *key);
+/* ngx_kube_conf.c, ngx_kube_directive.c */
 
 ngx_kube_informer_t *ngx_kube_informer_find(ngx_kube_conf_t *kcf,
     ngx_str_t *name);
@@ -197,13 +145,12 @@ ngx_int_t ngx_kube_kubeconfig_check(ngx_cycle_t *cycle,
     ngx_kube_informer_t *block);
 
 
-/* Ties uses to informers once the file is read; NGX_ERROR: logged. */
-ngx_int_t ngx_kube_conf_finish(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf);
-
-
 /* ngx_kube_zone.c */
 
 ngx_int_t ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data);
+
+void ngx_kube_informer_health(ngx_kube_informer_t *informer,
+    kube_health_t *health);
 
 
 /* ngx_kube_process.c */
@@ -254,87 +201,6 @@ void ngx_kube_state_load(ngx_kube_state_t *state, kube_informer_t *inf);
 /* Writes the file when due; returns when to come again (monotonic ms). */
 uint64_t ngx_kube_state_process(ngx_kube_state_t *state,
     kube_informer_t *inf, uint64_t now_ms);
-
-
-/*
- * ngx_kube_resolver.c: a view is what one key resolves to, as of one revision
- * of its Service; immutable and counted by reference.
- */
-
-typedef struct {
-    kube_addr_t             addr;
-    in_port_t               port;              /* host order */
-    kube_endpoint_state_t   state;
-    ngx_str_t               pod;
-    ngx_str_t               node;
-    ngx_str_t               zone;
-} ngx_kube_endpoint_t;
-
-typedef struct {
-    ngx_pool_t             *pool;              /* the view's own */
-    ngx_uint_t              refs;
-    ngx_str_t               key;               /* canonical */
-    kube_resolve_error_t    error;             /* why n is 0 */
-    unsigned                from_state_file:1;
-
-    uint32_t                entry;             /* 0: nothing found */
-    uint64_t                head;
-    uint64_t                revision;          /* = $kube_generation */
-
-    ngx_kube_endpoint_t    *endpoints;
-    ngx_uint_t              n;
-} ngx_kube_view_t;
-
-/*
- * Builds a view with one reference.  NULL: out of memory, or the Service
- * changed faster than it could be read (keep the old view).
- */
-ngx_kube_view_t *ngx_kube_view_create(ngx_kube_use_t *use,
-    const kube_key_t *key, ngx_log_t *log);
-
-void ngx_kube_view_release(ngx_kube_view_t *view);
-
-
-/*
- * One atomic load: NGX_OK when the view is still what the zone says.
- * NGX_AGAIN: something was stored since; build a new view and compare
- * revisions.
- */
-static ngx_inline ngx_int_t
-ngx_kube_view_current(const ngx_kube_use_t *use, const ngx_kube_view_t *view)
-{
-    if (view->entry != 0
-        && kube_zone_head(&use->informer->zone, view->entry) == view->head)
-    {
-        return NGX_OK;
-    }
-
-    return NGX_AGAIN;
-}
-
-
-/*
- * The same Service at the same revision (its record only moved): takes the
- * new head over so that the old view stays.
- */
-ngx_int_t ngx_kube_view_same(ngx_kube_view_t *view,
-    const ngx_kube_view_t *newer);
-
-/* What workers count; the rows are added up for the metrics. */
-#define NGX_KUBE_COUNT_RESOLVED(error)  KUBE_WORKER_RESOLVED(error)
-#define NGX_KUBE_COUNT_REBUILDS         KUBE_WORKER_REBUILDS
-
-void ngx_kube_count(ngx_kube_informer_t *informer, ngx_uint_t counter);
-
-void ngx_kube_informer_health(ngx_kube_informer_t *informer,
-    kube_health_t *health);
-
-/* "not resolved" at most once in 10 s per informer and reason. */
-void ngx_kube_log_unresolved(ngx_kube_informer_t *informer, ngx_log_t *log,
-    kube_resolve_error_t error, ngx_str_t *key);
-
-ngx_uint_t ngx_kube_sockaddr(const ngx_kube_endpoint_t *endpoint,
-    ngx_sockaddr_t *sockaddr, socklen_t *socklen);
 
 
 #endif /* NGX_KUBE_H */

@@ -169,6 +169,27 @@ ngx_kube_informer_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+ngx_kube_informer_t *
+ngx_kube_informer_find(ngx_kube_conf_t *kcf, ngx_str_t *name)
+{
+    ngx_uint_t             i;
+    ngx_kube_informer_t  **informers;
+
+    informers = kcf->informers.elts;
+
+    for (i = 0; i < kcf->informers.nelts; i++) {
+        if (informers[i]->name.len == name->len
+            && ngx_strncmp(informers[i]->name.data, name->data, name->len)
+               == 0)
+        {
+            return informers[i];
+        }
+    }
+
+    return NULL;
+}
+
+
 static ngx_kube_informer_t *
 ngx_kube_block_create(ngx_conf_t *cf)
 {
@@ -203,7 +224,7 @@ ngx_kube_block_create(ngx_conf_t *cf)
         || ngx_array_init(&block->static_keys, cf->pool, 4,
                           sizeof(kube_str_t))
            != NGX_OK
-        || ngx_array_init(&block->uses, cf->pool, 4, sizeof(void *))
+        || ngx_array_init(&block->refs, cf->pool, 4, sizeof(void *))
            != NGX_OK
         || ngx_array_init(&block->allow, cf->pool, 4, sizeof(kube_cidr_t))
            != NGX_OK

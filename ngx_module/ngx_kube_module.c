@@ -11,7 +11,7 @@
  */
 
 
-#include "ngx_kube.h"
+#include "ngx_kube_refs.h"
 #include "ngx_kube_state.h"
 
 
@@ -71,10 +71,7 @@ ngx_kube_create_conf(ngx_cycle_t *cycle)
 
     if (ngx_array_init(&kcf->informers, cycle->pool, 1, sizeof(void *))
         != NGX_OK
-        || ngx_array_init(&kcf->uses, cycle->pool, 4, sizeof(void *))
-           != NGX_OK
-        || ngx_array_init(&kcf->names, cycle->pool, 1,
-                          sizeof(ngx_kube_use_t))
+        || ngx_array_init(&kcf->refs, cycle->pool, 4, sizeof(void *))
            != NGX_OK)
     {
         return NULL;
@@ -92,7 +89,7 @@ ngx_kube_init_conf(ngx_cycle_t *cycle, void *conf)
     ngx_uint_t             i;
     ngx_kube_informer_t  **informers;
 
-    if (ngx_kube_conf_finish(cycle, kcf) != NGX_OK) {
+    if (ngx_kube_refs_finish(cycle, kcf) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 

@@ -10,35 +10,38 @@
 
 
 #include "ngx_kube_ready.h"
+#include "ngx_kube_refs.h"
 
 
 ngx_int_t
 ngx_kube_ready(ngx_kube_informer_t *informer, ngx_uint_t allow_state,
     u_char reason[NGX_KUBE_REASON_MAX])
 {
-    bool                yes;
-    ngx_uint_t          i;
-    kube_ready_t        ready;
-    ngx_kube_use_t    **uses, *use;
-    kube_namespaces_t   named;
+    bool               yes;
+    ngx_uint_t         i;
+    kube_ready_t       ready;
+    ngx_kube_ref_t   **refs;
+    kube_namespaces_t  named;
 
     kube_ready_init(&ready, &informer->zone, allow_state, &ngx_kube_alloc,
                     (char *) reason);
 
-    uses = informer->uses.elts;
+    refs = informer->refs.elts;
     yes = true;
 
-    for (i = 0; yes && i < informer->uses.nelts; i++) {
-        use = uses[i];
+    for (i = 0; yes && i < informer->refs.nelts; i++) {
 
-        if (use->is_static) {
-            yes = kube_ready_key(&ready, &use->resolver, &use->key);
+        if (refs[i]->is_static) {
+            yes = kube_ready_key(&ready, &refs[i]->resolver, &refs[i]->key);
             continue;
         }
 
-        named.all = false;
-        named.names = use->namespaces.elts;
-        named.names_n = use->namespaces.nelts;
+        ngx_memzero(&named, sizeof(kube_namespaces_t));
+
+        if (refs[i]->namespaces != NULL) {
+            named.names = refs[i]->namespaces->elts;
+            named.names_n = refs[i]->namespaces->nelts;
+        }
 
         yes = kube_ready_namespaces(&ready, &named);
     }

@@ -199,3 +199,12 @@ ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
                   &shm_zone->shm.name, from.size, informer->zone.size,
                   kube_rc_text(rc));
 }
+
+
+void
+ngx_kube_informer_health(ngx_kube_informer_t *informer,
+    kube_health_t *health)
+{
+    kube_zone_health(&informer->zone, ngx_kube_now(), informer->idle_timeout,
+                     health);
+}

@@ -79,7 +79,7 @@ class TestKeys:
         gateway.wait_backends(names(web), host="shop.example.com")
         gateway.wait_backends(names(api), host="users.api.example.com")
         answer = gateway.get(host="users.api.example.com")
-        assert answer.headers["x-kube-service"] == "api/users:80"
+        assert answer.headers["x-kube-service"] == "api/users:http"
         answer = gateway.get(host="else.example.com")
         assert (answer.status, answer.headers["x-kube-error"]) == (502, "no_key")
         answer = gateway.get(host="none.api.example.com")
@@ -299,7 +299,7 @@ class TestEndpoints:
             assert (answer.status, answer.headers["x-kube-error"]) == (200, "")
         wait_until(lambda: sum("/gone" in line for line in gateway.access()) == 3)
         assert [line.split("|")[:4] for line in gateway.access() if "/gone" in line] == [
-            ["502", "/gone", "shop/web", "no_endpoints"]
+            ["502", "/gone", "shop/web:http", "no_endpoints"]
         ] * 3
 
     def test_terminating_only_when_none_is_ready(self, cluster):

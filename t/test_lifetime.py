@@ -136,7 +136,7 @@ class TestRedirect:
         dead[0].close()
         answer = gateway.get("/error")
         assert answer.backend == alive[0].name
-        assert answer.headers["x-kube-service"] == "shop/api"
+        assert answer.headers["x-kube-service"] == "shop/api:http"
         assert answer.headers["x-upstream-addr"] == f"{dead[0].address} : {alive[0].address}"
 
     def test_addresses_tried_stay_readable(self, cluster):
@@ -186,7 +186,7 @@ class TestRedirect:
         answer = gateway.get("/both")
         assert answer.backend == web[0].name
         assert answer.headers["x-target"] == api[0].address
-        assert answer.headers["x-kube-service"] == "shop/web"
+        assert answer.headers["x-kube-service"] == "shop/web:http"
         assert answer.headers["x-kube-pod"] == web[0].name
 
 

@@ -9,6 +9,7 @@
  */
 
 #include "kube_coverage.h"
+#include "kube_zone_stats.h"
 
 
 kube_rc_t

@@ -15,7 +15,7 @@
 
 
 #include "kube_select.h"
-#include "kube_zone_stats.h"
+#include "kube_zone.h"
 
 
 typedef struct {

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "kube_key.h"
-#include "kube_object.h"
+#include "kube_resource.h"
 
 
 static kube_rc_t

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kube_ready.h"
+#include "kube_zone_stats.h"
 
 
 #define READY_ARENA_MAX  (64u << 20)
@@ -151,6 +152,7 @@ kube_ready_key(kube_ready_t *ready, const kube_resolver_t *resolver,
 {
     size_t             len;
     kube_rc_t          rc;
+    kube_resolver_t    any;
     kube_resolution_t  resolution;
     char               text[KUBE_KEY_TEXT_MAX];
 
@@ -162,7 +164,12 @@ kube_ready_key(kube_ready_t *ready, const kube_resolver_t *resolver,
 
     kube_arena_reset(&ready->arena);
 
-    rc = kube_resolve(resolver, key, 0, &ready->arena, &resolution);
+    /* whether data of a state file count is allow_state's to say */
+
+    any = *resolver;
+    any.unsynced_fail = false;
+
+    rc = kube_resolve(&any, key, 0, &ready->arena, &resolution);
 
     /* what changes too fast to be read is there */
 

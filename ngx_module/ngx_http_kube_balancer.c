@@ -1,0 +1,513 @@
+/*
+ * ngx_http_kube_balancer - which balancing methods are let in, and clones of
+ * what they keep.
+ *
+ * Methods.  A method is a function, init_upstream, that is private to its
+ * module, so a list of names says nothing about the one that an upstream has.
+ * Each known directive is therefore given to its own module once more, for an
+ * upstream made up here, and the function that it sets is compared with the
+ * upstream's.  A module that wraps another method ("keepalive") is found by
+ * where it keeps a function made up here, and the one that the upstream's
+ * module keeps there is judged next.  Any other function is refused: it may
+ * keep anything in peer.data, where ours expects ngx_http_upstream_rr_peers_t.
+ *
+ * Parts.  "hash" and "random" keep derived data (points, ranges) in their part
+ * of the upstream's configuration, so a view's peers keep a clone; all others
+ * (keepalive's cache above all) are shared.  A module that is not known here
+ * and has changed its part cannot be cloned safely: it is refused.
+ *
+ * Configuration time only.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_http_kube_balancer.h"
+
+#include <malloc.h>
+
+
+#define NGX_HTTP_KUBE_WORDS_MAX  3
+#define NGX_HTTP_KUBE_WRAPS_MAX  4
+
+
+/*
+ * own: peers keep their clone.  tries: directives of the module, one for each
+ * init_upstream it has; each word ends with a NUL, as modules expect it.
+ */
+typedef struct {
+    const char   *module;
+    unsigned      own;
+    const char   *tries[2];
+} ngx_http_kube_known_t;
+
+static const ngx_http_kube_known_t  ngx_http_kube_known[] = {
+
+    { "ngx_http_upstream_least_conn_module", 0, { "least_conn\0", NULL } },
+
+    { "ngx_http_upstream_ip_hash_module", 0, { "ip_hash\0", NULL } },
+
+    { "ngx_http_upstream_hash_module", 1,
+      { "hash\0k\0", "hash\0k\0consistent\0" } },
+
+    { "ngx_http_upstream_random_module", 1, { "random\0", NULL } },
+
+    { "ngx_http_upstream_least_time_module", 0,
+      { "least_time\0header\0", NULL } },
+
+    { "ngx_http_upstream_keepalive_module", 0, { "keepalive\0001\0", NULL } },
+
+    { "ngx_http_upstream_sticky_module", 0,
+      { "sticky\0cookie\0kube\0", NULL } },
+
+    { "ngx_http_upstream_zone_module", 0, { NULL, NULL } },
+
+    { NULL, 0, { NULL, NULL } }
+};
+
+/* What a known directive does to an upstream. */
+typedef struct {
+    ngx_http_upstream_init_pt  init;
+    ngx_http_upstream_init_pt *inner;    /* in the upstream: what it wraps */
+} ngx_http_kube_trial_t;
+
+
+static ngx_int_t ngx_http_kube_method_check(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us);
+static ngx_uint_t ngx_http_kube_method_known(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us, ngx_http_upstream_init_pt *init);
+static ngx_int_t ngx_http_kube_method_try(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us, ngx_module_t *module, const char *text,
+    ngx_http_kube_trial_t *trial);
+static ngx_command_t *ngx_http_kube_method_words(ngx_module_t *module,
+    const char *text, ngx_array_t *args);
+static ngx_int_t ngx_http_kube_method_none(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us);
+static void ngx_http_kube_method_refuse(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us);
+static const ngx_http_kube_known_t *ngx_http_kube_module_known(
+    ngx_module_t *module);
+static ngx_uint_t ngx_http_kube_module_part(ngx_module_t *module);
+static size_t ngx_http_kube_part_size(ngx_conf_t *cf, ngx_module_t *module,
+    ngx_pool_t *pool, void **fresh);
+static ngx_int_t ngx_http_kube_part_take(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us, ngx_http_kube_balancer_t *balancer,
+    ngx_module_t *module);
+
+
+ngx_int_t
+ngx_http_kube_balancer_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
+    ngx_http_kube_balancer_t *balancer)
+{
+    ngx_uint_t     i;
+    ngx_module_t  *module;
+
+    if (ngx_array_init(&balancer->slots, cf->pool, 4,
+                       sizeof(ngx_http_kube_slot_t))
+        != NGX_OK
+        || ngx_http_kube_method_check(cf, us) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; cf->cycle->modules[i]; i++) {
+        module = cf->cycle->modules[i];
+
+        if (ngx_http_kube_module_part(module)
+            && ((ngx_http_module_t *) module->ctx)->create_srv_conf != NULL
+            && us->srv_conf[module->ctx_index] != NULL
+            && ngx_http_kube_part_take(cf, us, balancer, module) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_kube_balancer_finish(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
+    ngx_http_kube_balancer_t *balancer)
+{
+    balancer->init_upstream = us->peer.init_upstream
+                              ? us->peer.init_upstream
+                              : ngx_http_upstream_init_round_robin;
+    balancer->init_peer = us->peer.init;
+    balancer->cf = *cf;
+}
+
+
+static ngx_int_t
+ngx_http_kube_method_check(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_uint_t                 n;
+    ngx_http_upstream_init_pt  init;
+
+    init = us->peer.init_upstream;
+
+    for (n = 0; n < NGX_HTTP_KUBE_WRAPS_MAX; n++) {
+
+        if (init == NULL || init == ngx_http_upstream_init_round_robin) {
+            return NGX_OK;
+        }
+
+        if (!ngx_http_kube_method_known(cf, us, &init)) {
+            break;
+        }
+    }
+
+    ngx_http_kube_method_refuse(cf, us);
+
+    return NGX_ERROR;
+}
+
+
+/* *init becomes what it wraps, or NULL. */
+
+static ngx_uint_t
+ngx_http_kube_method_known(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
+    ngx_http_upstream_init_pt *init)
+{
+    ngx_uint_t                    i, k;
+    ngx_module_t                 *module;
+    ngx_http_kube_trial_t         trial;
+    const ngx_http_kube_known_t  *known;
+
+    for (i = 0; cf->cycle->modules[i]; i++) {
+
+        module = cf->cycle->modules[i];
+        known = ngx_http_kube_module_known(module);
+
+        for (k = 0; known != NULL && k < 2 && known->tries[k] != NULL; k++) {
+
+            if (ngx_http_kube_method_try(cf, us, module, known->tries[k],
+                                         &trial)
+                == NGX_OK
+                && trial.init == *init)
+            {
+                *init = trial.inner ? *trial.inner : NULL;
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+/*
+ * Gives a directive to its module for an upstream that is thrown away.  The
+ * pool is the configuration's: the module may register variables.
+ */
+
+static ngx_int_t
+ngx_http_kube_method_try(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
+    ngx_module_t *module, const char *text, ngx_http_kube_trial_t *trial)
+{
+    void                          *part;
+    size_t                         at, size;
+    ngx_log_t                      log;
+    ngx_str_t                      words[NGX_HTTP_KUBE_WORDS_MAX];
+    ngx_conf_t                     conf;
+    ngx_pool_t                    *pool;
+    ngx_array_t                    args;
+    ngx_command_t                 *cmd;
+    ngx_http_module_t             *module_ctx;
+    ngx_http_conf_ctx_t            ctx;
+    ngx_http_upstream_init_pt      kept;
+    ngx_http_upstream_srv_conf_t   scratch;
+
+    ngx_memzero(&args, sizeof(ngx_array_t));
+    args.elts = words;
+
+    cmd = ngx_http_kube_method_words(module, text, &args);
+    if (cmd == NULL) {
+        return NGX_DECLINED;
+    }
+
+    /* "load balancing method redefined" and the like concern nobody */
+
+    log = *cf->log;
+    log.log_level = 0;
+
+    ngx_memzero(&scratch, sizeof(ngx_http_upstream_srv_conf_t));
+    scratch.peer.init_upstream = ngx_http_kube_method_none;
+    scratch.srv_conf = ngx_pcalloc(cf->pool,
+                                   sizeof(void *) * ngx_http_max_module);
+    if (scratch.srv_conf == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx = *(ngx_http_conf_ctx_t *) cf->ctx;
+    ctx.srv_conf = scratch.srv_conf;
+
+    conf = *cf;
+    conf.ctx = &ctx;
+    conf.args = &args;
+    conf.log = &log;
+
+    part = NULL;
+    module_ctx = module->ctx;
+
+    if (module_ctx->create_srv_conf != NULL) {
+        part = module_ctx->create_srv_conf(&conf);
+        if (part == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    scratch.srv_conf[module->ctx_index] = part;
+    scratch.srv_conf[ngx_http_upstream_module.ctx_index] = &scratch;
+
+    if (cmd->set(&conf, cmd, part) != NGX_CONF_OK) {
+        return NGX_DECLINED;
+    }
+
+    trial->init = scratch.peer.init_upstream;
+    trial->inner = NULL;
+
+    if (part == NULL) {
+        return NGX_OK;
+    }
+
+    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, cf->log);
+    if (pool == NULL) {
+        return NGX_ERROR;
+    }
+
+    size = ngx_http_kube_part_size(cf, module, pool, NULL);
+
+    for (at = 0; at + sizeof(kept) <= size; at += sizeof(kept)) {
+
+        ngx_memcpy(&kept, (u_char *) part + at, sizeof(kept));
+
+        if (kept == ngx_http_kube_method_none) {
+            trial->inner = (ngx_http_upstream_init_pt *)
+                ((u_char *) us->srv_conf[module->ctx_index] + at);
+            break;
+        }
+    }
+
+    ngx_destroy_pool(pool);
+
+    return NGX_OK;
+}
+
+
+/* The command that a text begins with; its words go into args. */
+
+static ngx_command_t *
+ngx_http_kube_method_words(ngx_module_t *module, const char *text,
+    ngx_array_t *args)
+{
+    u_char         *p;
+    ngx_str_t      *words;
+    ngx_command_t  *cmd;
+
+    words = args->elts;
+
+    for (p = (u_char *) text; *p != '\0'; p += ngx_strlen(p) + 1) {
+        words[args->nelts].data = p;
+        words[args->nelts].len = ngx_strlen(p);
+        args->nelts++;
+    }
+
+    for (cmd = module->commands; cmd->name.len; cmd++) {
+        if (cmd->name.len == words[0].len
+            && ngx_strncmp(cmd->name.data, words[0].data, words[0].len) == 0)
+        {
+            return cmd;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* Stands for a method; only its address is used. */
+
+static ngx_int_t
+ngx_http_kube_method_none(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
+{
+    return NGX_ERROR;
+}
+
+
+static void
+ngx_http_kube_method_refuse(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_uint_t     i;
+    ngx_module_t  *module;
+    const char    *name;
+
+    name = "an unknown module";
+
+    for (i = 0; cf->cycle->modules[i]; i++) {
+        module = cf->cycle->modules[i];
+
+        if (ngx_http_kube_module_part(module)
+            && ngx_http_kube_module_known(module) == NULL)
+        {
+            name = module->name;
+        }
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                  "the balancing method of upstream \"%V\" in %s:%ui (%s) is "
+                  "not known to work with kube_service: use round robin, "
+                  "least_conn, ip_hash, hash or random", &us->host,
+                  us->file_name, us->line, name);
+}
+
+
+static const ngx_http_kube_known_t *
+ngx_http_kube_module_known(ngx_module_t *module)
+{
+    const ngx_http_kube_known_t  *known;
+
+    if (module->type != NGX_HTTP_MODULE) {
+        return NULL;
+    }
+
+    for (known = ngx_http_kube_known; known->module; known++) {
+        if (ngx_strcmp(known->module, module->name) == 0) {
+            return known;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* True where a module has directives for upstreams, and is another one's. */
+
+static ngx_uint_t
+ngx_http_kube_module_part(ngx_module_t *module)
+{
+    ngx_command_t  *cmd;
+
+    if (module->type != NGX_HTTP_MODULE
+        || module == &ngx_http_kube_module
+        || module == &ngx_http_upstream_module
+        || module->commands == NULL)
+    {
+        return 0;
+    }
+
+    for (cmd = module->commands; cmd->name.len; cmd++) {
+        if (cmd->type & NGX_HTTP_UPS_CONF) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static ngx_int_t
+ngx_http_kube_part_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
+    ngx_http_kube_balancer_t *balancer, ngx_module_t *module)
+{
+    void                         *fresh, *part;
+    size_t                        size;
+    ngx_int_t                     rc;
+    ngx_pool_t                   *pool;
+    ngx_http_kube_slot_t         *taken;
+    const ngx_http_kube_known_t  *known;
+
+    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, cf->log);
+    if (pool == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = NGX_ERROR;
+    part = us->srv_conf[module->ctx_index];
+
+    size = ngx_http_kube_part_size(cf, module, pool, &fresh);
+    if (size == 0) {
+        goto done;
+    }
+
+    known = ngx_http_kube_module_known(module);
+
+    if (known == NULL) {
+
+        if (ngx_memcmp(fresh, part, size) != 0) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "upstream \"%V\" in %s:%ui uses both kube_service "
+                          "and %s, which is not known to work with it: "
+                          "remove one of them", &us->host, us->file_name,
+                          us->line, module->name);
+            goto done;
+        }
+
+        /* unused here: shared as it is */
+
+        rc = NGX_OK;
+        goto done;
+    }
+
+    taken = ngx_array_push(&balancer->slots);
+    if (taken == NULL) {
+        goto done;
+    }
+
+    taken->pristine = ngx_palloc(cf->pool, size);
+    if (taken->pristine == NULL) {
+        goto done;
+    }
+
+    ngx_memcpy(taken->pristine, part, size);
+    taken->size = size;
+    taken->index = module->ctx_index;
+    taken->own = known->own;
+
+    rc = NGX_OK;
+
+done:
+
+    ngx_destroy_pool(pool);
+
+    return rc;
+}
+
+
+/*
+ * The structures are private to their modules: their size is what creating
+ * one takes from an empty pool, or of the block where every allocation is
+ * malloc's (NGX_DEBUG_PALLOC).  fresh: the one made, or NULL: not wanted.
+ */
+
+static size_t
+ngx_http_kube_part_size(ngx_conf_t *cf, ngx_module_t *module,
+    ngx_pool_t *pool, void **fresh)
+{
+    u_char             *p;
+    ngx_pool_t         *saved;
+    ngx_http_module_t  *ctx;
+
+    ctx = module->ctx;
+
+    saved = cf->pool;
+    cf->pool = pool;
+
+    p = ctx->create_srv_conf(cf);
+
+    cf->pool = saved;
+
+    if (fresh != NULL) {
+        *fresh = p;
+    }
+
+    if (p == NULL) {
+        return 0;
+    }
+
+    if (p >= (u_char *) pool && p < pool->d.last) {
+        return (size_t) (pool->d.last - p);
+    }
+
+    return malloc_usable_size(p);
+}

@@ -1,0 +1,105 @@
+/*
+ * ngx_http_kube_key - from a key's variables to a view.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_http_kube_key.h"
+
+#include "kube_report.h"
+
+
+ngx_int_t
+ngx_http_kube_key_parse(ngx_conf_t *cf, ngx_http_kube_key_t *key,
+    ngx_uint_t first, const ngx_kube_parameters_t *own)
+{
+    ngx_str_t                         *value;
+    ngx_kube_parameters_t              sets[2];
+    ngx_http_compile_complex_value_t   ccv;
+
+    sets[0].table = ngx_kube_ref_parameters;
+    sets[0].conf = key->ref;
+    sets[1] = *own;
+
+    if (ngx_kube_parameters_set(cf, first + 1, sets, own->table ? 2 : 1)
+        != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    value = cf->args->elts;
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+
+    ccv.cf = cf;
+    ccv.value = &value[first];
+    ccv.complex_value = &key->value;
+
+    if (ngx_http_compile_complex_value(&ccv) != NGX_OK
+        || ngx_kube_ref_add(cf, key->ref, &value[first],
+                            key->value.lengths == NULL)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    ngx_kube_views_init(&key->views, key->ref);
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_kube_key_resolve(ngx_http_request_t *r, ngx_http_kube_key_t *key,
+    ngx_str_t *text, ngx_http_kube_pick_t *pick)
+{
+    kube_key_t       parsed, *copy;
+    ngx_kube_ref_t  *ref;
+
+    ref = key->ref;
+
+    pick->of = key;
+    pick->text = *text;
+    pick->view = NULL;
+    pick->endpoint = NULL;
+
+    if (ref->is_static) {
+        pick->key = &ref->key;
+        pick->view = ngx_kube_views_get(&key->views, &ref->key, &pick->error);
+        goto done;
+    }
+
+    pick->key = NULL;
+    pick->error = kube_resolver_key(&ref->resolver, ngx_kube_str(text),
+                                    &parsed);
+
+    if (pick->error == KUBE_RESOLVE_OK) {
+        pick->view = ngx_kube_views_find(&key->views, &parsed, &pick->error);
+    }
+
+    if (pick->view != NULL) {
+        pick->key = &pick->view->key;
+
+    } else if (pick->error != KUBE_RESOLVE_NO_KEY
+               && pick->error != KUBE_RESOLVE_BAD_KEY)
+    {
+        /* for $kube_service */
+
+        copy = ngx_palloc(r->pool, sizeof(kube_key_t));
+
+        if (copy != NULL) {
+            *copy = parsed;
+            pick->key = copy;
+        }
+    }
+
+done:
+
+    if (pick->view != NULL) {
+        pick->view->refs++;
+    }
+
+    ngx_kube_count(ref->informer, KUBE_WORKER_RESOLVED(pick->error));
+}

@@ -1,0 +1,60 @@
+/*
+ * ngx_http_kube_key - the key of a kube_service or kube_resolve line, compiled
+ * once and evaluated for each request.
+ *
+ * Beyond a request's own memory it remembers nothing: views do.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef NGX_HTTP_KUBE_KEY_H
+#define NGX_HTTP_KUBE_KEY_H
+
+
+#include "ngx_http_kube.h"
+
+
+/* What a key came to in one request, and what was picked of it. */
+typedef struct {
+    ngx_http_kube_key_t   *of;
+    ngx_str_t              text;        /* as evaluated */
+    const kube_key_t      *key;         /* parsed once; NULL: no key */
+    ngx_kube_view_t       *view;        /* counted; NULL: none */
+    ngx_kube_endpoint_t   *endpoint;    /* the last one picked; NULL: none, or
+                                           a static server */
+    kube_resolve_error_t   error;
+} ngx_http_kube_pick_t;
+
+
+/*
+ * The key and parameters of the directive that is being parsed, from its
+ * argument number first on; key->ref is there already.  own: further
+ * parameters; their table may be NULL.  NGX_ERROR: logged.
+ */
+ngx_int_t ngx_http_kube_key_parse(ngx_conf_t *cf, ngx_http_kube_key_t *key,
+    ngx_uint_t first, const ngx_kube_parameters_t *own);
+
+/*
+ * Resolves a text into a pick without endpoint, and counts what came of it.
+ * pick is overwritten; the caller gives its view back.
+ */
+void ngx_http_kube_key_resolve(ngx_http_request_t *r,
+    ngx_http_kube_key_t *key, ngx_str_t *text, ngx_http_kube_pick_t *pick);
+
+
+/* The key's text for this request, in the request's or longer memory. */
+static ngx_inline ngx_int_t
+ngx_http_kube_key_evaluate(ngx_http_request_t *r, ngx_http_kube_key_t *key,
+    ngx_str_t *text)
+{
+    if (key->ref->is_static) {
+        *text = key->ref->key_text;
+        return NGX_OK;
+    }
+
+    return ngx_http_complex_value(r, &key->value, text);
+}
+
+
+#endif /* NGX_HTTP_KUBE_KEY_H */

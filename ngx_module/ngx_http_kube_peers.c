@@ -1,0 +1,361 @@
+/*
+ * ngx_http_kube_peers - server lines made of endpoints, handed to the
+ * upstream's own init_upstream.
+ *
+ * It knows no balancer: what of a balancer's configuration is cloned is in
+ * ngx_http_kube_balancer.c.  All balancers that are let in there keep
+ * ngx_http_upstream_rr_peers_t.  Workers only.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_http_kube.h"
+#include "ngx_http_kube_peers.h"
+
+
+static ngx_int_t ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers);
+static ngx_int_t ngx_http_kube_peers_endpoints(
+    ngx_http_kube_srv_conf_t *kscf, ngx_kube_view_t *view,
+    ngx_http_kube_peers_t *peers);
+static ngx_int_t ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers);
+#if (NGX_HTTP_SSL)
+static void ngx_http_kube_sessions_move(ngx_http_kube_peers_t *to,
+    ngx_http_kube_peers_t *from);
+static void ngx_http_kube_sessions_free(void *data);
+#endif
+
+
+ngx_int_t
+ngx_http_kube_peers_made(ngx_kube_views_t *views, ngx_kube_view_t *view,
+    ngx_kube_view_t *old)
+{
+    ngx_http_kube_peers_t     *peers;
+    ngx_http_kube_srv_conf_t  *kscf;
+#if (NGX_HTTP_SSL)
+    ngx_pool_cleanup_t        *cln;
+#endif
+
+    kscf = views->data;
+
+    if (view->n == 0 && kscf->servers.nelts == 0) {
+        return NGX_OK;
+    }
+
+    peers = ngx_pcalloc(view->pool, sizeof(ngx_http_kube_peers_t));
+    if (peers == NULL) {
+        return NGX_ERROR;
+    }
+
+#if (NGX_HTTP_SSL)
+    cln = ngx_pool_cleanup_add(view->pool, 0);
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+#endif
+
+    if (ngx_http_kube_peers_servers(kscf, view, peers) != NGX_OK
+        || ngx_http_kube_peers_init(kscf, view, peers) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+#if (NGX_HTTP_SSL)
+    cln->handler = ngx_http_kube_sessions_free;
+    cln->data = peers;
+
+    if (old != NULL && old->data != NULL) {
+        ngx_http_kube_sessions_move(peers, old->data);
+    }
+#endif
+
+    view->data = peers;
+
+    return NGX_OK;
+}
+
+
+ngx_kube_endpoint_t *
+ngx_http_kube_peers_endpoint(ngx_kube_view_t *view, struct sockaddr *sockaddr)
+{
+    ngx_sockaddr_t         *sa;
+    ngx_http_kube_peers_t  *peers;
+
+    /* balancers hand out the pointers they were given */
+
+    sa = (ngx_sockaddr_t *) sockaddr;
+    peers = view->data;
+
+    if (peers->addrs == NULL
+        || sa < peers->addrs || sa >= peers->addrs + view->n)
+    {
+        return NULL;
+    }
+
+    return &view->endpoints[sa - peers->addrs];
+}
+
+
+/* What server lines would have made: endpoints first, then static servers. */
+
+static ngx_int_t
+ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers)
+{
+    ngx_uint_t                   i, primary;
+    ngx_http_upstream_server_t  *server, *fixed;
+
+    static ngx_str_t  name = ngx_string("kube_service");
+
+    peers->us = *kscf->upstream;
+
+    /* one more than there are: none of the pushes below allocates */
+
+    peers->us.servers = ngx_array_create(view->pool,
+                                         view->n + kscf->servers.nelts + 1,
+                                         sizeof(ngx_http_upstream_server_t));
+    if (peers->us.servers == NULL
+        || ngx_http_kube_peers_endpoints(kscf, view, peers) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    primary = view->n;
+    fixed = kscf->servers.elts;
+
+    for (i = 0; i < kscf->servers.nelts; i++) {
+        server = ngx_array_push(peers->us.servers);
+        *server = fixed[i];
+
+        if (!fixed[i].backup) {
+            primary++;
+        }
+    }
+
+    if (primary == 0
+        && ngx_http_kube_peers_down(view->pool, peers->us.servers, &name)
+           == NULL)
+    {
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_kube_peers_endpoints(ngx_http_kube_srv_conf_t *kscf,
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers)
+{
+    ngx_uint_t                   i;
+    ngx_addr_t                  *addr;
+    ngx_http_upstream_server_t  *server;
+    u_char                       text[NGX_SOCKADDR_STRLEN];
+
+    if (view->n == 0) {
+        return NGX_OK;
+    }
+
+    peers->addrs = ngx_palloc(view->pool, view->n * sizeof(ngx_sockaddr_t));
+    addr = ngx_pcalloc(view->pool, view->n * sizeof(ngx_addr_t));
+
+    if (peers->addrs == NULL || addr == NULL) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < view->n; i++) {
+
+        if (ngx_kube_endpoint_sockaddr(&view->endpoints[i], &peers->addrs[i],
+                                       &addr[i].socklen)
+            != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
+
+        addr[i].sockaddr = &peers->addrs[i].sockaddr;
+        addr[i].name.len = ngx_sock_ntop(addr[i].sockaddr, addr[i].socklen,
+                                         text, NGX_SOCKADDR_STRLEN, 1);
+
+        addr[i].name.data = ngx_pnalloc(view->pool, addr[i].name.len);
+        if (addr[i].name.data == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(addr[i].name.data, text, addr[i].name.len);
+
+        server = ngx_array_push(peers->us.servers);
+        ngx_memzero(server, sizeof(ngx_http_upstream_server_t));
+
+        server->name = addr[i].name;
+        server->addrs = &addr[i];
+        server->naddrs = 1;
+        server->weight = (ngx_uint_t) kscf->weight;
+        server->max_conns = (ngx_uint_t) kscf->max_conns;
+        server->max_fails = (ngx_uint_t) kscf->max_fails;
+        server->fail_timeout = kscf->fail_timeout;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_http_upstream_server_t *
+ngx_http_kube_peers_down(ngx_pool_t *pool, ngx_array_t *servers,
+    ngx_str_t *name)
+{
+    ngx_addr_t                  *addr;
+    ngx_sockaddr_t              *sa;
+    ngx_http_upstream_server_t  *server;
+
+    addr = ngx_pcalloc(pool, sizeof(ngx_addr_t));
+    sa = ngx_pcalloc(pool, sizeof(ngx_sockaddr_t));
+    server = ngx_array_push(servers);
+
+    if (addr == NULL || sa == NULL || server == NULL) {
+        return NULL;
+    }
+
+    sa->sockaddr_in.sin_family = AF_INET;
+
+    addr->sockaddr = &sa->sockaddr;
+    addr->socklen = sizeof(struct sockaddr_in);
+    addr->name = *name;
+
+    ngx_memzero(server, sizeof(ngx_http_upstream_server_t));
+
+    server->name = *name;
+    server->addrs = addr;
+    server->naddrs = 1;
+    server->weight = 1;
+    server->max_fails = 1;
+    server->fail_timeout = 10;
+    server->down = 1;
+
+    return server;
+}
+
+
+/* Runs the upstream's init_upstream over the servers, as at configuration. */
+
+static ngx_int_t
+ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers)
+{
+    void                          *clone;
+    ngx_conf_t                     cf;
+    ngx_uint_t                     i;
+    ngx_http_kube_slot_t          *slot;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    us = &peers->us;
+
+    us->srv_conf = ngx_palloc(view->pool,
+                              sizeof(void *) * ngx_http_max_module);
+    if (us->srv_conf == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(us->srv_conf, kscf->upstream->srv_conf,
+               sizeof(void *) * ngx_http_max_module);
+
+    us->srv_conf[ngx_http_upstream_module.ctx_index] = us;
+    us->peer.data = NULL;
+#if (NGX_HTTP_UPSTREAM_ZONE)
+    us->shm_zone = NULL;
+#endif
+
+    slot = kscf->balancer.slots.elts;
+
+    for (i = 0; i < kscf->balancer.slots.nelts; i++) {
+
+        clone = ngx_palloc(view->pool, slot[i].size);
+        if (clone == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(clone, slot[i].pristine, slot[i].size);
+        us->srv_conf[slot[i].index] = clone;
+    }
+
+    cf = kscf->balancer.cf;
+    cf.pool = view->pool;
+    cf.temp_pool = view->pool;
+    cf.cycle = (ngx_cycle_t *) ngx_cycle;
+    cf.log = ngx_cycle->log;
+    cf.conf_file = NULL;
+    cf.args = NULL;
+
+    if (kscf->balancer.init_upstream(&cf, us) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    /* keepalive's cache and the like are the upstream's, not the view's */
+
+    for (i = 0; i < kscf->balancer.slots.nelts; i++) {
+        if (!slot[i].own) {
+            us->srv_conf[slot[i].index] =
+                                 kscf->upstream->srv_conf[slot[i].index];
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+#if (NGX_HTTP_SSL)
+
+/* TLS sessions go to the same addresses of the successor. */
+
+static void
+ngx_http_kube_sessions_move(ngx_http_kube_peers_t *to,
+    ngx_http_kube_peers_t *from)
+{
+    ngx_http_upstream_rr_peer_t   *a, *b;
+    ngx_http_upstream_rr_peers_t  *p, *q;
+
+    p = from->us.peer.data;
+    q = to->us.peer.data;
+
+    for (a = p->peer; a != NULL; a = a->next) {
+
+        if (a->ssl_session == NULL) {
+            continue;
+        }
+
+        for (b = q->peer; b != NULL; b = b->next) {
+            if (b->ssl_session == NULL
+                && ngx_cmp_sockaddr(a->sockaddr, a->socklen, b->sockaddr,
+                                    b->socklen, 1)
+                   == NGX_OK)
+            {
+                b->ssl_session = a->ssl_session;
+                a->ssl_session = NULL;
+                break;
+            }
+        }
+    }
+}
+
+
+static void
+ngx_http_kube_sessions_free(void *data)
+{
+    ngx_http_kube_peers_t *peers = data;
+
+    ngx_http_upstream_rr_peer_t   *peer;
+    ngx_http_upstream_rr_peers_t  *set;
+
+    for (set = peers->us.peer.data; set != NULL; set = set->next) {
+        for (peer = set->peer; peer != NULL; peer = peer->next) {
+            if (peer->ssl_session != NULL) {
+                ngx_ssl_free_session(peer->ssl_session);
+                peer->ssl_session = NULL;
+            }
+        }
+    }
+}
+
+#endif
