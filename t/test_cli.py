@@ -130,3 +130,11 @@ def test_exit_codes(args, code, text):
         assert informer.wait() == code
         assert text in "".join(informer.errors)
         assert not informer.lines
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help(option):
+    done = subprocess.run([PROGRAM, option], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: kube-informer")
+    assert not done.stderr

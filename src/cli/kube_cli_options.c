@@ -71,7 +71,7 @@ kube_cli_usage(void)
 "  --digest              also a line whenever a resourceVersion is complete\n"
 "  --timeout SECONDS     end then; with --until-synced that is a failure\n"
 "  --verbose             say on stderr what happens\n"
-"  --version, --help\n"
+"  --version, --help (-h)\n"
 "\n"
 "Exit codes: 0 as asked, 1 failure, 2 wrong usage.\n", stdout);
 }
@@ -275,6 +275,7 @@ options_one(kube_cli_options_t *o, int option, const char *value)
         return true;
 
     case OPTION_HELP:
+    case 'h':
         o->help = true;
         return true;
 
@@ -297,7 +298,7 @@ kube_cli_options_parse(kube_cli_options_t *options, int argc,
     options->page_size = 500;
 
     for ( ;; ) {
-        option = getopt_long(argc, argv, "", options_known, NULL);
+        option = getopt_long(argc, argv, "h", options_known, NULL);
 
         if (option == -1) {
             break;
