@@ -23,6 +23,8 @@
 #include "kube_policy.h"
 #include "kube_state.h"
 #include "kube_version.h"
+#include "kube_zone_reader.h"
+#include "kube_zone_scope.h"
 
 
 #define NGX_KUBE_ZONE_SIZE        (32 * 1024 * 1024)

@@ -18,6 +18,8 @@
 #include <limits.h>
 #include <sys/prctl.h>
 
+#include "kube_zone_guard.h"
+
 
 #define NGX_KUBE_SETUP_RETRY  5000
 

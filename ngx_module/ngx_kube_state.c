@@ -25,6 +25,8 @@
 
 #include <sys/file.h>
 
+#include "kube_zone_guard.h"
+
 
 #define NGX_KUBE_STATE_FIRST    5000
 #define NGX_KUBE_STATE_PERIOD   60000

@@ -15,6 +15,8 @@
 
 #include <sys/random.h>
 
+#include "kube_zone_copy.h"
+
 
 static ngx_int_t ngx_kube_zone_attach(ngx_shm_zone_t *shm_zone,
     ngx_kube_informer_t *informer);

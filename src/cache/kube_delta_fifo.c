@@ -433,7 +433,7 @@ kube_delta_fifo_object(kube_delta_fifo_t *fifo, kube_delta_kind_t kind,
         .read_ms = read_ms
     };
 
-    size = kube_record_size(object, 0);
+    size = kube_record_size(object);
 
     if (size == 0) {
         delta.kind = KUBE_DELTA_REFUSED;
@@ -450,7 +450,7 @@ kube_delta_fifo_object(kube_delta_fifo_t *fifo, kube_delta_kind_t kind,
         return KUBE_NOMEM;
     }
 
-    kube_record_encode(object, 0, record);
+    kube_record_encode(object, record);
     delta.record = record;
     rc = fifo_put_key(fifo, &delta, record);
 

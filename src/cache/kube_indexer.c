@@ -531,16 +531,15 @@ indexer_state_record(const kube_alloc_t *alloc, const kube_record_t *from,
     rc = kube_record_decode(&arena, from, from->size, &object);
 
     if (rc == KUBE_OK) {
-        size = kube_record_size(&object, 0);
+        size = kube_record_size(&object);
         *record = (size != 0) ? kube_alloc(alloc, size) : NULL;
         rc = (size == 0) ? KUBE_CORRUPT
                          : (*record == NULL) ? KUBE_NOMEM : KUBE_OK;
     }
 
     if (rc == KUBE_OK) {
-        kube_record_encode(&object, 0, *record);
+        kube_record_encode(&object, *record);
         (*record)->flags |= KUBE_RECORD_F_STATE_FILE;
-        kube_record_seal(*record);
     }
 
     kube_arena_done(&arena);

@@ -17,7 +17,9 @@
 
 #include "kube_api_lister_watcher.h"
 #include "kube_informer_impl.h"
-#include "kube_zone_stats.h"
+#include "kube_zone_guard.h"
+#include "kube_zone_scope.h"
+#include "kube_zone_writer.h"
 
 
 /* Scope records: a few hundred bytes and an error message each. */

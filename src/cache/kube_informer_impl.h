@@ -16,6 +16,7 @@
 #include "kube_informer.h"
 #include "kube_publisher.h"
 #include "kube_reflector.h"
+#include "kube_zone_recover.h"
 
 
 /* What lacked memory or room is tried again after this. */

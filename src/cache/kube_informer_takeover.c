@@ -17,7 +17,9 @@
 #include <string.h>
 
 #include "kube_informer_impl.h"
-#include "kube_zone_stats.h"
+#include "kube_zone_counters.h"
+#include "kube_zone_guard.h"
+#include "kube_zone_scope.h"
 
 
 /* What the predecessor left under the number of a scope. */

@@ -21,7 +21,8 @@
 #include <string.h>
 
 #include "kube_reflector.h"
-#include "kube_zone_stats.h"
+#include "kube_zone_counters.h"
+#include "kube_zone_scope.h"
 
 
 /* Actions in one process(): credentials, request, failure, request, .. */

@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #include "kube_record.h"
-#include "kube_zone_stats.h"
+#include "kube_zone_scope.h"
 
 
 /* type is "add", "update" or "delete"; object is the record's, decoded. */

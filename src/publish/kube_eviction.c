@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kube_eviction.h"
+#include "kube_zone_writer.h"
 
 
 /* Freed space below this is normal churn; a list for it would not pay. */

@@ -18,7 +18,7 @@
 
 
 #include "kube_service_index.h"
-#include "kube_zone_writer.h"
+#include "kube_zone.h"
 
 
 /* The reason of what is refused for want of room. */

@@ -16,7 +16,7 @@
 #define KUBE_ITEM_H
 
 
-#include "kube_zone_writer.h"
+#include "kube_zone_table.h"
 
 
 /* The scope of an object that no scope covers. */

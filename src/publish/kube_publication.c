@@ -13,6 +13,7 @@
 
 #include "kube_publication.h"
 #include "kube_zone_counters.h"
+#include "kube_zone_writer.h"
 
 
 /* Of a name that a predecessor left; about a slice with few endpoints. */

@@ -13,6 +13,7 @@
  */
 
 #include "kube_publisher_impl.h"
+#include "kube_zone_writer.h"
 
 
 kube_publisher_t *

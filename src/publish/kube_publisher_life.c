@@ -11,6 +11,7 @@
  */
 
 #include "kube_publisher_impl.h"
+#include "kube_zone_writer.h"
 
 
 /* Frees the group if it has no member and is not in use. */

@@ -9,7 +9,8 @@
  */
 
 #include "kube_coverage.h"
-#include "kube_zone_stats.h"
+#include "kube_zone_counters.h"
+#include "kube_zone_scope.h"
 
 
 kube_rc_t

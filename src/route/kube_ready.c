@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "kube_ready.h"
-#include "kube_zone_stats.h"
+#include "kube_zone_guard.h"
 
 
 #define READY_ARENA_MAX  (64u << 20)

@@ -168,7 +168,7 @@ static const kube_fact_t  facts_scope[] = {
       KUBE_FACT_NUMBER, SCOPE_COUNTER(name) },
 #define ROW_OF(name, value, ...)  ROW(name, value, __VA_ARGS__)
 #define XX(name, family, value, counts)                                       \
-    ROW_OF(name, value, KUBE_METRIC_##family)
+    ROW_OF(name, value, family)
     KUBE_COUNTER_MAP(XX)
 #undef XX
 #undef ROW_OF

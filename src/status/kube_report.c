@@ -386,12 +386,13 @@ report_degraded(kube_report_t *report, kube_arena_t *arena)
 
     if (rc == KUBE_OK
         && (writer->start_delay_until_ms > report->now_ms
-            || (third != 0
+            || (third != KUBE_NEVER
                 && report->now_ms < third + REPORT_CRASH_WINDOW_MS)))
     {
         rc = report_degrade(report, arena, KUBE_CAUSE_CRASH_LOOP,
                             report_unix_ms(report,
-                                           third ? third
+                                           third != KUBE_NEVER
+                                           ? third
                                            : writer->crash_times_ms[0]),
                             "the informer process dies again and again; its "
                             "start is delayed");

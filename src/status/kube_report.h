@@ -15,7 +15,9 @@
 
 
 #include "kube_select.h"
-#include "kube_zone_stats.h"
+#include "kube_zone_counters.h"
+#include "kube_zone_guard.h"
+#include "kube_zone_scope.h"
 
 
 /*

@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "kube_state.h"
-#include "kube_zone_private.h"
+#include "kube_zone_image.h"
+#include "kube_zone_table.h"
 
 
 #define STATE_MAGIC    0x6574617473627563ull

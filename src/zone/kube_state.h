@@ -15,7 +15,8 @@
 #define KUBE_STATE_H
 
 
-#include "kube_zone_stats.h"
+#include "kube_record.h"
+#include "kube_zone.h"
 
 
 typedef struct {

@@ -1,5 +1,5 @@
 /*
- * kube_zone - making an image, attaching to one, checking one.
+ * kube_zone - making an image, attaching to one.
  *
  * It neither looks anything up (kube_zone_reader.c) nor writes records
  * (kube_zone_writer.c).  create is called once per image before any other
@@ -9,18 +9,15 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#ifndef _POSIX_C_SOURCE
-#define _POSIX_C_SOURCE  200809L
-#endif
-
 #include <string.h>
 
-#include "kube_zone_layout.h"
+#include "kube_zone_guard.h"
+#include "kube_zone_image.h"
 
 
 #define ZONE_SEGMENT_MIN        4096
 
-/* Parts of the zone's size; performance is in docs/architecture.md. */
+/* Parts of the zone's size; docs/internals/zone.md says why these. */
 #define ZONE_BYTES_AN_OBJECT    512
 #define ZONE_BYTES_A_SCOPE      8192
 #define ZONE_BYTES_A_WORKER     16384
@@ -53,14 +50,6 @@ zone_segment_size(uint64_t records)
     }
 
     return size;
-}
-
-
-static uint64_t
-zone_geometry_hash(const kube_zone_geometry_t *g)
-{
-    return kube_hash64((kube_seed_t) { KUBE_ZONE_MAGIC, KUBE_ZONE_LAYOUT },
-                       g, offsetof(kube_zone_geometry_t, check));
 }
 
 
@@ -103,7 +92,8 @@ zone_geometry(kube_zone_geometry_t *g, uint64_t size, kube_seed_t seed)
     g->segment_size = zone_segment_size(records);
     g->segments_n = (uint32_t) (records / g->segment_size);
 
-    g->check = zone_geometry_hash(g);
+    g->check = kube_hash64((kube_seed_t) { KUBE_ZONE_MAGIC, KUBE_ZONE_LAYOUT },
+                           g, offsetof(kube_zone_geometry_t, check));
 }
 
 
@@ -118,7 +108,34 @@ zone_size_is_valid(const void *mem, size_t size)
 
 
 kube_rc_t
-kube_zone_geometry_check(const void *mem, size_t size)
+kube_zone_create(kube_zone_t *zone, void *mem, size_t size, kube_seed_t seed)
+{
+    kube_rc_t             rc;
+    kube_zone_geometry_t  g;
+
+    if (!zone_size_is_valid(mem, size)) {
+        return KUBE_INVALID;
+    }
+
+    zone_geometry(&g, size, seed);
+
+    /* no record is read before a head names it: the segments stay untouched */
+    memset(mem, 0, g.segments);
+
+    zone->image = mem;
+    zone->size = size;
+    rc = kube_zone_guard_init(zone);
+
+    if (rc == KUBE_OK) {
+        zone->image->geometry = g;
+    }
+
+    return rc;
+}
+
+
+kube_rc_t
+kube_zone_attach(kube_zone_t *zone, void *mem, size_t size)
 {
     kube_zone_geometry_t  g, expected;
 
@@ -129,68 +146,7 @@ kube_zone_geometry_check(const void *mem, size_t size)
     memcpy(&g, mem, sizeof(kube_zone_geometry_t));
     zone_geometry(&expected, size, g.seed);
 
-    return (memcmp(&g, &expected, sizeof(kube_zone_geometry_t)) == 0)
-           ? KUBE_OK : KUBE_CORRUPT;
-}
-
-
-static kube_rc_t
-zone_guard_init(kube_zone_image_t *image)
-{
-    int                  rc;
-    pthread_mutexattr_t  attr;
-
-    if (pthread_mutexattr_init(&attr) != 0) {
-        return KUBE_INVALID;
-    }
-
-    rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-
-    if (rc == 0) {
-        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    }
-
-    if (rc == 0) {
-        rc = pthread_mutex_init(&image->guard, &attr);
-    }
-
-    (void) pthread_mutexattr_destroy(&attr);
-
-    return (rc == 0) ? KUBE_OK : KUBE_INVALID;
-}
-
-
-kube_rc_t
-kube_zone_create(kube_zone_t *zone, void *mem, size_t size, kube_seed_t seed)
-{
-    kube_zone_geometry_t  g;
-
-    if (!zone_size_is_valid(mem, size)) {
-        return KUBE_INVALID;
-    }
-
-    zone_geometry(&g, size, seed);
-
-    /* records are not read before a head names them: left untouched */
-    memset(mem, 0, g.segments);
-
-    zone->image = mem;
-    zone->size = size;
-
-    if (zone_guard_init(zone->image) != KUBE_OK) {
-        return KUBE_INVALID;
-    }
-
-    zone->image->geometry = g;
-
-    return KUBE_OK;
-}
-
-
-kube_rc_t
-kube_zone_attach(kube_zone_t *zone, void *mem, size_t size)
-{
-    if (kube_zone_geometry_check(mem, size) != KUBE_OK) {
+    if (memcmp(&g, &expected, sizeof(kube_zone_geometry_t)) != 0) {
         return KUBE_CORRUPT;
     }
 
@@ -198,211 +154,6 @@ kube_zone_attach(kube_zone_t *zone, void *mem, size_t size)
     zone->size = size;
 
     return KUBE_OK;
-}
-
-
-kube_word_t *
-kube_zone_head_of(const kube_zone_t *zone, uint32_t number)
-{
-    uint32_t                     n;
-    const kube_zone_geometry_t  *g;
-
-    g = &zone->image->geometry;
-
-    if (number == 0 || number > kube_zone_server_number(zone)) {
-        return NULL;
-    }
-
-    if (number <= g->entries_n) {
-        return &kube_zone_entry(zone, number)->head;
-    }
-
-    if (number == kube_zone_server_number(zone)) {
-        return &zone->image->server;
-    }
-
-    n = number - g->entries_n - 1;
-
-    return (n % 2 == 0) ? &kube_zone_scope(zone, n / 2)->record
-                        : &kube_zone_scope(zone, n / 2)->error;
-}
-
-
-/* Nobody writes to the image: plain reads of a record are fine. */
-static bool
-zone_record_is_valid(const kube_zone_t *zone, uint32_t number,
-    uint32_t offset, const kube_record_t **record)
-{
-    size_t  room;
-
-    room = kube_zone_room_at(zone, offset);
-    *record = kube_zone_at(zone, (uint64_t) offset * KUBE_ZONE_UNIT);
-
-    return room != 0
-           && kube_record_validate(*record, room) == KUBE_OK
-           && (*record)->entry == number;
-}
-
-
-static bool
-zone_refs_are_valid(const kube_zone_t *zone, const kube_record_t *service)
-{
-    uint32_t              i;
-    const kube_ref_t     *refs;
-    const kube_record_t  *slice;
-
-    refs = kube_record_refs(service);
-
-    for (i = 0; i < service->refs_n; i++) {
-        if (refs[i].entry > zone->image->geometry.entries_n
-            || !zone_record_is_valid(zone, refs[i].entry, refs[i].offset,
-                                     &slice)
-            || slice->kind != KUBE_RECORD_SLICE)
-        {
-            return false;
-        }
-    }
-
-    return true;
-}
-
-
-static bool
-zone_entry_is_valid(const kube_zone_t *zone, uint32_t entry, uint32_t offset)
-{
-    uint32_t              hash;
-    kube_record_id_t      id;
-    const kube_record_t  *record;
-
-    if (!zone_record_is_valid(zone, entry, offset, &record)
-        || kube_record_id(record, record->size, &id) != KUBE_OK)
-    {
-        return false;
-    }
-
-    hash = kube_zone_hash(zone, &id);
-
-    return hash == kube_half_get(&kube_zone_entry(zone, entry)->hash)
-           && zone_refs_are_valid(zone, record);
-}
-
-
-/* All chains together have as many links as there are entries at most. */
-static kube_rc_t
-zone_chain_validate(const kube_zone_t *zone, uint32_t bucket,
-    uint32_t *steps, uint32_t *used)
-{
-    uint32_t                  e, offset;
-    const kube_zone_entry_t  *entry;
-
-    for (e = kube_half_get(kube_zone_bucket(zone, bucket));
-         e != 0;
-         e = kube_half_get(&entry->next))
-    {
-        if (e > zone->image->geometry.entries_n || *steps == 0) {
-            return KUBE_CORRUPT;
-        }
-
-        (*steps)--;
-        entry = kube_zone_entry(zone, e);
-        offset = kube_head_offset(kube_word_get(&entry->head));
-
-        if (offset == 0) {
-            continue;
-        }
-
-        if (kube_zone_bucket(zone, kube_half_get(&entry->hash))
-            != kube_zone_bucket(zone, bucket)
-            || !zone_entry_is_valid(zone, e, offset))
-        {
-            return KUBE_CORRUPT;
-        }
-
-        (*used)++;
-    }
-
-    return KUBE_OK;
-}
-
-
-static kube_rc_t
-zone_chains_validate(const kube_zone_t *zone)
-{
-    uint32_t                     i, steps, used;
-    const kube_zone_geometry_t  *g;
-
-    g = &zone->image->geometry;
-    steps = g->entries_n;
-    used = 0;
-
-    for (i = 0; i < g->buckets_n; i++) {
-        if (zone_chain_validate(zone, i, &steps, &used) != KUBE_OK) {
-            return KUBE_CORRUPT;
-        }
-    }
-
-    for (i = 1; i <= g->entries_n; i++) {
-        if (kube_head_offset(kube_word_get(&kube_zone_entry(zone, i)->head))
-            != 0)
-        {
-            used--;
-        }
-    }
-
-    return (used == 0) ? KUBE_OK : KUBE_CORRUPT;
-}
-
-
-kube_rc_t
-kube_zone_validate(void *mem, size_t size)
-{
-    uint32_t              number, offset;
-    kube_zone_t           zone;
-    const kube_record_t  *record;
-
-    if (kube_zone_attach(&zone, mem, size) != KUBE_OK
-        || zone_chains_validate(&zone) != KUBE_OK)
-    {
-        return KUBE_CORRUPT;
-    }
-
-    number = zone.image->geometry.entries_n + 1;
-
-    for ( /* void */ ; number <= kube_zone_server_number(&zone); number++) {
-        offset = kube_head_offset(kube_word_get(
-                                      kube_zone_head_of(&zone, number)));
-
-        if (offset != 0
-            && !zone_record_is_valid(&zone, number, offset, &record))
-        {
-            return KUBE_CORRUPT;
-        }
-    }
-
-    return KUBE_OK;
-}
-
-
-uint32_t
-kube_key_hash(kube_seed_t seed, kube_resource_t resource, kube_str_t ns,
-    kube_str_t name)
-{
-    unsigned char  bytes[2 + KUBE_NAMESPACE_LEN_MAX + KUBE_NAME_LEN_MAX];
-
-    /* the two lengths keep "a" + "bc" apart from "ab" + "c" */
-    bytes[0] = (unsigned char) ns.len;
-    bytes[1] = (unsigned char) name.len;
-
-    if (ns.len != 0) {
-        memcpy(bytes + 2, ns.data, ns.len);
-    }
-
-    if (name.len != 0) {
-        memcpy(bytes + 2 + ns.len, name.data, name.len);
-    }
-
-    return (uint32_t) (kube_hash64(seed, bytes, 2 + ns.len + name.len)
-                       + resource);
 }
 
 
@@ -429,4 +180,27 @@ size_t
 kube_zone_record_max(const kube_zone_t *zone)
 {
     return zone->image->geometry.segment_size;
+}
+
+
+uint32_t
+kube_key_hash(kube_seed_t seed, kube_resource_t resource, kube_str_t ns,
+    kube_str_t name)
+{
+    unsigned char  bytes[2 + KUBE_NAMESPACE_LEN_MAX + KUBE_NAME_LEN_MAX];
+
+    /* the two lengths keep "a" + "bc" apart from "ab" + "c" */
+    bytes[0] = (unsigned char) ns.len;
+    bytes[1] = (unsigned char) name.len;
+
+    if (ns.len != 0) {
+        memcpy(bytes + 2, ns.data, ns.len);
+    }
+
+    if (name.len != 0) {
+        memcpy(bytes + 2 + ns.len, name.data, name.len);
+    }
+
+    return (uint32_t) (kube_hash64(seed, bytes, 2 + ns.len + name.len)
+                       + resource);
 }

@@ -2,7 +2,7 @@
  * kube_zone_copy - filling a fresh image from another one that may be live.
  *
  * It reads the other image as any reader does, and writes as the first writer
- * of the new one.  Called once, before the new image has a writer.
+ * of the new one.
  *
  * Scopes are read first: their resourceVersions are then not newer than any
  * object copied, and a watch resumed there repeats what came after.
@@ -13,7 +13,12 @@
 
 #include <string.h>
 
-#include "kube_zone_private.h"
+#include "kube_zone_copy.h"
+#include "kube_zone_image.h"
+#include "kube_zone_reader.h"
+#include "kube_zone_recover.h"
+#include "kube_zone_scope.h"
+#include "kube_zone_writer.h"
 
 
 #define COPY_ARENA_MAX  (64u << 20)
@@ -265,7 +270,7 @@ copy_header(copy_t *copy)
     copy_words(&to->takeovers, &from->takeovers, 1);
     copy_words(&to->failures, &from->failures, 1);
     copy_words(&to->crashes, &from->crashes, 1);
-    copy_words(to->crash_times_ms, from->crash_times_ms, 4);
+    copy_words(to->crash_times_ms, from->crash_times_ms, KUBE_ZONE_CRASHES);
     copy_words(&to->crash_run, &from->crash_run, 1);
     copy_words(&to->start_delay_until_ms, &from->start_delay_until_ms, 1);
     copy_words(&to->state_written_ms, &from->state_written_ms, 1);

@@ -11,12 +11,12 @@
 
 #include <string.h>
 
-#include "kube_zone_layout.h"
+#include "kube_zone_image.h"
 
 
 static const kube_counter_info_t  counters_rows[] = {
 #define XX(name, family, value, counts)                                       \
-    { KUBE_METRIC_##family, value },
+    { family, value },
     KUBE_COUNTER_MAP(XX)
 #undef XX
 #define XX(name)                                                              \
@@ -69,7 +69,7 @@ static const uint64_t
 
 static const kube_histogram_info_t  counters_histograms[KUBE_HISTOGRAMS] = {
 #define XX(name, metric, unit, help)                                          \
-    { metric, KUBE_UNIT_##unit, help,                                         \
+    { metric, unit, help,                                         \
       counters_bounds[KUBE_HISTOGRAM_##name] },
     KUBE_HISTOGRAM_MAP(XX)
 #undef XX

@@ -51,65 +51,70 @@
  * Columns:
  *
  *   name    the enumerator behind KUBE_COUNTER_
- *   family  one of the families above; NONE: no metric
+ *   family  one of the families above
  *   value   of the family's label
  *   counts  what makes the counter grow.  The lists differ in what that is;
  *           where an enumerator stands there, whoever sees its enum derives
  *           a table from the list, with a static_assert on its length
  */
 #define KUBE_COUNTER_PLAIN_MAP(XX)                                            \
-    XX(LISTS,               LISTS,            NULL,          -)               \
-    XX(WATCHES,             WATCHES,          NULL,          -)               \
-    XX(SHORT_WATCHES,       SHORT_WATCHES,    NULL,          -)               \
-    XX(RELISTS,             NONE,             NULL,          -)               \
-    XX(EVENT_BYTES,         EVENT_BYTES,      NULL,          -)               \
-    XX(DECODE_FALLBACKS,    DECODE_FALLBACKS, NULL,          -)               \
-    XX(SKIPPED_TOO_LARGE,   SKIPPED,          "too_large",   -)               \
-    XX(SKIPPED_MALFORMED,   SKIPPED,          "malformed",   -)               \
-    XX(SKIPPED_ENDPOINTS,   SKIPPED,          "endpoints",   -)
+    XX(LISTS, KUBE_METRIC_LISTS, NULL, -)                                     \
+    XX(WATCHES, KUBE_METRIC_WATCHES, NULL, -)                                 \
+    XX(SHORT_WATCHES, KUBE_METRIC_SHORT_WATCHES, NULL, -)                     \
+    XX(RELISTS, KUBE_METRIC_NONE, NULL, -)                                    \
+    XX(EVENT_BYTES, KUBE_METRIC_EVENT_BYTES, NULL, -)                         \
+    XX(DECODE_FALLBACKS, KUBE_METRIC_DECODE_FALLBACKS, NULL, -)               \
+    XX(SKIPPED_TOO_LARGE, KUBE_METRIC_SKIPPED, "too_large", -)                \
+    XX(SKIPPED_MALFORMED, KUBE_METRIC_SKIPPED, "malformed", -)                \
+    XX(SKIPPED_ENDPOINTS, KUBE_METRIC_SKIPPED, "endpoints", -)
 
 /* counts: kube_relist_reason_t */
 #define KUBE_COUNTER_RELIST_MAP(XX)                                           \
-    XX(RELISTS_EXPIRED,      RELISTS, "expired",      KUBE_RELIST_EXPIRED)    \
-    XX(RELISTS_TOO_LARGE_RV, RELISTS, "too_large_rv",                         \
+    XX(RELISTS_EXPIRED, KUBE_METRIC_RELISTS, "expired", KUBE_RELIST_EXPIRED)  \
+    XX(RELISTS_TOO_LARGE_RV, KUBE_METRIC_RELISTS, "too_large_rv",             \
        KUBE_RELIST_TOO_LARGE_RV)                                              \
-    XX(RELISTS_ROOM,         RELISTS, "room",         KUBE_RELIST_ROOM)       \
-    XX(RELISTS_PROTOCOL,     RELISTS, "protocol",     KUBE_RELIST_PROTOCOL)   \
-    XX(RELISTS_OTHER,        RELISTS, "other",        KUBE_RELIST_OTHER)
+    XX(RELISTS_ROOM, KUBE_METRIC_RELISTS, "room", KUBE_RELIST_ROOM)           \
+    XX(RELISTS_PROTOCOL, KUBE_METRIC_RELISTS, "protocol",                     \
+       KUBE_RELIST_PROTOCOL)                                                  \
+    XX(RELISTS_OTHER, KUBE_METRIC_RELISTS, "other", KUBE_RELIST_OTHER)
 
 /* counts: kube_watch_type_t */
 #define KUBE_COUNTER_EVENT_MAP(XX)                                            \
-    XX(EVENTS_ADDED,    EVENTS, "added",    KUBE_WATCH_ADDED)                 \
-    XX(EVENTS_MODIFIED, EVENTS, "modified", KUBE_WATCH_MODIFIED)              \
-    XX(EVENTS_DELETED,  EVENTS, "deleted",  KUBE_WATCH_DELETED)               \
-    XX(EVENTS_BOOKMARK, EVENTS, "bookmark", KUBE_WATCH_BOOKMARK)              \
-    XX(EVENTS_ERROR,    EVENTS, "error",    KUBE_WATCH_ERROR)
+    XX(EVENTS_ADDED, KUBE_METRIC_EVENTS, "added", KUBE_WATCH_ADDED)           \
+    XX(EVENTS_MODIFIED, KUBE_METRIC_EVENTS, "modified", KUBE_WATCH_MODIFIED)  \
+    XX(EVENTS_DELETED, KUBE_METRIC_EVENTS, "deleted", KUBE_WATCH_DELETED)     \
+    XX(EVENTS_BOOKMARK, KUBE_METRIC_EVENTS, "bookmark", KUBE_WATCH_BOOKMARK)  \
+    XX(EVENTS_ERROR, KUBE_METRIC_EVENTS, "error", KUBE_WATCH_ERROR)
 
 /* counts: kube_rc_t of a request that got no answer */
 #define KUBE_COUNTER_RC_MAP(XX)                                               \
-    XX(ERRORS_CONNECT,  ERRORS, "connect",  KUBE_CONNECT)                     \
-    XX(ERRORS_TLS,      ERRORS, "tls",      KUBE_TLS)                         \
-    XX(ERRORS_TIMEOUT,  ERRORS, "timeout",  KUBE_TIMEOUT)                     \
-    XX(ERRORS_CLOSED,   ERRORS, "closed",   KUBE_CLOSED)                      \
-    XX(ERRORS_PROTOCOL, ERRORS, "protocol", KUBE_PROTO)
+    XX(ERRORS_CONNECT, KUBE_METRIC_ERRORS, "connect", KUBE_CONNECT)           \
+    XX(ERRORS_TLS, KUBE_METRIC_ERRORS, "tls", KUBE_TLS)                       \
+    XX(ERRORS_TIMEOUT, KUBE_METRIC_ERRORS, "timeout", KUBE_TIMEOUT)           \
+    XX(ERRORS_CLOSED, KUBE_METRIC_ERRORS, "closed", KUBE_CLOSED)              \
+    XX(ERRORS_PROTOCOL, KUBE_METRIC_ERRORS, "protocol", KUBE_PROTO)
 
 /* counts: kube_verdict_t, all but KUBE_VERDICT_OK */
 #define KUBE_COUNTER_VERDICT_MAP(XX)                                          \
-    XX(ERRORS_EXPIRED,      ERRORS, "expired",      KUBE_VERDICT_EXPIRED)     \
-    XX(ERRORS_TOO_LARGE_RV, ERRORS, "too_large_rv",                           \
+    XX(ERRORS_EXPIRED, KUBE_METRIC_ERRORS, "expired", KUBE_VERDICT_EXPIRED)   \
+    XX(ERRORS_TOO_LARGE_RV, KUBE_METRIC_ERRORS, "too_large_rv",               \
        KUBE_VERDICT_TOO_LARGE_RV)                                             \
-    XX(ERRORS_UNAUTHORIZED, ERRORS, "unauthorized",                           \
+    XX(ERRORS_UNAUTHORIZED, KUBE_METRIC_ERRORS, "unauthorized",               \
        KUBE_VERDICT_UNAUTHORIZED)                                             \
-    XX(ERRORS_FORBIDDEN,    ERRORS, "forbidden",    KUBE_VERDICT_FORBIDDEN)   \
-    XX(ERRORS_NOT_FOUND,    ERRORS, "not_found",    KUBE_VERDICT_NOT_FOUND)   \
-    XX(ERRORS_TOO_MANY,     ERRORS, "too_many_requests",                      \
+    XX(ERRORS_FORBIDDEN, KUBE_METRIC_ERRORS, "forbidden",                     \
+       KUBE_VERDICT_FORBIDDEN)                                                \
+    XX(ERRORS_NOT_FOUND, KUBE_METRIC_ERRORS, "not_found",                     \
+       KUBE_VERDICT_NOT_FOUND)                                                \
+    XX(ERRORS_TOO_MANY, KUBE_METRIC_ERRORS, "too_many_requests",              \
        KUBE_VERDICT_TOO_MANY)                                                 \
-    XX(ERRORS_UNAVAILABLE,  ERRORS, "unavailable",                            \
+    XX(ERRORS_UNAVAILABLE, KUBE_METRIC_ERRORS, "unavailable",                 \
        KUBE_VERDICT_UNAVAILABLE)                                              \
-    XX(ERRORS_INTERNAL,     ERRORS, "internal",     KUBE_VERDICT_INTERNAL)    \
-    XX(ERRORS_REDIRECT,     ERRORS, "redirect",     KUBE_VERDICT_REDIRECT)    \
-    XX(ERRORS_INVALID,      ERRORS, "invalid",      KUBE_VERDICT_INVALID)     \
-    XX(ERRORS_OTHER,        ERRORS, "other",        KUBE_VERDICT_OTHER)
+    XX(ERRORS_INTERNAL, KUBE_METRIC_ERRORS, "internal",                       \
+       KUBE_VERDICT_INTERNAL)                                                 \
+    XX(ERRORS_REDIRECT, KUBE_METRIC_ERRORS, "redirect",                       \
+       KUBE_VERDICT_REDIRECT)                                                 \
+    XX(ERRORS_INVALID, KUBE_METRIC_ERRORS, "invalid", KUBE_VERDICT_INVALID)   \
+    XX(ERRORS_OTHER, KUBE_METRIC_ERRORS, "other", KUBE_VERDICT_OTHER)
 
 #define KUBE_COUNTER_MAP(XX)                                                  \
     KUBE_COUNTER_PLAIN_MAP(XX)                                                \
@@ -164,21 +169,21 @@ void kube_zone_scope_set(kube_zone_t *zone, unsigned scope,
 
 /*
  * Histograms of a resource.  Columns: the enumerator behind KUBE_HISTOGRAM_,
- * metric, unit of bounds and values (US: microseconds, printed as seconds;
- * ITEMS), help.
+ * metric, unit of bounds and values (US: microseconds, printed as seconds),
+ * help.
  */
 #define KUBE_HISTOGRAM_MAP(XX)                                                \
-    XX(LIST_DURATION, "list_duration_seconds", US,                            \
+    XX(LIST_DURATION, "list_duration_seconds", KUBE_UNIT_US,                  \
        "From a list's request to its last byte.")                             \
-    XX(WATCH_DURATION, "watch_duration_seconds", US,                          \
+    XX(WATCH_DURATION, "watch_duration_seconds", KUBE_UNIT_US,                \
        "From a watch's answer to its end.")                                   \
-    XX(ITEMS_PER_LIST, "items_per_list", ITEMS,                               \
+    XX(ITEMS_PER_LIST, "items_per_list", KUBE_UNIT_ITEMS,                     \
        "Objects of a list.")                                                  \
-    XX(ITEMS_PER_WATCH, "items_per_watch", ITEMS,                             \
+    XX(ITEMS_PER_WATCH, "items_per_watch", KUBE_UNIT_ITEMS,                   \
        "Events of a watch.")                                                  \
-    XX(PUBLISH_LATENCY, "publish_latency_seconds", US,                        \
+    XX(PUBLISH_LATENCY, "publish_latency_seconds", KUBE_UNIT_US,              \
        "From an event's bytes to what workers can read.")                     \
-    XX(PROGRAMMING_LATENCY, "programming_latency_seconds", US,                \
+    XX(PROGRAMMING_LATENCY, "programming_latency_seconds", KUBE_UNIT_US,      \
        "From a slice's last-change-trigger-time to what workers can read.")
 
 typedef enum {

@@ -2,13 +2,8 @@
  * kube_zone_reader - look-up and consistent copies.
  *
  * It writes nothing but one counter of broken records, takes no lock, and
- * interprets no byte of a copy before the head was found unchanged.  Any
- * process or thread.
- *
- * Why the re-check is enough: the writer moves a head away before it
- * overwrites the record under it, both with release stores.  Words are copied
- * with acquire loads, so a copy that holds one overwritten word also sees the
- * head that was moved before.
+ * interprets no byte of a copy before the head was found unchanged; the
+ * header says why that is enough.  Any process or thread.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -16,22 +11,23 @@
 
 #include <string.h>
 
-#include "kube_record_codec.h"
-#include "kube_zone_layout.h"
+#include "kube_zone_image.h"
+#include "kube_zone_reader.h"
 
 
-#define READER_UNIT           KUBE_ZONE_UNIT
-#define READER_HEADER_WORDS   (sizeof(kube_record_t) / READER_UNIT)
-#define READER_SMALL          1024
+#define READER_HEADER_WORDS  (sizeof(kube_record_t) / KUBE_ZONE_UNIT)
 
-/* Length byte and bytes of a namespace and a name. */
+/* Most records are smaller: one allocation is enough. */
+#define READER_SMALL         1024
+
+/* The bytes of a namespace and a name, each behind its length. */
 #define READER_KEY_MAX                                                        \
     ((1 + KUBE_NAMESPACE_LEN_MAX + 1 + KUBE_NAME_LEN_MAX + 7) / 8 * 8)
 
 
-/* The head of a record's content, as the words it must have. */
+/* What the content of a key's record begins with, as words. */
 typedef struct {
-    uint64_t  words[READER_KEY_MAX / READER_UNIT];
+    uint64_t  words[READER_KEY_MAX / KUBE_ZONE_UNIT];
     uint64_t  mask;               /* of the last word */
     size_t    n;
     uint32_t  hash;
@@ -44,7 +40,7 @@ reader_key_make(const kube_zone_t *zone, kube_resource_t resource,
     kube_str_t ns, kube_str_t name, reader_key_t *key)
 {
     size_t         len;
-    unsigned char  bytes[READER_KEY_MAX], mask[READER_UNIT];
+    unsigned char  bytes[READER_KEY_MAX], mask[KUBE_ZONE_UNIT];
 
     if (ns.len == 0
         || ns.len > KUBE_NAMESPACE_LEN_MAX
@@ -55,48 +51,23 @@ reader_key_make(const kube_zone_t *zone, kube_resource_t resource,
     }
 
     len = 2 + ns.len + name.len;
-    key->n = (len + READER_UNIT - 1) / READER_UNIT;
+    key->n = (len + KUBE_ZONE_UNIT - 1) / KUBE_ZONE_UNIT;
 
-    memset(bytes + (key->n - 1) * READER_UNIT, 0, READER_UNIT);
+    memset(bytes + (key->n - 1) * KUBE_ZONE_UNIT, 0, KUBE_ZONE_UNIT);
     bytes[0] = (unsigned char) ns.len;
     memcpy(bytes + 1, ns.data, ns.len);
     bytes[1 + ns.len] = (unsigned char) name.len;
     memcpy(bytes + 2 + ns.len, name.data, name.len);
 
-    memset(mask, 0, READER_UNIT);
-    memset(mask, 0xff, len - (key->n - 1) * READER_UNIT);
+    memset(mask, 0, KUBE_ZONE_UNIT);
+    memset(mask, 0xff, len - (key->n - 1) * KUBE_ZONE_UNIT);
 
-    memcpy(key->words, bytes, key->n * READER_UNIT);
-    memcpy(&key->mask, mask, READER_UNIT);
+    memcpy(key->words, bytes, key->n * KUBE_ZONE_UNIT);
+    memcpy(&key->mask, mask, KUBE_ZONE_UNIT);
 
     key->hash = kube_key_hash(zone->image->geometry.seed, resource, ns, name);
 
     return KUBE_OK;
-}
-
-
-size_t
-kube_zone_room_at(const kube_zone_t *zone, uint32_t offset)
-{
-    uint64_t                     at;
-    const kube_zone_geometry_t  *g;
-
-    g = &zone->image->geometry;
-    at = (uint64_t) offset * READER_UNIT;
-
-    if (at < g->segments) {
-        return 0;
-    }
-
-    at -= g->segments;
-
-    if (at >= (uint64_t) g->segments_n * g->segment_size) {
-        return 0;
-    }
-
-    at = g->segment_size - at % g->segment_size;
-
-    return (at > sizeof(kube_record_t)) ? (size_t) at : 0;
 }
 
 
@@ -119,7 +90,7 @@ reader_size(const kube_zone_t *zone, uint32_t offset)
 
     if (header.size <= sizeof(kube_record_t)
         || header.size > room
-        || header.size % READER_UNIT != 0)
+        || header.size % KUBE_ZONE_UNIT != 0)
     {
         return 0;
     }
@@ -138,7 +109,7 @@ reader_copy(const kube_zone_t *zone, uint32_t offset, void *buf, size_t size)
     to = buf;
     from = kube_zone_words(zone, offset);
 
-    for (i = 0; i < size / READER_UNIT; i++) {
+    for (i = 0; i < size / KUBE_ZONE_UNIT; i++) {
         to[i] = kube_word_get(&from[i]);
     }
 }
@@ -172,7 +143,7 @@ reader_key_match(const kube_zone_t *zone, const kube_word_t *word,
 
     size = reader_size(zone, kube_head_offset(head));
 
-    if (size < sizeof(kube_record_t) + key->n * READER_UNIT) {
+    if (size < sizeof(kube_record_t) + key->n * KUBE_ZONE_UNIT) {
         return (kube_word_get(word) == head) ? KUBE_NOT_FOUND : KUBE_CHANGED;
     }
 
@@ -279,29 +250,31 @@ kube_zone_find(const kube_zone_t *zone, kube_resource_t resource,
 }
 
 
-kube_rc_t
-kube_zone_copy_record(const kube_zone_t *zone, const kube_word_t *word,
+/*
+ * Copies the record that head names if head is *word afterwards.  KUBE_OK,
+ * KUBE_CHANGED, KUBE_TOO_LARGE (*size is what is needed), KUBE_CORRUPT (the
+ * head names no record at all).
+ */
+static kube_rc_t
+reader_copy_record(const kube_zone_t *zone, const kube_word_t *word,
     uint64_t head, void *buf, size_t *size)
 {
-    size_t  need;
+    size_t  room, need;
 
+    room = *size;
     need = reader_size(zone, kube_head_offset(head));
+    *size = need;
 
-    if (need > *size) {
-        *size = need;
-        return (kube_word_get(word) == head) ? KUBE_TOO_LARGE : KUBE_CHANGED;
+    if (need <= room) {
+        reader_copy(zone, kube_head_offset(head), buf, need);
     }
-
-    reader_copy(zone, kube_head_offset(head), buf, need);
 
     if (kube_word_get(word) != head) {
         return KUBE_CHANGED;
     }
 
-    /* need 0: the head does not name a record at all */
-    *size = need;
-
-    return (need != 0) ? KUBE_OK : KUBE_CORRUPT;
+    return (need > room) ? KUBE_TOO_LARGE : (need == 0) ? KUBE_CORRUPT
+                                                        : KUBE_OK;
 }
 
 
@@ -315,17 +288,17 @@ reader_corrupt(const kube_zone_t *zone)
 
 
 kube_rc_t
-kube_zone_load(const kube_zone_t *zone, const kube_word_t *word,
-    kube_arena_t *arena, const kube_record_t **record)
+kube_zone_load_into(const kube_zone_t *zone, uint32_t number, void *buf,
+    size_t *size)
 {
-    void      *buf;
-    size_t     room, size;
-    unsigned   tries;
-    uint64_t   head;
-    kube_rc_t  rc;
+    size_t              room;
+    unsigned            tries;
+    uint64_t            head;
+    kube_rc_t           rc;
+    const kube_word_t  *word;
 
-    buf = NULL;
-    room = 0;
+    room = *size;
+    word = kube_zone_head_of(zone, number);
 
     for (tries = 0; tries < KUBE_ZONE_TRIES; tries++) {
         head = kube_word_get(word);
@@ -334,23 +307,44 @@ kube_zone_load(const kube_zone_t *zone, const kube_word_t *word,
             return KUBE_NOT_FOUND;
         }
 
+        *size = room;
+        rc = reader_copy_record(zone, word, head, buf, size);
+
+        if (rc != KUBE_CHANGED) {
+            return (rc == KUBE_CORRUPT) ? reader_corrupt(zone) : rc;
+        }
+    }
+
+    return KUBE_CHANGED;
+}
+
+
+kube_rc_t
+kube_zone_load(const kube_zone_t *zone, uint32_t number, kube_arena_t *arena,
+    const kube_record_t **record)
+{
+    void      *buf;
+    size_t     room, size;
+    unsigned   tries;
+    kube_rc_t  rc;
+
+    buf = NULL;
+    room = 0;
+
+    for (tries = 0; tries < KUBE_ZONE_TRIES; tries++) {
         size = room;
-        rc = kube_zone_copy_record(zone, word, head, buf, &size);
+        rc = kube_zone_load_into(zone, number, buf, &size);
 
-        if (rc == KUBE_TOO_LARGE) {
-            room = (size > READER_SMALL) ? size : READER_SMALL;
-            buf = kube_arena_alloc(arena, room);
-
-            if (buf == NULL) {
-                return KUBE_NOMEM;
-            }
-
-        } else if (rc == KUBE_OK) {
+        if (rc != KUBE_TOO_LARGE) {
             *record = buf;
-            return KUBE_OK;
+            return rc;
+        }
 
-        } else if (rc == KUBE_CORRUPT) {
-            return reader_corrupt(zone);
+        room = (size > READER_SMALL) ? size : READER_SMALL;
+        buf = kube_arena_alloc(arena, room);
+
+        if (buf == NULL) {
+            return KUBE_NOMEM;
         }
     }
 
@@ -442,7 +436,6 @@ reader_bundle_check(const kube_zone_bundle_t *bundle)
 {
     size_t                i;
     const kube_ref_t     *refs;
-    kube_record_view_t    view;
     const kube_record_t  *slice;
 
     refs = kube_record_refs(bundle->service);
@@ -452,7 +445,7 @@ reader_bundle_check(const kube_zone_bundle_t *bundle)
 
         if (slice->kind != KUBE_RECORD_SLICE
             || slice->entry != refs[i].entry
-            || kube_record_view(slice, slice->size, &view) != KUBE_OK)
+            || kube_record_measure(slice, slice->size) != KUBE_OK)
         {
             return KUBE_CORRUPT;
         }
@@ -494,7 +487,7 @@ reader_load_bundle(const kube_zone_t *zone, const kube_word_t *word,
     const kube_record_t  *service;
 
     size = space[0].room;
-    rc = kube_zone_copy_record(zone, word, bundle->head, space[0].buf, &size);
+    rc = reader_copy_record(zone, word, bundle->head, space[0].buf, &size);
 
     if (rc == KUBE_TOO_LARGE) {
         rc = reader_space_reserve(&space[0],
@@ -665,19 +658,18 @@ kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
     uint32_t *cursor, kube_arena_t *arena, const kube_record_t **record,
     uint32_t *entry)
 {
-    uint32_t             e;
-    kube_rc_t            rc;
-    kube_record_view_t   view;
-    const kube_word_t   *word;
+    uint32_t   e;
+    kube_rc_t  rc;
 
-    for (e = *cursor; e < zone->image->geometry.entries_n; e++) {
-        word = &kube_zone_entry(zone, e + 1)->head;
+    for (e = *cursor + 1; e <= zone->image->geometry.entries_n; e++) {
 
-        if (reader_kind(zone, word) != (unsigned) kind) {
+        if (reader_kind(zone, &kube_zone_entry(zone, e)->head)
+            != (unsigned) kind)
+        {
             continue;
         }
 
-        rc = kube_zone_load(zone, word, arena, record);
+        rc = kube_zone_load(zone, e, arena, record);
 
         if (rc == KUBE_NOMEM) {
             return KUBE_NOMEM;
@@ -685,15 +677,15 @@ kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
 
         if (rc == KUBE_OK
             && (*record)->kind == kind
-            && kube_record_view(*record, (*record)->size, &view) == KUBE_OK)
+            && kube_record_measure(*record, (*record)->size) == KUBE_OK)
         {
-            *cursor = e + 1;
-            *entry = e + 1;
+            *cursor = e;
+            *entry = e;
             return KUBE_OK;
         }
     }
 
-    *cursor = e;
+    *cursor = e - 1;
 
     return KUBE_NOT_FOUND;
 }

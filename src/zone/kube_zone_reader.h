@@ -7,6 +7,11 @@
  * what you have).  Nothing in a copy is interpreted before that re-check, and
  * the identity in a copy is compared with the one asked for.
  *
+ * Why the re-check is enough: the writer moves a head away before it
+ * overwrites the record under it, both with release stores.  Words are copied
+ * with acquire loads, so a copy that holds one overwritten word also sees the
+ * head that was moved before.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
@@ -15,18 +20,22 @@
 #define KUBE_ZONE_READER_H
 
 
+#include "kube_record.h"
 #include "kube_zone.h"
 
 
 #define KUBE_ZONE_TRIES  64
 
-/* One acquire load: all a request in steady state pays.  0: entry is free. */
+/*
+ * The head of an entry: one acquire load, which is all that a request in
+ * steady state pays.  0: the entry is free, or is none.
+ */
 uint64_t kube_zone_head(const kube_zone_t *zone, uint32_t entry);
 
 /*
  * Finds the entry of an object.  *entry is 1-based and stays the object's as
- * long as its head is not 0 and the identity agrees.
- * KUBE_OK or KUBE_NOT_FOUND.  REFUSED records are not found.
+ * long as its head is not 0 and the identity agrees.  KUBE_OK or
+ * KUBE_NOT_FOUND (also: the name is one of a refused object).
  */
 kube_rc_t kube_zone_find(const kube_zone_t *zone, kube_resource_t resource,
     kube_str_t ns, kube_str_t name, uint32_t *entry)  KUBE_MUST_CHECK;
@@ -44,8 +53,8 @@ typedef struct {
 
 /*
  * KUBE_OK; KUBE_NOT_FOUND (freed, or not this name: ns and name are
- * compared); KUBE_CHANGED (kept changing); KUBE_NOMEM; KUBE_CORRUPT (counted;
- * treat as CHANGED).
+ * compared); KUBE_CHANGED (it kept changing); KUBE_NOMEM; KUBE_CORRUPT
+ * (counted; treat it as CHANGED).
  */
 kube_rc_t kube_zone_read(const kube_zone_t *zone, uint32_t entry,
     kube_str_t ns, kube_str_t name, kube_arena_t *arena,
@@ -59,6 +68,34 @@ kube_rc_t kube_zone_read(const kube_zone_t *zone, uint32_t entry,
 kube_rc_t kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
     uint32_t *cursor, kube_arena_t *arena, const kube_record_t **record,
     uint32_t *entry)  KUBE_MUST_CHECK;
+
+
+/* For the files of src/zone. */
+
+/*
+ * Copies the record of any number (kube_zone_image.h) into buf; *size is the
+ * room there, then what the record takes.  KUBE_OK, KUBE_NOT_FOUND,
+ * KUBE_CHANGED, KUBE_TOO_LARGE, KUBE_CORRUPT.
+ */
+kube_rc_t kube_zone_load_into(const kube_zone_t *zone, uint32_t number,
+    void *buf, size_t *size)  KUBE_MUST_CHECK;
+
+/* The same into the arena; results as kube_zone_read's. */
+kube_rc_t kube_zone_load(const kube_zone_t *zone, uint32_t number,
+    kube_arena_t *arena, const kube_record_t **record)  KUBE_MUST_CHECK;
+
+/* A Service's record and those of its slices as of one moment. */
+typedef struct {
+    uint64_t                head;
+    const kube_record_t    *service;
+    const kube_record_t   **slices;
+    size_t                  slices_n;
+} kube_zone_bundle_t;
+
+/* Results as kube_zone_read's; ns.len 0: whatever Service it is. */
+kube_rc_t kube_zone_load_service(const kube_zone_t *zone, uint32_t entry,
+    kube_str_t ns, kube_str_t name, kube_arena_t *arena,
+    kube_zone_bundle_t *bundle)  KUBE_MUST_CHECK;
 
 
 #endif /* KUBE_ZONE_READER_H */

@@ -1,12 +1,9 @@
 /*
- * kube_zone_table - the writer's side of the entry table: finding, taking
- * and freeing entries, chains, quarantine.
+ * kube_zone_table - looking keys up, taking and freeing entries, for the
+ * writer.
  *
- * It writes no record.  For the writer only.
- *
- * A freed entry stays in its chain with its link; it changes chains only
- * when it is taken again after quarantine, and the reuse counter is odd
- * meanwhile, so that a reader whom it led astray looks again.
+ * It writes no record and decides no order of stores that readers see but
+ * those of chains: an entry is in no chain, or in the one of its hash.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -14,8 +11,8 @@
 
 #include <string.h>
 
-#include "kube_failpoint.h"
-#include "kube_zone_private.h"
+#include "kube_zone_image.h"
+#include "kube_zone_table.h"
 
 
 const kube_record_t *
@@ -27,9 +24,9 @@ kube_zone_published(const kube_zone_writer_t *w, uint32_t entry)
         return NULL;
     }
 
-    offset = kube_zone_entry_offset(w, entry);
+    offset = kube_zone_entry_offset(w->zone, entry);
 
-    return (offset != 0) ? kube_zone_record_at(w, offset) : NULL;
+    return (offset != 0) ? kube_zone_record_at(w->zone, offset) : NULL;
 }
 
 
@@ -41,7 +38,7 @@ kube_zone_newest(const kube_zone_writer_t *w, uint32_t entry)
     }
 
     if (w->side[entry].staged != 0) {
-        return kube_zone_record_at(w, w->side[entry].staged);
+        return kube_zone_record_at(w->zone, w->side[entry].staged);
     }
 
     return kube_zone_published(w, entry);
@@ -205,7 +202,7 @@ kube_zone_ref_to(const kube_zone_writer_t *w, uint32_t offset,
     const kube_ref_t     *refs;
     const kube_record_t  *record;
 
-    record = kube_zone_record_at(w, offset);
+    record = kube_zone_record_at(w->zone, offset);
     *service = w->side[record->entry].service;
 
     if (*service == KUBE_ZONE_SEVERAL) {
@@ -366,7 +363,7 @@ kube_zone_entry_publish(kube_zone_writer_t *w, uint32_t entry,
     }
 
     if (offset != 0
-        && kube_zone_record_at(w, offset)->kind == KUBE_RECORD_REFUSED)
+        && kube_zone_record_at(w->zone, offset)->kind == KUBE_RECORD_REFUSED)
     {
         w->refused++;
     }

@@ -2,8 +2,8 @@
  * fuzz_record - any bytes as a record: validate, id and decode stay inside,
  * what is valid decodes, and what decodes can be written again.
  *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -Isrc/base -Isrc/zone
- *         t/fuzz/fuzz_record.c src/base/<all>.c src/zone/<all>.c -lpthread
+ *     clang -g -O1 -fsanitize=fuzzer,address,undefined -Isrc/base -Isrc/model
+ *         t/fuzz/fuzz_record.c src/base/<all>.c src/model/<all but kube_record>.c
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kube_record_codec.h"
+#include "kube_record.c"
 
 
 #define FUZZ_RECORD_MAX  (64u << 10)
@@ -46,7 +46,7 @@ fuzz_again(kube_arena_t *arena, const kube_object_t *object)
     size_t          size;
     kube_object_t   decoded;
 
-    size = kube_record_size(object, 0);
+    size = kube_record_size(object);
 
     if (size == 0) {
         abort();
@@ -58,7 +58,7 @@ fuzz_again(kube_arena_t *arena, const kube_object_t *object)
         return;
     }
 
-    kube_record_encode(object, 0, again);
+    kube_record_encode(object, again);
 
     if (kube_record_validate(again, size) != KUBE_OK
         || kube_record_decode(arena, again, size, &decoded) != KUBE_OK)
@@ -80,7 +80,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     kube_arena_t         arena;
     kube_object_t        object;
     kube_record_id_t     id;
-    kube_record_view_t   view;
+    kube_record_t       *record;
 
     if (size == 0 || size > FUZZ_RECORD_MAX) {
         return 0;
@@ -105,10 +105,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
 
     /* no fuzzer finds the check sum: it is given */
-    viewed = (kube_record_view(bytes, size, &view) == KUBE_OK);
+    viewed = (kube_record_measure(bytes, size) == KUBE_OK);
+    record = bytes;
 
     if (valid != KUBE_OK && viewed) {
-        kube_record_seal(bytes);
+        record->check = record_check(record, (unsigned char *) (record + 1),
+                                     kube_record_base(record));
         valid = kube_record_validate(bytes, size);
     }
 
@@ -117,8 +119,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
 
     if (valid == KUBE_OK
-        && (view.header.kind == KUBE_RECORD_SERVICE
-            || view.header.kind == KUBE_RECORD_SLICE)
+        && (record->kind == KUBE_RECORD_SERVICE
+            || record->kind == KUBE_RECORD_SLICE)
         && (rc != KUBE_OK || kube_record_id(bytes, size, &id) != KUBE_OK))
     {
         abort();

@@ -14,7 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kube_zone_layout.h"
+#include "kube_zone_image.h"
+#include "kube_zone_reader.h"
+#include "kube_zone_recover.h"
+#include "kube_zone_scope.h"
+#include "kube_zone_walk.h"
+#include "kube_zone_writer.h"
 
 
 #define FUZZ_SIZE      KUBE_ZONE_SIZE_MIN
@@ -62,9 +67,9 @@ fuzz_stage(kube_zone_writer_t *w, const kube_object_t *object)
     uint32_t  entry;
     uint64_t  buf[128];
 
-    size = kube_record_size(object, 0);
+    size = kube_record_size(object);
     fuzz_require(size != 0 && size <= sizeof(buf));
-    kube_record_encode(object, 0, buf);
+    kube_record_encode(object, buf);
 
     kube_zone_writer_now(w, 20000);
 

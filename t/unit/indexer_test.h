@@ -17,6 +17,11 @@
 #include "alloc_test.h"
 #include "kube_indexer.h"
 #include "kube_publisher.h"
+#include "kube_zone_counters.h"
+#include "kube_zone_reader.h"
+#include "kube_zone_recover.h"
+#include "kube_zone_walk.h"
+#include "kube_zone_writer.h"
 
 
 #define IT_SERVICES  0      /* scopes */
@@ -264,11 +269,11 @@ it_record(const it_object_t *o)
     meta->uid = kube_str(o->uid);
     meta->rv = kube_str(o->rv);
 
-    size = kube_record_size(&object, 0);
+    size = kube_record_size(&object);
     assert_true(size != 0);
     record = malloc(size);
     assert_non_null(record);
-    kube_record_encode(&object, 0, record);
+    kube_record_encode(&object, record);
 
     return record;
 }

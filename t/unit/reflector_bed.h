@@ -15,7 +15,8 @@
 
 #include "kube_api_lister_watcher.h"
 #include "kube_reflector.h"
-#include "kube_zone_stats.h"
+#include "kube_zone_counters.h"
+#include "kube_zone_scope.h"
 
 
 #define ZONE_BYTES  (256u << 10)

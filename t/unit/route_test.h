@@ -18,7 +18,8 @@
 #define KUBE_ROUTE_TEST_H
 
 
-#include "kube_zone_stats.h"
+#include "kube_zone_counters.h"
+#include "kube_zone_scope.h"
 #include "zone_test.h"
 
 

@@ -19,7 +19,10 @@
 
 #include "kube_informer.h"
 #include "kube_list_turn.h"
-#include "kube_zone_stats.h"
+#include "kube_zone_counters.h"
+#include "kube_zone_guard.h"
+#include "kube_zone_reader.h"
+#include "kube_zone_scope.h"
 
 
 #define SERVER_OBJECTS_MAX  2048

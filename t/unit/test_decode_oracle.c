@@ -554,11 +554,11 @@ oracle_same(const kube_object_t *a, const kube_object_t *b, const char *text)
     size_t   size;
     void    *p, *q;
 
-    size = kube_record_size(a, 0);
+    size = kube_record_size(a);
 
-    if (size == 0 || size != kube_record_size(b, 0)) {
+    if (size == 0 || size != kube_record_size(b)) {
         fail_msg("%s: records of %zu and %zu bytes", text, size,
-                 kube_record_size(b, 0));
+                 kube_record_size(b));
     }
 
     p = aligned_alloc(8, size);
@@ -566,8 +566,8 @@ oracle_same(const kube_object_t *a, const kube_object_t *b, const char *text)
     assert_non_null(p);
     assert_non_null(q);
 
-    kube_record_encode(a, 0, p);
-    kube_record_encode(b, 0, q);
+    kube_record_encode(a, p);
+    kube_record_encode(b, q);
 
     if (memcmp(p, q, size) != 0
         || (kube_resource_info(a->resource)->shape == KUBE_SHAPE_SLICE

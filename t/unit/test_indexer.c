@@ -10,7 +10,7 @@
  */
 
 #include "indexer_test.h"
-#include "kube_zone_stats.h"
+#include "kube_zone_counters.h"
 
 
 #define ZONE  (1u << 20)

@@ -2,10 +2,13 @@
  * test_record - kube_record: round trips over random objects, damaged bytes,
  * limits, memory running out.
  *
+ * The source is built into this program, for the checksum of hostile content.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include "kube_record.c"
 #include "zone_test.h"
 
 
@@ -464,7 +467,8 @@ test_record_hostile_content(void **state)
                 (unsigned char) kube_random_next(&r);
         }
 
-        kube_record_seal(record);
+        record->check = record_check(record, content,
+                                     kube_record_base(record));
         record_try((unsigned char *) record, record->size, &valid);
         free(record);
     }
@@ -495,10 +499,7 @@ test_record_limits(void **state)
     o.u.slice.ports_n = 1;
     o.u.slice.endpoints = eps;
     o.u.slice.endpoints_n = 1;
-    assert_int_not_equal(kube_record_size(&o, 0), 0);
-
-    /* only a Service has refs */
-    assert_int_equal(kube_record_size(&o, 1), 0);
+    assert_int_not_equal(kube_record_size(&o), 0);
 
     for (i = 0; i < 9; i++) {
         kube_str_t  *s[9] = {
@@ -510,41 +511,64 @@ test_record_limits(void **state)
 
         was = *s[i];
         *s[i] = (kube_str_t) { text, 256 };
-        assert_int_equal(kube_record_size(&o, 0), 0);
+        assert_int_equal(kube_record_size(&o), 0);
         *s[i] = was;
     }
 
     o.u.slice.meta.name = KUBE_STR_NULL;
-    assert_int_equal(kube_record_size(&o, 0), 0);
+    assert_int_equal(kube_record_size(&o), 0);
     o.u.slice.meta.name = KUBE_STR("s");
 
     o.u.slice.endpoints_n = KUBE_SLICE_ENDPOINTS_MAX + 1;
-    assert_int_equal(kube_record_size(&o, 0), 0);
+    assert_int_equal(kube_record_size(&o), 0);
     o.u.slice.endpoints_n = 1;
 
     o.u.slice.ports_n = KUBE_SLICE_PORTS_MAX + 1;
-    assert_int_equal(kube_record_size(&o, 0), 0);
+    assert_int_equal(kube_record_size(&o), 0);
 }
 
 
 static void
 test_record_refused(void **state)
 {
+    char              text[300];
     size_t            size;
     kube_record_t    *record;
     kube_record_id_t  id;
 
     (void) state;
-    assert_int_equal(kube_record_refused_size(KUBE_STR(""), KUBE_STR("x")),
-                     0);
-
-    size = kube_record_refused_size(KUBE_STR("shop"), KUBE_STR("big"));
-    record = malloc(size);
+    record = malloc(KUBE_RECORD_REFUSED_MAX);
     assert_non_null(record);
-    kube_record_refused_encode(KUBE_RESOURCE_ENDPOINTSLICES, KUBE_STR("shop"),
-                               KUBE_STR("big"), KUBE_STR("77"),
-                               KUBE_STR("zone_full"), record);
-    assert_true(record->size <= size);
+    memset(&id, 0, sizeof(id));
+    id.resource = KUBE_RESOURCE_ENDPOINTSLICES;
+    id.meta.name = KUBE_STR("x");
+    assert_int_equal(kube_record_refused_encode(&id, record), 0);
+
+    /* as long as can be; what is too long is cut or left out */
+    memset(text, 'a', sizeof(text));
+    id.meta.ns = (kube_str_t) { text, KUBE_NAMESPACE_LEN_MAX };
+    id.meta.name = (kube_str_t) { text, KUBE_NAME_LEN_MAX };
+    id.meta.rv = (kube_str_t) { text, KUBE_RV_LEN_MAX };
+    id.reason = (kube_str_t) { text, sizeof(text) };
+    size = kube_record_refused_encode(&id, record);
+    assert_int_equal(size, KUBE_RECORD_REFUSED_MAX);
+    assert_int_equal(kube_record_validate(record, size), KUBE_OK);
+    assert_int_equal(kube_record_id(record, size, &id), KUBE_OK);
+    assert_int_equal(id.reason.len, KUBE_RECORD_REASON_MAX);
+
+    id.meta.rv = (kube_str_t) { text, KUBE_RV_LEN_MAX + 1 };
+    id.meta.ns = KUBE_STR("shop");
+    id.meta.name = KUBE_STR("big");
+    assert_int_not_equal(kube_record_refused_encode(&id, record), 0);
+    assert_int_equal(kube_record_id(record, record->size, &id), KUBE_OK);
+    assert_int_equal(id.meta.rv.len, 0);
+
+    id.meta.ns = KUBE_STR("shop");
+    id.meta.name = KUBE_STR("big");
+    id.meta.rv = KUBE_STR("77");
+    id.reason = KUBE_STR("zone_full");
+    size = kube_record_refused_encode(&id, record);
+    assert_int_equal(size, record->size);
     assert_int_equal(kube_record_validate(record, record->size), KUBE_OK);
     assert_int_equal(kube_record_id(record, record->size, &id), KUBE_OK);
     assert_int_equal(id.resource, KUBE_RESOURCE_ENDPOINTSLICES);

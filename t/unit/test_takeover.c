@@ -303,8 +303,8 @@ test_state_file(void **state)
     object.u.service.meta.rv = KUBE_STR("42");
     object.u.service.ports = &port;
     object.u.service.ports_n = 1;
-    assert_true(kube_record_size(&object, 0) <= sizeof(mem));
-    kube_record_encode(&object, 0, mem);
+    assert_true(kube_record_size(&object) <= sizeof(mem));
+    kube_record_encode(&object, mem);
 
     assert_int_equal(kube_informer_put_state(b.inf, (void *) mem), KUBE_OK);
     bed_settle(&b);

@@ -22,8 +22,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kube_zone_guard.c"
+#include "kube_zone_log.c"
 #include "kube_zone_recover.c"
-#include "kube_zone_segment.c"
+#include "kube_zone_store.c"
 #include "kube_zone_table.c"
 #include "kube_zone_writer.c"
 #include "zone_test.h"
@@ -363,12 +365,13 @@ crash_is_due(const kube_zone_writer_t *w)
 {
     uint32_t  x;
 
-    x = segment_emptiest(w);
+    x = log_emptiest(w);
 
-    return segment_tail(w, w->open_segment) < 100
+    return log_tail(w, w->open_segment) < 100
            && x != KUBE_ZONE_NO_SEGMENT
            && w->segments[x].live > 500
-           && (w->free_n == 1 || w->segments[x].live <= segment_size(w) / 2);
+           && (w->free_n == 1
+               || w->segments[x].live <= log_segment_size(w) / 2);
 }
 
 

@@ -6,7 +6,6 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include "kube_record_codec.h"
 #include "zone_test.h"
 
 

@@ -15,7 +15,14 @@
 #include <stdio.h>
 
 #include "alloc_test.h"
-#include "kube_zone_layout.h"
+#include "kube_zone_counters.h"
+#include "kube_zone_guard.h"
+#include "kube_zone_image.h"
+#include "kube_zone_reader.h"
+#include "kube_zone_recover.h"
+#include "kube_zone_scope.h"
+#include "kube_zone_walk.h"
+#include "kube_zone_writer.h"
 
 
 #define ZONE_TEST_EP_MAX  120
@@ -105,12 +112,12 @@ zone_test_encode(const kube_object_t *object)
     size_t          size;
     kube_record_t  *record;
 
-    size = kube_record_size(object, 0);
+    size = kube_record_size(object);
     assert_int_not_equal(size, 0);
 
     record = malloc(size);
     assert_non_null(record);
-    kube_record_encode(object, 0, record);
+    kube_record_encode(object, record);
     assert_int_equal(record->size, size);
 
     return record;

@@ -1,15 +1,8 @@
 /*
- * kube_zone_segment - room for records: appending to the open segment,
- * evacuating the emptiest one.
+ * kube_zone_log - segments: appending to the open one, evacuating the
+ * emptiest one, forgetting records.
  *
- * It decides where records lie, never what they say or who may see them.
- * For the writer only.
- *
- * Records do not cross segments.  Which records are live is known from one
- * bit for each unit of 8 bytes, so nothing in the image has to be trusted.
- * Moving a slice is one store into its Service's record (the ref) and a new
- * sequence for the Service's head; a move needs no room but the record's own,
- * so an evacuation into one free segment cannot fail half-way.
+ * For the writer only; the header says what the log is.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -17,22 +10,20 @@
 
 #include <string.h>
 
-#include "kube_failpoint.h"
-#include "kube_zone_private.h"
-
-
-#define SEGMENT_UNIT  KUBE_ZONE_UNIT
+#include "kube_zone_image.h"
+#include "kube_zone_log.h"
+#include "kube_zone_table.h"
 
 
 static uint32_t
-segment_size(const kube_zone_writer_t *w)
+log_segment_size(const kube_zone_writer_t *w)
 {
     return w->zone->image->geometry.segment_size;
 }
 
 
 static uint32_t
-segment_count(const kube_zone_writer_t *w)
+log_segments_n(const kube_zone_writer_t *w)
 {
     return w->zone->image->geometry.segments_n;
 }
@@ -40,71 +31,71 @@ segment_count(const kube_zone_writer_t *w)
 
 /* Units from the first segment on: the bit's number. */
 static uint64_t
-segment_bit(const kube_zone_writer_t *w, uint32_t offset)
+log_bit(const kube_zone_writer_t *w, uint32_t offset)
 {
-    return offset - w->zone->image->geometry.segments / SEGMENT_UNIT;
+    return offset - w->zone->image->geometry.segments / KUBE_ZONE_UNIT;
 }
 
 
 static uint32_t
-segment_of(const kube_zone_writer_t *w, uint32_t offset)
+log_segment_of(const kube_zone_writer_t *w, uint32_t offset)
 {
-    return (uint32_t) (segment_bit(w, offset) * SEGMENT_UNIT
-                       / segment_size(w));
+    return (uint32_t) (log_bit(w, offset) * KUBE_ZONE_UNIT
+                       / log_segment_size(w));
 }
 
 
 static uint32_t
-segment_offset(const kube_zone_writer_t *w, uint32_t segment)
+log_segment_offset(const kube_zone_writer_t *w, uint32_t segment)
 {
     return (uint32_t) ((w->zone->image->geometry.segments
-                        + (uint64_t) segment * segment_size(w))
-                       / SEGMENT_UNIT);
+                        + (uint64_t) segment * log_segment_size(w))
+                       / KUBE_ZONE_UNIT);
 }
 
 
 static bool
-segment_bit_get(const kube_zone_writer_t *w, uint32_t offset)
+log_bit_get(const kube_zone_writer_t *w, uint32_t offset)
 {
     uint64_t  bit;
 
-    bit = segment_bit(w, offset);
+    bit = log_bit(w, offset);
 
     return (w->bits[bit / 64] >> (bit % 64) & 1) != 0;
 }
 
 
 static void
-segment_bit_flip(kube_zone_writer_t *w, uint32_t offset)
+log_bit_flip(kube_zone_writer_t *w, uint32_t offset)
 {
     uint64_t  bit;
 
-    bit = segment_bit(w, offset);
+    bit = log_bit(w, offset);
     w->bits[bit / 64] ^= 1ull << (bit % 64);
 }
 
 
 static uint32_t
-segment_tail(const kube_zone_writer_t *w, uint32_t segment)
+log_tail(const kube_zone_writer_t *w, uint32_t segment)
 {
     if (segment == KUBE_ZONE_NO_SEGMENT) {
         return 0;
     }
 
-    return segment_size(w) - w->segments[segment].used;
+    return log_segment_size(w) - w->segments[segment].used;
 }
 
 
 static void
-segment_forget(kube_zone_writer_t *w, uint32_t offset, uint32_t size)
+log_forget(kube_zone_writer_t *w, uint32_t offset, uint32_t size)
 {
     uint32_t              i;
     kube_zone_segment_t  *segment;
 
-    i = segment_of(w, offset);
+    i = log_segment_of(w, offset);
     segment = &w->segments[i];
 
-    segment_bit_flip(w, offset);
+    log_bit_flip(w, offset);
 
     segment->live -= (size < segment->live) ? size : segment->live;
     w->live_bytes -= (size < w->live_bytes) ? size : w->live_bytes;
@@ -118,21 +109,21 @@ segment_forget(kube_zone_writer_t *w, uint32_t offset, uint32_t size)
 
 /* No live record begins inside the one at offset or reaches into it. */
 static bool
-segment_is_apart(const kube_zone_writer_t *w, uint32_t offset, uint32_t size)
+log_is_apart(const kube_zone_writer_t *w, uint32_t offset, uint32_t size)
 {
     uint32_t  at, first, units;
 
-    for (at = offset + 1; at < offset + size / SEGMENT_UNIT; at++) {
-        if (segment_bit_get(w, at)) {
+    for (at = offset + 1; at < offset + size / KUBE_ZONE_UNIT; at++) {
+        if (log_bit_get(w, at)) {
             return false;
         }
     }
 
-    first = segment_offset(w, segment_of(w, offset));
+    first = log_segment_offset(w, log_segment_of(w, offset));
 
     for (at = offset; at > first; at--) {
-        if (segment_bit_get(w, at - 1)) {
-            units = kube_zone_record_at(w, at - 1)->size / SEGMENT_UNIT;
+        if (log_bit_get(w, at - 1)) {
+            units = kube_zone_record_at(w->zone, at - 1)->size / KUBE_ZONE_UNIT;
             return at - 1 + units <= offset;
         }
     }
@@ -144,24 +135,24 @@ segment_is_apart(const kube_zone_writer_t *w, uint32_t offset, uint32_t size)
 bool
 kube_zone_log_mark(kube_zone_writer_t *w, uint32_t offset)
 {
-    uint32_t              end, size;
+    uint32_t              i, end, size;
     kube_zone_segment_t  *segment;
 
-    if (segment_bit_get(w, offset)) {
+    if (log_bit_get(w, offset)) {
         return true;
     }
 
-    size = kube_zone_record_at(w, offset)->size;
+    size = kube_zone_record_at(w->zone, offset)->size;
 
-    if (!segment_is_apart(w, offset, size)) {
+    if (!log_is_apart(w, offset, size)) {
         return false;
     }
 
-    segment_bit_flip(w, offset);
+    log_bit_flip(w, offset);
 
-    segment = &w->segments[segment_of(w, offset)];
-    end = (offset - segment_offset(w, segment_of(w, offset))) * SEGMENT_UNIT
-          + size;
+    i = log_segment_of(w, offset);
+    segment = &w->segments[i];
+    end = (offset - log_segment_offset(w, i)) * KUBE_ZONE_UNIT + size;
 
     segment->live += size;
     w->live_bytes += size;
@@ -176,16 +167,16 @@ kube_zone_log_mark(kube_zone_writer_t *w, uint32_t offset)
 
 /* The segment with the fewest live bytes that a move can win room from. */
 static uint32_t
-segment_emptiest(const kube_zone_writer_t *w)
+log_emptiest(const kube_zone_writer_t *w)
 {
     uint32_t  i, found, live;
 
     found = KUBE_ZONE_NO_SEGMENT;
 
-    for (i = 0; i < segment_count(w); i++) {
+    for (i = 0; i < log_segments_n(w); i++) {
         live = w->segments[i].live;
 
-        if (i == w->open_segment || live == 0 || live >= segment_size(w)) {
+        if (i == w->open_segment || live == 0 || live >= log_segment_size(w)) {
             continue;
         }
 
@@ -200,13 +191,13 @@ segment_emptiest(const kube_zone_writer_t *w)
 
 /* The lowest one: pages above stay untouched for as long as possible. */
 static void
-segment_open_next(kube_zone_writer_t *w)
+log_open_next(kube_zone_writer_t *w)
 {
     uint32_t  i, old;
 
     old = w->open_segment;
 
-    for (i = 0; i < segment_count(w); i++) {
+    for (i = 0; i < log_segments_n(w); i++) {
         if (i != old && w->segments[i].live == 0) {
             break;
         }
@@ -223,21 +214,22 @@ segment_open_next(kube_zone_writer_t *w)
 }
 
 
-uint32_t
-kube_zone_log_take(kube_zone_writer_t *w, size_t size)
+/* Takes size bytes that were reserved; returns the offset. */
+static uint32_t
+log_take(kube_zone_writer_t *w, size_t size)
 {
     uint32_t              offset;
     kube_zone_segment_t  *segment;
 
     segment = &w->segments[w->open_segment];
-    offset = segment_offset(w, w->open_segment)
-             + segment->used / SEGMENT_UNIT;
+    offset = log_segment_offset(w, w->open_segment)
+             + segment->used / KUBE_ZONE_UNIT;
 
     segment->used += (uint32_t) size;
     segment->live += (uint32_t) size;
     w->live_bytes += size;
 
-    segment_bit_flip(w, offset);
+    log_bit_flip(w, offset);
 
     return offset;
 }
@@ -251,10 +243,10 @@ kube_zone_log_store(kube_zone_writer_t *w, uint32_t offset, size_t skip,
     uint64_t      v;
     kube_word_t  *words;
 
-    words = kube_zone_words(w->zone, offset) + skip / SEGMENT_UNIT;
+    words = kube_zone_words(w->zone, offset) + skip / KUBE_ZONE_UNIT;
 
-    for (i = 0; i < size / SEGMENT_UNIT; i++) {
-        memcpy(&v, (const char *) data + i * SEGMENT_UNIT, SEGMENT_UNIT);
+    for (i = 0; i < size / KUBE_ZONE_UNIT; i++) {
+        memcpy(&v, (const char *) data + i * KUBE_ZONE_UNIT, KUBE_ZONE_UNIT);
         kube_word_set(&words[i], v);
     }
 }
@@ -262,21 +254,21 @@ kube_zone_log_store(kube_zone_writer_t *w, uint32_t offset, size_t skip,
 
 uint32_t
 kube_zone_log_append(kube_zone_writer_t *w, const kube_record_t *record,
-    uint32_t number, uint64_t revision)
+    uint32_t number, uint64_t revision, size_t refs_n)
 {
     size_t         base;
     uint32_t       offset;
     kube_record_t  header;
 
     base = kube_record_base(record);
-    offset = kube_zone_log_take(w, base);
 
     header = *record;
-    header.size = (uint32_t) base;
-    header.refs_n = 0;
+    header.size = (uint32_t) (base + refs_n * sizeof(kube_ref_t));
+    header.refs_n = (uint32_t) refs_n;
     header.entry = number;
     header.revision = revision;
 
+    offset = log_take(w, header.size);
     kube_zone_log_store(w, offset, 0, &header, sizeof(kube_record_t));
     kube_zone_log_store(w, offset, sizeof(kube_record_t), record + 1,
                         base - sizeof(kube_record_t));
@@ -286,7 +278,7 @@ kube_zone_log_append(kube_zone_writer_t *w, const kube_record_t *record,
 
 /* Returns the Service whose ref was changed; 0: none names the slice. */
 static uint32_t
-segment_move_ref(kube_zone_writer_t *w, uint32_t offset, uint32_t moved)
+log_move_ref(kube_zone_writer_t *w, uint32_t offset, uint32_t moved)
 {
     size_t             at;
     uint32_t           service;
@@ -302,9 +294,9 @@ segment_move_ref(kube_zone_writer_t *w, uint32_t offset, uint32_t moved)
     changed.entry = ref->entry;
     changed.offset = moved;
 
-    offset = kube_zone_entry_offset(w, service);
+    offset = kube_zone_entry_offset(w->zone, service);
     at = (size_t) ((const char *) ref
-                   - (const char *) kube_zone_record_at(w, offset));
+                   - (const char *) kube_zone_record_at(w->zone, offset));
 
     kube_zone_log_store(w, offset, at, &changed, sizeof(kube_ref_t));
 
@@ -313,34 +305,34 @@ segment_move_ref(kube_zone_writer_t *w, uint32_t offset, uint32_t moved)
 
 
 static void
-segment_move(kube_zone_writer_t *w, uint32_t offset)
+log_move(kube_zone_writer_t *w, uint32_t offset)
 {
     uint32_t        moved, size, number, service;
     kube_word_t    *head;
     kube_record_t  *record;
 
-    record = kube_zone_record_at(w, offset);
+    record = kube_zone_record_at(w->zone, offset);
     size = record->size;
     number = record->entry;
 
-    moved = kube_zone_log_take(w, size);
+    moved = log_take(w, size);
     kube_zone_log_store(w, moved, 0, record, size);
     KUBE_FAILPOINT("move_copied");
 
     if (record->kind == KUBE_RECORD_SLICE) {
-        service = segment_move_ref(w, offset, moved);
+        service = log_move_ref(w, offset, moved);
         KUBE_FAILPOINT("move_ref");
 
         if (service != 0) {
             head = kube_zone_head_of(w->zone, service);
-            kube_head_set(head, kube_head_offset(kube_word_get(head)));
+            kube_head_set(head, kube_head_get(head));
             KUBE_FAILPOINT("move_service_head");
         }
     }
 
     head = kube_zone_head_of(w->zone, number);
 
-    if (kube_head_offset(kube_word_get(head)) == offset) {
+    if (kube_head_get(head) == offset) {
         kube_head_set(head, moved);
 
     } else if (number <= w->zone->image->geometry.entries_n
@@ -350,38 +342,38 @@ segment_move(kube_zone_writer_t *w, uint32_t offset)
     }
 
     KUBE_FAILPOINT("move_head");
-    segment_forget(w, offset, size);
+    log_forget(w, offset, size);
 }
 
 
 static kube_rc_t
-segment_evacuate(kube_zone_writer_t *w, uint32_t segment)
+log_evacuate(kube_zone_writer_t *w, uint32_t segment)
 {
     uint32_t  offset, end, size;
 
     if (w->free_n == 0
-        && w->segments[segment].live > segment_tail(w, w->open_segment))
+        && w->segments[segment].live > log_tail(w, w->open_segment))
     {
         return KUBE_FULL;
     }
 
-    offset = segment_offset(w, segment);
-    end = offset + segment_size(w) / SEGMENT_UNIT;
+    offset = log_segment_offset(w, segment);
+    end = offset + log_segment_size(w) / KUBE_ZONE_UNIT;
 
     for ( /* void */ ; offset < end && w->segments[segment].live != 0;
          offset++)
     {
-        if (!segment_bit_get(w, offset)) {
+        if (!log_bit_get(w, offset)) {
             continue;
         }
 
-        size = kube_zone_record_at(w, offset)->size;
+        size = kube_zone_record_at(w->zone, offset)->size;
 
-        if (size > segment_tail(w, w->open_segment)) {
-            segment_open_next(w);
+        if (size > log_tail(w, w->open_segment)) {
+            log_open_next(w);
         }
 
-        segment_move(w, offset);
+        log_move(w, offset);
     }
 
     return KUBE_OK;
@@ -398,34 +390,34 @@ kube_zone_log_reserve(kube_zone_writer_t *w, size_t size, unsigned moves)
     bool      move;
     uint32_t  x, live;
 
-    if (size > segment_size(w)) {
+    if (size > log_segment_size(w)) {
         return KUBE_FULL;
     }
 
     for ( ;; ) {
-        if (segment_tail(w, w->open_segment) >= size) {
+        if (log_tail(w, w->open_segment) >= size) {
             return KUBE_OK;
         }
 
-        x = segment_emptiest(w);
+        x = log_emptiest(w);
         move = false;
 
         if (x != KUBE_ZONE_NO_SEGMENT && moves != 0) {
             live = w->segments[x].live;
-            move = (w->free_n >= 2) ? live <= segment_size(w) / 2
+            move = (w->free_n >= 2) ? live <= log_segment_size(w) / 2
                                     : (moves > 1
-                                       || live + size <= segment_size(w));
+                                       || live + size <= log_segment_size(w));
         }
 
         if (move) {
             moves--;
 
-            if (segment_evacuate(w, x) != KUBE_OK) {
+            if (log_evacuate(w, x) != KUBE_OK) {
                 return KUBE_FULL;
             }
 
         } else if (w->free_n >= 2) {
-            segment_open_next(w);
+            log_open_next(w);
 
         } else {
             return KUBE_FULL;
@@ -439,19 +431,19 @@ kube_zone_log_has_room(const kube_zone_writer_t *w, size_t size)
 {
     uint32_t  x;
 
-    if (size > segment_size(w)) {
+    if (size > log_segment_size(w)) {
         return false;
     }
 
-    if (segment_tail(w, w->open_segment) >= size || w->free_n >= 2) {
+    if (log_tail(w, w->open_segment) >= size || w->free_n >= 2) {
         return true;
     }
 
-    x = segment_emptiest(w);
+    x = log_emptiest(w);
 
     return x != KUBE_ZONE_NO_SEGMENT
            && w->free_n != 0
-           && w->segments[x].live + size <= segment_size(w);
+           && w->segments[x].live + size <= log_segment_size(w);
 }
 
 
@@ -461,7 +453,7 @@ kube_zone_log_limit(const kube_zone_writer_t *w)
 {
     uint64_t  room;
 
-    room = (uint64_t) (segment_count(w) - 1) * segment_size(w);
+    room = (uint64_t) (log_segments_n(w) - 1) * log_segment_size(w);
 
     return room - room / 8;
 }
@@ -475,13 +467,13 @@ kube_zone_log_open(kube_zone_writer_t *w)
     w->free_n = 0;
     open = KUBE_ZONE_NO_SEGMENT;
 
-    for (i = 0; i < segment_count(w); i++) {
+    for (i = 0; i < log_segments_n(w); i++) {
         if (w->segments[i].live == 0) {
             w->free_n++;
 
-        } else if (w->segments[i].used < segment_size(w)
+        } else if (w->segments[i].used < log_segment_size(w)
                    && (open == KUBE_ZONE_NO_SEGMENT
-                       || segment_tail(w, i) > segment_tail(w, open)))
+                       || log_tail(w, i) > log_tail(w, open)))
         {
             open = i;
         }
@@ -490,76 +482,92 @@ kube_zone_log_open(kube_zone_writer_t *w)
     w->open_segment = open;
 
     if (open == KUBE_ZONE_NO_SEGMENT && w->free_n >= 2) {
-        segment_open_next(w);
+        log_open_next(w);
     }
 
     /* a predecessor died while it evacuated into the last free segment */
     if (w->free_n == 0) {
-        x = segment_emptiest(w);
+        x = log_emptiest(w);
 
         if (x != KUBE_ZONE_NO_SEGMENT) {
-            (void) segment_evacuate(w, x);
+            (void) log_evacuate(w, x);
         }
     }
+}
+
+
+/* True if a head, the staged record of an entry, or a ref is at offset. */
+static bool
+log_is_named(const kube_zone_writer_t *w, uint32_t offset)
+{
+    uint32_t              number, service;
+    const kube_record_t  *record;
+
+    record = kube_zone_record_at(w->zone, offset);
+    number = record->entry;
+
+    if (kube_head_get(kube_zone_head_of(w->zone, number)) == offset) {
+        return true;
+    }
+
+    if (number > w->zone->image->geometry.entries_n) {
+        return false;
+    }
+
+    return w->side[number].staged == offset
+           || (record->kind == KUBE_RECORD_SLICE
+               && kube_zone_ref_to(w, offset, &service) != NULL);
 }
 
 
 void
 kube_zone_log_drop(kube_zone_writer_t *w, uint32_t offset)
 {
-    uint32_t        number, service;
-    kube_record_t  *record;
-
-    if (offset == 0 || !segment_bit_get(w, offset)) {
-        return;
-    }
-
-    record = kube_zone_record_at(w, offset);
-    number = record->entry;
-
-    if (kube_head_offset(kube_word_get(kube_zone_head_of(w->zone, number)))
-        == offset)
+    if (offset != 0
+        && log_bit_get(w, offset)
+        && !log_is_named(w, offset))
     {
-        return;
+        log_forget(w, offset, kube_zone_record_at(w->zone, offset)->size);
     }
-
-    if (number <= w->zone->image->geometry.entries_n
-        && w->side[number].staged == offset)
-    {
-        return;
-    }
-
-    if (record->kind == KUBE_RECORD_SLICE
-        && kube_zone_ref_to(w, offset, &service) != NULL)
-    {
-        return;
-    }
-
-    segment_forget(w, offset, record->size);
 }
 
 
 void
-kube_zone_log_drop_service(kube_zone_writer_t *w, uint32_t offset, bool refs)
+kube_zone_log_drop_refs(kube_zone_writer_t *w, uint32_t offset)
 {
     uint32_t              i;
-    const kube_ref_t     *ref;
+    const kube_ref_t     *refs;
     const kube_record_t  *record;
 
     if (offset == 0) {
         return;
     }
 
-    record = kube_zone_record_at(w, offset);
-    ref = kube_record_refs(record);
+    record = kube_zone_record_at(w->zone, offset);
+    refs = kube_record_refs(record);
 
-    for (i = 0; refs && i < record->refs_n; i++) {
-        if (w->side[ref[i].entry].service == record->entry) {
-            w->side[ref[i].entry].service = 0;
+    for (i = 0; i < record->refs_n; i++) {
+        if (w->side[refs[i].entry].service == record->entry) {
+            w->side[refs[i].entry].service = 0;
         }
 
-        kube_zone_log_drop(w, ref[i].offset);
+        kube_zone_log_drop(w, refs[i].offset);
     }
+}
 
-    kube_zone_log_drop(w, offset);
+
+void
+kube_zone_log_reset(kube_zone_writer_t *w)
+{
+    const kube_zone_geometry_t  *g;
+
+    g = &w->zone->image->geometry;
+
+    memset(w->bits, 0,
+           (size_t) g->segments_n * g->segment_size / KUBE_ZONE_UNIT / 8);
+    memset(w->segments, 0, g->segments_n * sizeof(kube_zone_segment_t));
+
+    w->open_segment = KUBE_ZONE_NO_SEGMENT;
+    w->free_n = 0;
+    w->live_bytes = 0;
 }

@@ -1,0 +1,393 @@
+/*
+ * kube_record_content - the content of a record: identity and fields.
+ *
+ * Each function is the format of what it names, for both directions: see
+ * kube_codec.  It knows neither header nor tail (kube_record.c does).  No
+ * state; any process or thread.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <string.h>
+
+#include "kube_record_impl.h"
+
+
+/* The type of a Service is in the lower bits of the byte. */
+#define CONTENT_HEADLESS     0x80
+
+/* Bits of an endpoint; those of a name that is there, and of the family. */
+#define CONTENT_READY        0x01
+#define CONTENT_SERVING      0x02
+#define CONTENT_TERMINATING  0x04
+#define CONTENT_POD          0x08
+#define CONTENT_NODE         0x10
+#define CONTENT_ZONE         0x20
+#define CONTENT_IPV4         0x40
+#define CONTENT_IPV6         0x80
+
+/* Twice the endpoints of a slice, the next power of two. */
+#define CONTENT_SLOTS_MAX    2048
+
+
+typedef struct {
+    uint16_t  origin;      /* endpoint that used the name first, + 1 */
+    uint16_t  number;
+} content_slot_t;
+
+/* The node names, or the zone names, of one slice, in order of first use. */
+typedef struct {
+    bool            zone;
+    size_t          n;
+    kube_str_t      last;
+    kube_str_t     *names;                      /* reading */
+    size_t          mask;                       /* writing: a hash table */
+    content_slot_t  slots[CONTENT_SLOTS_MAX];
+} content_names_t;
+
+
+static void
+content_names_init(content_names_t *names, const kube_codec_t *c,
+    size_t endpoints, bool zone)
+{
+    size_t  n;
+
+    names->zone = zone;
+    names->n = 0;
+    names->last = KUBE_STR_NULL;
+    names->names = NULL;
+
+    if (c->reading) {
+        return;
+    }
+
+    for (n = 8; n < 2 * endpoints; n *= 2) {
+        /* void */
+    }
+
+    names->mask = n - 1;
+    memset(names->slots, 0, n * sizeof(content_slot_t));
+}
+
+
+static kube_str_t
+content_name_of(const content_names_t *names, const kube_endpoint_t *ep)
+{
+    return names->zone ? ep->zone : ep->node;
+}
+
+
+/* The number of endpoint i's name; a new name gets the next. */
+static size_t
+content_name_number(content_names_t *names, const kube_slice_t *slice,
+    size_t i)
+{
+    uint64_t         hash;
+    kube_str_t       s;
+    content_slot_t  *slot;
+
+    s = content_name_of(names, &slice->endpoints[i]);
+    hash = kube_hash64((kube_seed_t) { 0, 0 }, s.data, s.len);
+
+    for (slot = &names->slots[hash & names->mask];
+         slot->origin != 0;
+         slot = &names->slots[++hash & names->mask])
+    {
+        if (kube_str_eq(s, content_name_of(names,
+                                    &slice->endpoints[slot->origin - 1])))
+        {
+            return slot->number;
+        }
+    }
+
+    slot->origin = (uint16_t) (i + 1);
+    slot->number = (uint16_t) names->n;
+
+    return names->n;
+}
+
+
+static kube_str_t
+content_name(kube_codec_t *c, content_names_t *names,
+    const kube_slice_t *slice, size_t i, kube_str_t s)
+{
+    size_t  number;
+
+    number = c->reading ? 0 : content_name_number(names, slice, i);
+    number = kube_codec_count(c, number, names->n);
+
+    if (c->bad) {
+        return KUBE_STR_NULL;
+    }
+
+    if (number < names->n) {
+        return (names->names != NULL) ? names->names[number] : s;
+    }
+
+    s = kube_codec_after(c, names->last, s);
+
+    if (names->names != NULL) {
+        names->names[names->n] = s;
+    }
+
+    names->last = s;
+    names->n++;
+
+    return s;
+}
+
+
+static kube_family_t
+content_family(kube_codec_t *c, kube_family_t family)
+{
+    uint64_t  v;
+
+    v = kube_codec_int(c, family, 1);
+
+    if (v != KUBE_FAMILY_NONE
+        && v != KUBE_FAMILY_IPV4
+        && v != KUBE_FAMILY_IPV6)
+    {
+        c->bad = true;
+        return KUBE_FAMILY_NONE;
+    }
+
+    return (kube_family_t) v;
+}
+
+
+/* The bytes; the family has been passed before. */
+static void
+content_addr(kube_codec_t *c, kube_addr_t *addr)
+{
+    kube_codec_bytes(c, addr->bytes, (addr->family == KUBE_FAMILY_IPV6) ? 16
+                                     : (addr->family == KUBE_FAMILY_IPV4) ? 4
+                                     : 0);
+}
+
+
+static kube_port_t *
+content_ports(kube_codec_t *c, kube_port_t *ports, size_t *n, size_t max)
+{
+    size_t       i;
+    kube_port_t  port;
+
+    *n = kube_codec_count(c, *n, max);
+
+    if (c->reading) {
+        ports = kube_codec_array(c, *n, sizeof(kube_port_t));
+        memset(&port, 0, sizeof(kube_port_t));
+    }
+
+    for (i = 0; i < *n && !c->bad; i++) {
+        if (!c->reading) {
+            port = ports[i];
+        }
+
+        port.protocol = (kube_protocol_t) kube_codec_max(c, port.protocol,
+                                                         KUBE_PROTOCOL_SCTP);
+        port.port = (uint16_t) kube_codec_int(c, port.port, 2);
+        port.name = kube_codec_str(c, port.name, KUBE_CODEC_STR_MAX);
+        port.app_protocol = kube_codec_str(c, port.app_protocol,
+                                           KUBE_CODEC_STR_MAX);
+
+        if (c->reading && ports != NULL) {
+            ports[i] = port;
+        }
+    }
+
+    return ports;
+}
+
+
+static void
+content_service(kube_codec_t *c, kube_service_t *service)
+{
+    size_t        i;
+    uint64_t      type;
+    kube_addr_t  *ip;
+
+    type = kube_codec_int(c, (unsigned) service->type
+                             | (service->headless ? CONTENT_HEADLESS : 0u),
+                          1);
+    service->headless = (type & CONTENT_HEADLESS) != 0;
+    type &= ~(uint64_t) CONTENT_HEADLESS;
+
+    if (type > KUBE_SERVICE_EXTERNAL_NAME) {
+        c->bad = true;
+        return;
+    }
+
+    service->type = (kube_service_type_t) type;
+    service->cluster_ips_n = kube_codec_count(c, service->cluster_ips_n,
+                                              KUBE_CLUSTER_IPS_MAX);
+
+    for (i = 0; i < service->cluster_ips_n; i++) {
+        ip = &service->cluster_ips[i];
+        ip->family = content_family(c, ip->family);
+        content_addr(c, ip);
+    }
+
+    service->ports = content_ports(c, service->ports, &service->ports_n,
+                                   KUBE_SERVICE_PORTS_MAX);
+}
+
+
+static unsigned
+content_endpoint_bits(const kube_endpoint_t *ep)
+{
+    return (ep->ready ? CONTENT_READY : 0u)
+           | (ep->serving ? CONTENT_SERVING : 0u)
+           | (ep->terminating ? CONTENT_TERMINATING : 0u)
+           | (ep->pod.len != 0 ? CONTENT_POD : 0u)
+           | (ep->node.len != 0 ? CONTENT_NODE : 0u)
+           | (ep->zone.len != 0 ? CONTENT_ZONE : 0u)
+           | (ep->address.family == KUBE_FAMILY_IPV4 ? CONTENT_IPV4 : 0u)
+           | (ep->address.family == KUBE_FAMILY_IPV6 ? CONTENT_IPV6 : 0u);
+}
+
+
+/* Up to the pod's name, which is the last one seen. */
+static uint64_t
+content_endpoint(kube_codec_t *c, kube_endpoint_t *ep, kube_str_t *pod)
+{
+    uint64_t  bits;
+
+    bits = kube_codec_int(c, content_endpoint_bits(ep), 1);
+
+    if ((bits & CONTENT_IPV4) && (bits & CONTENT_IPV6)) {
+        c->bad = true;
+        return 0;
+    }
+
+    ep->ready = (bits & CONTENT_READY) != 0;
+    ep->serving = (bits & CONTENT_SERVING) != 0;
+    ep->terminating = (bits & CONTENT_TERMINATING) != 0;
+    ep->address.family = (bits & CONTENT_IPV4) ? KUBE_FAMILY_IPV4
+                         : (bits & CONTENT_IPV6) ? KUBE_FAMILY_IPV6
+                         : KUBE_FAMILY_NONE;
+    content_addr(c, &ep->address);
+
+    if (bits & CONTENT_POD) {
+        ep->pod = kube_codec_after(c, *pod, ep->pod);
+        *pod = ep->pod;
+    }
+
+    return bits;
+}
+
+
+static void
+content_endpoints(kube_codec_t *c, kube_slice_t *slice)
+{
+    size_t           i;
+    uint64_t         bits;
+    kube_str_t       pod;
+    kube_endpoint_t  ep;
+    content_names_t  nodes, zones;
+
+    content_names_init(&nodes, c, slice->endpoints_n, false);
+    content_names_init(&zones, c, slice->endpoints_n, true);
+    pod = KUBE_STR_NULL;
+
+    if (c->reading) {
+        slice->endpoints = kube_codec_array(c, slice->endpoints_n,
+                                            sizeof(kube_endpoint_t));
+        nodes.names = kube_codec_array(c, 2 * slice->endpoints_n,
+                                       sizeof(kube_str_t));
+
+        if (nodes.names != NULL) {
+            zones.names = nodes.names + slice->endpoints_n;
+        }
+    }
+
+    for (i = 0; i < slice->endpoints_n && !c->bad && !c->nomem; i++) {
+        if (c->reading) {
+            memset(&ep, 0, sizeof(kube_endpoint_t));
+
+        } else {
+            ep = slice->endpoints[i];
+        }
+
+        bits = content_endpoint(c, &ep, &pod);
+
+        if (bits & CONTENT_NODE) {
+            ep.node = content_name(c, &nodes, slice, i, ep.node);
+        }
+
+        if (bits & CONTENT_ZONE) {
+            ep.zone = content_name(c, &zones, slice, i, ep.zone);
+        }
+
+        if (c->reading && slice->endpoints != NULL) {
+            slice->endpoints[i] = ep;
+        }
+    }
+}
+
+
+static void
+content_slice(kube_codec_t *c, kube_slice_t *slice)
+{
+    slice->family = content_family(c, slice->family);
+    slice->ports = content_ports(c, slice->ports, &slice->ports_n,
+                                 KUBE_SLICE_PORTS_MAX);
+    slice->endpoints_n = kube_codec_count(c, slice->endpoints_n,
+                                          KUBE_SLICE_ENDPOINTS_MAX);
+
+    /* an endpoint takes a byte at least: no memory for what is not there */
+    if (c->reading && slice->endpoints_n > (size_t) (c->end - c->from)) {
+        c->bad = true;
+        return;
+    }
+
+    content_endpoints(c, slice);
+}
+
+
+void
+kube_content_id(kube_codec_t *c, unsigned kind, kube_record_id_t *id)
+{
+    id->meta.ns = kube_codec_str(c, id->meta.ns, KUBE_NAMESPACE_LEN_MAX);
+    id->meta.name = kube_codec_str(c, id->meta.name, KUBE_NAME_LEN_MAX);
+
+    if (id->meta.ns.len == 0 || id->meta.name.len == 0) {
+        c->bad = true;
+    }
+
+    if (kind == KUBE_RECORD_REFUSED) {
+        id->reason = kube_codec_str(c, id->reason, KUBE_RECORD_REASON_MAX);
+        return;
+    }
+
+    id->meta.uid = kube_codec_str(c, id->meta.uid, KUBE_UID_LEN_MAX);
+
+    if (kind == KUBE_RECORD_SLICE) {
+        id->service = kube_codec_str(c, id->service, KUBE_CODEC_STR_MAX);
+    }
+}
+
+
+void
+kube_content_object(kube_codec_t *c, unsigned kind, kube_object_t *object)
+{
+    kube_record_id_t  id;
+
+    memset(&id, 0, sizeof(kube_record_id_t));
+
+    if (kind == KUBE_RECORD_SERVICE) {
+        id.meta = object->u.service.meta;
+        kube_content_id(c, kind, &id);
+        object->u.service.meta = id.meta;
+        content_service(c, &object->u.service);
+
+    } else {
+        id.meta = object->u.slice.meta;
+        id.service = object->u.slice.service;
+        kube_content_id(c, kind, &id);
+        object->u.slice.meta = id.meta;
+        object->u.slice.service = id.service;
+        content_slice(c, &object->u.slice);
+    }
+}

@@ -1,0 +1,268 @@
+/*
+ * kube_zone_guard - the guard, the writer's identity, damping of crashes.
+ *
+ * It writes no record and walks no table.  Who may call what is said in the
+ * header.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE  200809L
+#endif
+
+#include <errno.h>
+
+#include "kube_zone_guard.h"
+#include "kube_zone_image.h"
+
+
+#define GUARD_CRASH_WINDOW_MS  60000
+#define GUARD_DELAY_FIRST_MS   1000
+#define GUARD_DELAY_MAX_MS     30000
+#define GUARD_DOUBLINGS        5
+
+
+kube_rc_t
+kube_zone_guard_init(kube_zone_t *zone)
+{
+    int                  rc;
+    pthread_mutexattr_t  attr;
+
+    if (pthread_mutexattr_init(&attr) != 0) {
+        return KUBE_INVALID;
+    }
+
+    rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+
+    if (rc == 0) {
+        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    }
+
+    if (rc == 0) {
+        rc = pthread_mutex_init(&zone->image->guard, &attr);
+    }
+
+    (void) pthread_mutexattr_destroy(&attr);
+
+    return (rc == 0) ? KUBE_OK : KUBE_INVALID;
+}
+
+
+kube_rc_t
+kube_zone_guard_take(kube_zone_t *zone, bool *crashed)
+{
+    kube_zone_image_t  *image;
+
+    image = zone->image;
+    *crashed = false;
+
+    switch (pthread_mutex_trylock(&image->guard)) {
+    case 0:
+        break;
+
+    case EBUSY:
+        return KUBE_BUSY;
+
+    case EOWNERDEAD:
+        *crashed = true;
+
+        if (pthread_mutex_consistent(&image->guard) == 0) {
+            break;
+        }
+
+        return KUBE_CORRUPT;
+
+    default:
+        return KUBE_CORRUPT;
+    }
+
+    kube_word_set(&image->starting_pid, 0);
+    KUBE_FAILPOINT("guard_taken");
+
+    if (kube_word_get(&image->epoch) != 0) {
+        kube_word_add(&image->takeovers, 1);
+    }
+
+    kube_word_add(&image->epoch, 1);
+
+    return KUBE_OK;
+}
+
+
+void
+kube_zone_guard_release(kube_zone_t *zone)
+{
+    kube_word_set(&zone->image->writer_pid, 0);
+    (void) pthread_mutex_unlock(&zone->image->guard);
+}
+
+
+void
+kube_zone_writer_info(const kube_zone_t *zone, kube_writer_info_t *info)
+{
+    unsigned                  i;
+    const kube_zone_image_t  *image;
+
+    static_assert(sizeof(info->crash_times_ms)
+                  == KUBE_ZONE_CRASHES * sizeof(uint64_t),
+                  "all crash times are shown");
+
+    image = zone->image;
+
+    info->epoch = kube_word_get(&image->epoch);
+    info->takeovers = kube_word_get(&image->takeovers);
+    info->writer_pid = kube_word_get(&image->writer_pid);
+    info->writer_since_ms = (int64_t) kube_word_get(&image->writer_since_ms);
+    info->crashes = kube_word_get(&image->crashes);
+    info->start_delay_until_ms =
+                           kube_word_get(&image->start_delay_until_ms);
+    info->state_written_ms =
+                           (int64_t) kube_word_get(&image->state_written_ms);
+    info->state_in_use = kube_word_get(&image->state_in_use);
+    info->state_failed = kube_word_get(&image->state_failed);
+    info->queue_depth = kube_word_get(&image->queue_depth);
+
+    for (i = 0; i < KUBE_ZONE_CRASHES; i++) {
+        info->crash_times_ms[i] = (i < info->crashes)
+                                  ? kube_word_get(&image->crash_times_ms[i])
+                                  : KUBE_NEVER;
+    }
+}
+
+
+void
+kube_zone_writer_announce(kube_zone_writer_t *w, uint64_t pid,
+    int64_t since_ms)
+{
+    kube_word_set(&w->zone->image->writer_since_ms, (uint64_t) since_ms);
+    kube_word_set(&w->zone->image->writer_pid, pid);
+}
+
+
+void
+kube_zone_writer_epoch(kube_zone_writer_t *w)
+{
+    kube_word_add(&w->zone->image->epoch, 1);
+}
+
+
+void
+kube_zone_set_state_file(kube_zone_t *zone, int64_t written_ms, bool in_use,
+    bool failed)
+{
+    kube_word_set(&zone->image->state_written_ms, (uint64_t) written_ms);
+    kube_word_set(&zone->image->state_in_use, in_use);
+    kube_word_set(&zone->image->state_failed, failed);
+}
+
+
+void
+kube_zone_set_queue_depth(kube_zone_t *zone, uint64_t depth)
+{
+    kube_word_set(&zone->image->queue_depth, depth);
+}
+
+
+/* True if all crashes that are remembered lie in the window that ends now. */
+static bool
+guard_is_crashing(const kube_zone_image_t *image, uint64_t now_ms)
+{
+    unsigned  i;
+
+    if (kube_word_get(&image->crashes) < KUBE_ZONE_CRASHES) {
+        return false;
+    }
+
+    for (i = 0; i < KUBE_ZONE_CRASHES; i++) {
+        if (now_ms - kube_word_get(&image->crash_times_ms[i])
+            > GUARD_CRASH_WINDOW_MS)
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
+/*
+ * The time waited does not end a loop of crashes: a crash within the window
+ * after the start that was put off counts as the next of the same run.
+ */
+static void
+guard_note_crash(kube_zone_image_t *image, uint64_t now_ms)
+{
+    unsigned  i;
+    uint64_t  run, until;
+
+    for (i = KUBE_ZONE_CRASHES - 1; i > 0; i--) {
+        kube_word_set(&image->crash_times_ms[i],
+                      kube_word_get(&image->crash_times_ms[i - 1]));
+    }
+
+    kube_word_set(&image->crash_times_ms[0], now_ms);
+    kube_word_add(&image->crashes, 1);
+
+    run = kube_word_get(&image->crash_run);
+    until = kube_word_get(&image->start_delay_until_ms);
+
+    if (run != 0 && now_ms <= until + GUARD_CRASH_WINDOW_MS) {
+        run++;
+
+    } else {
+        run = guard_is_crashing(image, now_ms);
+    }
+
+    if (run == 0) {
+        until = 0;
+
+    } else if (run <= GUARD_DOUBLINGS) {
+        until = now_ms + ((uint64_t) GUARD_DELAY_FIRST_MS << (run - 1));
+
+    } else {
+        until = now_ms + GUARD_DELAY_MAX_MS;
+    }
+
+    kube_word_set(&image->crash_run, run);
+    kube_word_set(&image->start_delay_until_ms, until);
+}
+
+
+uint64_t
+kube_zone_crash_delay(kube_zone_t *zone, bool crashed, uint64_t now_ms)
+{
+    uint64_t  until;
+
+    if (crashed) {
+        guard_note_crash(zone->image, now_ms);
+    }
+
+    until = kube_word_get(&zone->image->start_delay_until_ms);
+
+    /* a clock that began anew must not put a start off for ever */
+    if (until <= now_ms || until - now_ms > GUARD_DELAY_MAX_MS) {
+        return 0;
+    }
+
+    return until - now_ms;
+}
+
+
+uint64_t
+kube_zone_starting(kube_zone_t *zone, uint64_t pid)
+{
+    return atomic_exchange_explicit(&zone->image->starting_pid, pid,
+                                    memory_order_acq_rel);
+}
+
+
+void
+kube_zone_started(kube_zone_t *zone, uint64_t pid)
+{
+    /* another one may have noted itself since: its note stays */
+    (void) atomic_compare_exchange_strong_explicit(
+               &zone->image->starting_pid, &pid, 0, memory_order_acq_rel,
+               memory_order_acquire);
+}

@@ -1,0 +1,89 @@
+/*
+ * kube_zone_guard - who writes: the guard, the writer's identity, and what
+ * is remembered of writers that died.
+ *
+ * The guard is a robust process-shared mutex in the image, held for a
+ * writer's life; the kernel releases it at death.  It guards nothing but the
+ * right to write: readers take no lock.  Taking it is one step of
+ * kube_zone_writer_acquire() (kube_zone_recover.h), which callers use.
+ *
+ * Functions that take the writer are for the process that holds the guard;
+ * the others are for any process.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_ZONE_GUARD_H
+#define KUBE_ZONE_GUARD_H
+
+
+#include "kube_zone.h"
+
+
+/* For kube_zone_create().  KUBE_OK, or KUBE_INVALID: no such mutex here. */
+kube_rc_t kube_zone_guard_init(kube_zone_t *zone)  KUBE_MUST_CHECK;
+
+/*
+ * Tries to take the guard; crashed tells that its owner died.  KUBE_OK,
+ * KUBE_BUSY (another process has it), KUBE_CORRUPT (it cannot be had again).
+ */
+kube_rc_t kube_zone_guard_take(kube_zone_t *zone, bool *crashed)
+    KUBE_MUST_CHECK;
+
+/* Gives it back; there is no writer then. */
+void kube_zone_guard_release(kube_zone_t *zone);
+
+
+/* The writer and the informer around it, for the status page. */
+typedef struct {
+    uint64_t  epoch;                 /* take-overs and rollbacks */
+    uint64_t  takeovers;
+    uint64_t  writer_pid;            /* 0: none now */
+    int64_t   writer_since_ms;       /* unix ms */
+    uint64_t  crashes;               /* take-overs from a dead writer, ever */
+    uint64_t  crash_times_ms[4];     /* monotonic ms of the latest, newest
+                                        first; KUBE_NEVER: none */
+    uint64_t  start_delay_until_ms;  /* no start before this monotonic ms */
+    int64_t   state_written_ms;      /* unix ms of the state file; 0: never */
+    uint64_t  state_in_use;          /* 1: serving from a state file */
+    uint64_t  state_failed;          /* 1: the last write failed */
+    uint64_t  queue_depth;           /* objects that wait to be published */
+} kube_writer_info_t;
+
+void kube_zone_writer_info(const kube_zone_t *zone, kube_writer_info_t *info);
+
+/* Shows who writes, after acquire. */
+void kube_zone_writer_announce(kube_zone_writer_t *writer, uint64_t pid,
+    int64_t since_ms);
+
+/* Counts a rollback of the server as an epoch. */
+void kube_zone_writer_epoch(kube_zone_writer_t *writer);
+
+void kube_zone_set_state_file(kube_zone_t *zone, int64_t written_ms,
+    bool in_use, bool failed);
+void kube_zone_set_queue_depth(kube_zone_t *zone, uint64_t depth);
+
+
+/*
+ * Damping of a crash loop, before the guard is held: notes a crash at
+ * now_ms (monotonic) where crashed says so, and returns for how many ms the
+ * next start should wait from now on.  That is 0 up to the third crash in
+ * 60 s, then 1, 2, 4 ... 30 s.  A crash within 60 s after a start that was
+ * put off doubles again.
+ */
+uint64_t kube_zone_crash_delay(kube_zone_t *zone, bool crashed,
+    uint64_t now_ms);
+
+/*
+ * For crashes before the guard is held, of which its mutex cannot tell:
+ * starting notes that pid (not 0) sets up to become the writer, and returns
+ * the pid noted before, 0: none.  If that process is gone, it died while it
+ * started.  The note ends when anyone takes the guard, or with started by the
+ * same pid.
+ */
+uint64_t kube_zone_starting(kube_zone_t *zone, uint64_t pid);
+void kube_zone_started(kube_zone_t *zone, uint64_t pid);
+
+
+#endif /* KUBE_ZONE_GUARD_H */

@@ -1,0 +1,380 @@
+/*
+ * kube_zone_image - the image as it lies in memory, and the writer's own
+ * memory beside it, for the files of src/zone and their tests.
+ *
+ * It holds no step of any protocol: only structs, and where to find them.  A
+ * change of a struct above the line "not in the image" is a change of
+ * KUBE_ZONE_LAYOUT.  All atomics of the image are written with release and
+ * read with acquire stores and loads, but for sums (kube_word_add), which
+ * order nothing; which pair orders what is said where it is used.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_ZONE_IMAGE_H
+#define KUBE_ZONE_IMAGE_H
+
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "kube_failpoint.h"
+#include "kube_record.h"
+#include "kube_zone_counters.h"
+
+
+#define KUBE_ZONE_MAGIC     0x656e6f7a6562756bull    /* "kubezone" */
+
+/* Offsets of records count these, from the image's begin on. */
+#define KUBE_ZONE_UNIT      8
+
+/* Take-overs from a dead writer whose times are kept. */
+#define KUBE_ZONE_CRASHES   4
+
+typedef _Atomic uint64_t  kube_word_t;
+typedef _Atomic uint32_t  kube_half_t;
+
+static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
+              "atomics in shared memory must need no lock");
+static_assert(sizeof(kube_word_t) == 8 && sizeof(kube_half_t) == 4,
+              "atomics are laid out as plain integers");
+static_assert(sizeof(kube_record_t) == 32 && sizeof(kube_ref_t) == 8,
+              "records are laid out without holes");
+
+
+/* What create decided; constant afterwards and covered by check. */
+typedef struct {
+    uint64_t     magic;
+    uint32_t     layout;
+    uint32_t     entries_n;
+    uint64_t     size;
+    kube_seed_t  seed;
+    uint64_t     buckets;         /* this and the next four: bytes */
+    uint64_t     entries;
+    uint64_t     scopes;
+    uint64_t     workers;
+    uint64_t     segments;
+    uint32_t     buckets_n;       /* a power of two */
+    uint32_t     objects_max;     /* entries that may hold objects */
+    uint32_t     scopes_n;
+    uint32_t     workers_n;
+    uint32_t     segment_size;
+    uint32_t     segments_n;
+    uint64_t     check;
+} kube_zone_geometry_t;
+
+/*
+ * Entries are numbered from 1.  A head is sequence << 32 | offset; the
+ * sequence grows at every store, offset 0 is no record.  A free entry keeps
+ * its sequence, hash and link.
+ */
+typedef struct {
+    kube_word_t  head;
+    kube_half_t  next;            /* entry of the same chain; 0: the last */
+    kube_half_t  hash;
+} kube_zone_entry_t;
+
+typedef struct {
+    kube_word_t  record;          /* a head, of a SCOPE record */
+    kube_word_t  error;           /* a head, of an ERROR record */
+    kube_word_t  counters[KUBE_COUNTERS];
+} kube_zone_scope_t;
+
+typedef struct {
+    kube_word_t  counters[KUBE_WORKER_COUNTERS];
+} kube_zone_worker_t;
+
+typedef struct {
+    kube_word_t  buckets[KUBE_HISTOGRAM_BUCKETS + 1];
+    kube_word_t  sum;
+} kube_zone_histogram_t;
+
+struct kube_zone_image_s {
+    kube_zone_geometry_t    geometry;
+
+    /* the guard: kube_zone_guard.c alone */
+    _Alignas(64)
+    pthread_mutex_t         guard;
+
+    /* a cache line that readers load */
+    _Alignas(64)
+    kube_word_t             reuse;          /* odd: an entry changes chains */
+    kube_word_t             revision;       /* the last given out */
+    kube_word_t             live_bytes;
+    kube_word_t             entries_used;
+    kube_word_t             refused;
+    kube_word_t             failures;
+    kube_word_t             server;         /* a head, of an INFO record */
+
+    kube_word_t             epoch;
+    kube_word_t             takeovers;
+    kube_word_t             writer_pid;
+    kube_word_t             writer_since_ms;
+    kube_word_t             starting_pid;
+    kube_word_t             crashes;
+    kube_word_t             crash_times_ms[KUBE_ZONE_CRASHES];
+    kube_word_t             crash_run;
+    kube_word_t             start_delay_until_ms;
+    kube_word_t             state_written_ms;
+    kube_word_t             state_in_use;
+    kube_word_t             state_failed;
+    kube_word_t             queue_depth;
+
+    /* the one word that readers write */
+    _Alignas(64)
+    kube_word_t             corrupt;        /* broken records met */
+
+    kube_zone_histogram_t   histograms[KUBE_HISTOGRAMS][KUBE_RESOURCES];
+};
+
+
+/* From here on: not in the image. */
+
+/*
+ * What the writer knows of an entry.  service is the published Service that
+ * names a record of this slice, so that no label is read for it; 0: none.
+ * Where more than one may (while a slice changes its label), each record's
+ * label tells: KUBE_ZONE_SEVERAL.
+ */
+typedef struct {
+    uint32_t  staged;         /* offset of a record not published; 0 */
+    uint32_t  service;
+    uint32_t  next;           /* free entries: in unused or in quarantine */
+    uint32_t  freed_ms;       /* in quarantine: since, modulo 2^32 */
+} kube_zone_side_t;
+
+#define KUBE_ZONE_SEVERAL  UINT32_MAX
+
+typedef struct {
+    uint32_t  live;           /* bytes of records in use */
+    uint32_t  used;           /* bytes appended */
+} kube_zone_segment_t;
+
+#define KUBE_ZONE_NO_SEGMENT  UINT32_MAX
+
+/*
+ * Invariants, outside of a call: open_segment is not counted in free_n; a
+ * segment with live 0 that is not open is free; free_n >= 1, so that an
+ * evacuation has a place to go to.  All but the first four fields are made
+ * anew by the walk at acquire.
+ */
+struct kube_zone_writer_s {
+    const kube_alloc_t   *alloc;
+    kube_zone_t          *zone;
+    bool                  held;
+    uint64_t              now_ms;           /* kube_zone_writer_now() */
+
+    kube_zone_side_t     *side;             /* by entry; [0] is not used */
+    uint64_t             *bits;             /* a live record begins here */
+    kube_zone_segment_t  *segments;
+
+    uint32_t              open_segment;     /* KUBE_ZONE_NO_SEGMENT: none */
+    uint32_t              free_n;
+    uint64_t              live_bytes;
+
+    uint32_t              entries_used;
+    uint32_t              refused;
+    uint32_t              unused;           /* in no chain; a list */
+    uint32_t              quarantine_first; /* freed, oldest first; a list */
+    uint32_t              quarantine_last;
+};
+
+
+static inline uint64_t
+kube_word_get(const kube_word_t *word)
+{
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
+
+static inline void
+kube_word_set(kube_word_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_release);
+    KUBE_FAILPOINT("store");
+}
+
+
+static inline void
+kube_word_add(kube_word_t *word, uint64_t n)
+{
+    (void) atomic_fetch_add_explicit(word, n, memory_order_relaxed);
+}
+
+
+static inline uint32_t
+kube_half_get(const kube_half_t *half)
+{
+    return atomic_load_explicit(half, memory_order_acquire);
+}
+
+
+static inline void
+kube_half_set(kube_half_t *half, uint32_t value)
+{
+    atomic_store_explicit(half, value, memory_order_release);
+    KUBE_FAILPOINT("store");
+}
+
+
+static inline uint32_t
+kube_head_offset(uint64_t head)
+{
+    return (uint32_t) head;
+}
+
+
+/* The offset under a head now; 0: no record. */
+static inline uint32_t
+kube_head_get(const kube_word_t *word)
+{
+    return kube_head_offset(kube_word_get(word));
+}
+
+
+/* Only the writer stores heads: it may read the sequence relaxed. */
+static inline void
+kube_head_set(kube_word_t *word, uint32_t offset)
+{
+    uint64_t  head;
+
+    head = atomic_load_explicit(word, memory_order_relaxed);
+    kube_word_set(word, ((head >> 32) + 1) << 32 | offset);
+}
+
+
+static inline void *
+kube_zone_at(const kube_zone_t *zone, uint64_t offset)
+{
+    return (char *) zone->image + offset;
+}
+
+
+static inline kube_half_t *
+kube_zone_bucket(const kube_zone_t *zone, uint32_t hash)
+{
+    const kube_zone_geometry_t  *g;
+
+    g = &zone->image->geometry;
+
+    return (kube_half_t *) kube_zone_at(zone, g->buckets)
+           + (hash & (g->buckets_n - 1));
+}
+
+
+/* entry is 1 .. entries_n. */
+static inline kube_zone_entry_t *
+kube_zone_entry(const kube_zone_t *zone, uint32_t entry)
+{
+    return (kube_zone_entry_t *)
+               kube_zone_at(zone, zone->image->geometry.entries) + entry - 1;
+}
+
+
+/* scope is 0 .. scopes_n - 1. */
+static inline kube_zone_scope_t *
+kube_zone_scope(const kube_zone_t *zone, unsigned scope)
+{
+    return (kube_zone_scope_t *)
+               kube_zone_at(zone, zone->image->geometry.scopes) + scope;
+}
+
+
+/* The words of a record; the caller bounds offset. */
+static inline kube_word_t *
+kube_zone_words(const kube_zone_t *zone, uint32_t offset)
+{
+    return kube_zone_at(zone, (uint64_t) offset * KUBE_ZONE_UNIT);
+}
+
+
+/* The writer, or a walk without one, reads records as plain memory. */
+static inline kube_record_t *
+kube_zone_record_at(const kube_zone_t *zone, uint32_t offset)
+{
+    return kube_zone_at(zone, (uint64_t) offset * KUBE_ZONE_UNIT);
+}
+
+
+/* The offset of an entry's published record; 0: none. */
+static inline uint32_t
+kube_zone_entry_offset(const kube_zone_t *zone, uint32_t entry)
+{
+    return kube_head_get(&kube_zone_entry(zone, entry)->head);
+}
+
+
+/*
+ * Records that belong to no entry have numbers above the entries': two for
+ * each scope, one for the server.
+ */
+static inline uint32_t
+kube_zone_scope_number(const kube_zone_t *zone, unsigned scope, bool error)
+{
+    return zone->image->geometry.entries_n + 1 + 2 * scope + (error ? 1 : 0);
+}
+
+
+static inline uint32_t
+kube_zone_server_number(const kube_zone_t *zone)
+{
+    return zone->image->geometry.entries_n + 1
+           + 2 * zone->image->geometry.scopes_n;
+}
+
+
+/* The head of number 1 .. kube_zone_server_number(). */
+static inline kube_word_t *
+kube_zone_head_of(const kube_zone_t *zone, uint32_t number)
+{
+    uint32_t            n;
+    kube_zone_scope_t  *scope;
+
+    if (number <= zone->image->geometry.entries_n) {
+        return &kube_zone_entry(zone, number)->head;
+    }
+
+    if (number >= kube_zone_server_number(zone)) {
+        return &zone->image->server;
+    }
+
+    n = number - zone->image->geometry.entries_n - 1;
+    scope = kube_zone_scope(zone, n / 2);
+
+    return (n % 2 == 0) ? &scope->record : &scope->error;
+}
+
+
+/* The hash that an object's entry bears; the same for all kinds of record. */
+static inline uint32_t
+kube_zone_hash(const kube_zone_t *zone, const kube_record_id_t *id)
+{
+    return kube_key_hash(zone->image->geometry.seed, id->resource,
+                         id->meta.ns, id->meta.name);
+}
+
+
+/* Bytes that a record at offset may have; 0: no record can begin there. */
+static inline size_t
+kube_zone_room_at(const kube_zone_t *zone, uint32_t offset)
+{
+    uint64_t                     at;
+    const kube_zone_geometry_t  *g;
+
+    g = &zone->image->geometry;
+    at = (uint64_t) offset * KUBE_ZONE_UNIT - g->segments;
+
+    /* below the segments it wraps, and is beyond them */
+    if (at >= (uint64_t) g->segments_n * g->segment_size) {
+        return 0;
+    }
+
+    at = g->segment_size - at % g->segment_size;
+
+    return (at > sizeof(kube_record_t)) ? (size_t) at : 0;
+}
+
+
+#endif /* KUBE_ZONE_IMAGE_H */

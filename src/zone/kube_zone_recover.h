@@ -1,0 +1,37 @@
+/*
+ * kube_zone_recover - becoming the writer.
+ *
+ * Acquiring always walks the table: what a dead predecessor left is
+ * validated, completed or cut off, and the writer's own memory is made anew.
+ * It trusts nothing but the geometry.  Dying in it is harmless: every step
+ * leaves the image as good as it found it.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_ZONE_RECOVER_H
+#define KUBE_ZONE_RECOVER_H
+
+
+#include "kube_zone.h"
+
+
+typedef struct {
+    bool      crashed;        /* the predecessor died holding the guard */
+    uint32_t  records;        /* entries that hold something after the walk */
+    uint32_t  cut_off;        /* records that failed validation */
+    uint32_t  repaired;       /* Services published again */
+    uint64_t  epoch;          /* after this take-over */
+} kube_takeover_t;
+
+/*
+ * Tries to become the writer, at now_ms (monotonic).  KUBE_OK; KUBE_BUSY:
+ * another process is, or this writer already; KUBE_CORRUPT: the geometry or
+ * the guard is broken beyond repair (the caller may create the image anew).
+ */
+kube_rc_t kube_zone_writer_acquire(kube_zone_writer_t *writer,
+    uint64_t now_ms, kube_takeover_t *takeover)  KUBE_MUST_CHECK;
+
+
+#endif /* KUBE_ZONE_RECOVER_H */

@@ -1,0 +1,301 @@
+/*
+ * kube_zone_store - the stores that readers see, in the order that makes a
+ * death between any two of them harmless.
+ *
+ * It finds no key and judges no record.  For the writer only.
+ *
+ * Order of a Service's publication: its new record, with the new places of
+ * its slices, under one store of the Service's head; then the slices' own
+ * heads; old records are counted dead afterwards.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_zone_image.h"
+#include "kube_zone_log.h"
+#include "kube_zone_store.h"
+#include "kube_zone_table.h"
+
+
+/* SCOPE, ERROR and INFO records are built on the stack. */
+#define STORE_RAW_MAX  1024
+
+
+/* What a publication would change. */
+typedef struct {
+    bool  same_refs;         /* nothing at all */
+    bool  same_revisions;    /* versions and places only */
+} store_diff_t;
+
+
+uint64_t
+kube_zone_store_revision(kube_zone_writer_t *w)
+{
+    uint64_t  revision;
+
+    revision = kube_word_get(&w->zone->image->revision) + 1;
+    kube_word_set(&w->zone->image->revision, revision);
+
+    return revision;
+}
+
+
+static uint32_t
+store_newest_offset(const kube_zone_writer_t *w, uint32_t entry)
+{
+    return (w->side[entry].staged != 0)
+           ? w->side[entry].staged : kube_zone_entry_offset(w->zone, entry);
+}
+
+
+/* The ref to an entry, at hint if the order is what it was. */
+static const kube_ref_t *
+store_ref_of(const kube_ref_t *refs, size_t n, size_t hint, uint32_t entry)
+{
+    size_t  i;
+
+    if (hint < n && refs[hint].entry == entry) {
+        return &refs[hint];
+    }
+
+    for (i = 0; i < n; i++) {
+        if (refs[i].entry == entry) {
+            return &refs[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+static store_diff_t
+store_diff(const kube_zone_writer_t *w, const kube_record_t *published,
+    const uint32_t *slices, size_t n)
+{
+    size_t             i;
+    uint32_t           offset;
+    store_diff_t       diff;
+    const kube_ref_t  *refs, *ref;
+
+    diff.same_refs = (published->refs_n == n);
+    diff.same_revisions = diff.same_refs;
+    refs = kube_record_refs(published);
+
+    for (i = 0; i < n && diff.same_revisions; i++) {
+        offset = store_newest_offset(w, slices[i]);
+        ref = store_ref_of(refs, n, i, slices[i]);
+
+        if (ref == NULL) {
+            diff.same_refs = false;
+            diff.same_revisions = false;
+
+        } else if (ref->offset != offset) {
+            diff.same_refs = false;
+            diff.same_revisions =
+                kube_zone_record_at(w->zone, ref->offset)->revision
+                == kube_zone_record_at(w->zone, offset)->revision;
+        }
+    }
+
+    return diff;
+}
+
+
+/* Appends the newest record of a Service with refs to its slices. */
+static uint32_t
+store_service_append(kube_zone_writer_t *w, uint32_t service,
+    const uint32_t *slices, size_t n, uint64_t revision)
+{
+    size_t                i, base;
+    uint32_t              offset;
+    kube_ref_t            ref;
+    const kube_record_t  *newest;
+
+    newest = kube_zone_newest(w, service);
+    base = kube_record_base(newest);
+    offset = kube_zone_log_append(w, newest, service, revision, n);
+
+    for (i = 0; i < n; i++) {
+        ref.entry = slices[i];
+        ref.offset = store_newest_offset(w, slices[i]);
+        kube_zone_log_store(w, offset, base + i * sizeof(kube_ref_t), &ref,
+                            sizeof(kube_ref_t));
+    }
+
+    return offset;
+}
+
+
+kube_rc_t
+kube_zone_store_service(kube_zone_writer_t *w, uint32_t service,
+    const uint32_t *slices, size_t n, bool broken, bool *changed)
+{
+    size_t                i, size;
+    uint32_t              offset, old;
+    uint64_t              revision;
+    store_diff_t          diff;
+    const kube_record_t  *newest, *published;
+
+    newest = kube_zone_newest(w, service);
+    published = kube_zone_published(w, service);
+    *changed = true;
+
+    if (published != NULL
+        && published->kind == KUBE_RECORD_SERVICE
+        && !broken)
+    {
+        diff = store_diff(w, published, slices, n);
+        *changed = !diff.same_revisions
+                   || !kube_record_same(newest, published);
+
+        if (diff.same_refs && newest == published) {
+            return KUBE_OK;
+        }
+    }
+
+    size = kube_record_base(newest) + n * sizeof(kube_ref_t);
+
+    if (kube_zone_log_reserve(w, size, KUBE_ZONE_MOVES_FORCED) != KUBE_OK) {
+        kube_word_add(&w->zone->image->failures, 1);
+        *changed = false;
+        return KUBE_FULL;
+    }
+
+    /* making room may have moved it */
+    published = kube_zone_published(w, service);
+    revision = *changed ? kube_zone_store_revision(w) : published->revision;
+
+    offset = store_service_append(w, service, slices, n, revision);
+    KUBE_FAILPOINT("service_written");
+
+    old = kube_zone_entry_offset(w->zone, service);
+    kube_zone_entry_publish(w, service, offset);
+    KUBE_FAILPOINT("service_head");
+
+    for (i = 0; i < n; i++) {
+        kube_zone_store_staged(w, slices[i]);
+        KUBE_FAILPOINT("slice_head");
+    }
+
+    kube_zone_store_unstage(w, service);
+
+    if (!broken) {
+        kube_zone_log_drop_refs(w, old);
+    }
+
+    kube_zone_log_drop(w, old);
+
+    for (i = 0; i < n; i++) {
+        kube_zone_service_names(w, service, slices[i]);
+    }
+
+    kube_zone_table_show(w);
+
+    return KUBE_OK;
+}
+
+
+void
+kube_zone_store_staged(kube_zone_writer_t *w, uint32_t entry)
+{
+    uint32_t  old, offset;
+
+    offset = w->side[entry].staged;
+
+    if (offset == 0) {
+        return;
+    }
+
+    old = kube_zone_entry_offset(w->zone, entry);
+    kube_zone_entry_publish(w, entry, offset);
+    w->side[entry].staged = 0;
+
+    kube_zone_log_drop(w, old);
+    kube_zone_table_show(w);
+}
+
+
+void
+kube_zone_store_entry(kube_zone_writer_t *w, uint32_t entry, uint32_t offset)
+{
+    uint32_t  old;
+
+    old = kube_zone_entry_offset(w->zone, entry);
+
+    if (old != offset) {
+        kube_zone_entry_publish(w, entry, offset);
+        KUBE_FAILPOINT("entry_head");
+    }
+
+    kube_zone_store_unstage(w, entry);
+    kube_zone_log_drop_refs(w, old);
+    kube_zone_log_drop(w, old);
+    kube_zone_table_show(w);
+}
+
+
+void
+kube_zone_store_unstage(kube_zone_writer_t *w, uint32_t entry)
+{
+    uint32_t  offset;
+
+    offset = w->side[entry].staged;
+    w->side[entry].staged = 0;
+
+    kube_zone_log_drop(w, offset);
+}
+
+
+kube_rc_t
+kube_zone_store_raw(kube_zone_writer_t *w, uint32_t number,
+    kube_record_kind_t kind, const void *content, size_t size)
+{
+    uint32_t      old, offset;
+    kube_word_t  *head;
+
+    union {
+        kube_record_t  record;
+        unsigned char  bytes[STORE_RAW_MAX];
+    } raw;
+
+    if (kube_record_raw_size(size) > STORE_RAW_MAX) {
+        return KUBE_TOO_LARGE;
+    }
+
+    kube_record_raw_encode(kind, content, size, raw.bytes);
+
+    if (kube_zone_log_reserve(w, raw.record.size, KUBE_ZONE_MOVES_FORCED)
+        != KUBE_OK)
+    {
+        return KUBE_FULL;
+    }
+
+    offset = kube_zone_log_append(w, &raw.record, number, 0, 0);
+    head = kube_zone_head_of(w->zone, number);
+    old = kube_head_get(head);
+    kube_head_set(head, offset);
+    KUBE_FAILPOINT("raw_head");
+
+    kube_zone_log_drop(w, old);
+    kube_zone_table_show(w);
+
+    return KUBE_OK;
+}
+
+
+void
+kube_zone_store_raw_clear(kube_zone_writer_t *w, uint32_t number)
+{
+    uint32_t      old;
+    kube_word_t  *head;
+
+    head = kube_zone_head_of(w->zone, number);
+    old = kube_head_get(head);
+
+    if (old != 0) {
+        kube_head_set(head, 0);
+        kube_zone_log_drop(w, old);
+        kube_zone_table_show(w);
+    }
+}

@@ -1,0 +1,120 @@
+/*
+ * kube_zone_table - the writer's side of the entry table: looking keys up,
+ * taking and freeing entries.
+ *
+ * It writes no record.  Every function is for the process that holds the
+ * guard.
+ *
+ * A freed entry stays in its chain, with its link, until
+ * KUBE_ZONE_QUARANTINE_MS have passed, so that a reader inside the chain
+ * finds its live neighbours.  It changes chains when it is taken again, and
+ * the image's reuse counter is odd meanwhile: a reader whom that led astray
+ * looks again.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_ZONE_TABLE_H
+#define KUBE_ZONE_TABLE_H
+
+
+#include "kube_record.h"
+#include "kube_zone.h"
+
+
+#define KUBE_ZONE_QUARANTINE_MS  10000
+
+
+/*
+ * The newest record of an entry (staged, else published), or the published
+ * one; NULL if there is none.  Good until the next call that stages,
+ * publishes or refuses: making room moves records.
+ */
+const kube_record_t *kube_zone_newest(const kube_zone_writer_t *writer,
+    uint32_t entry);
+const kube_record_t *kube_zone_published(const kube_zone_writer_t *writer,
+    uint32_t entry);
+
+/* The next entry that holds something; 0 starts and ends. */
+uint32_t kube_zone_writer_next(const kube_zone_writer_t *writer,
+    uint32_t entry);
+
+
+/*
+ * An object on its way into the zone.  Its identity is read and its key is
+ * hashed and looked up once, when the item is made; kube_zone_stage_item()
+ * and kube_zone_refuse() take the item.  In between, no other item of the
+ * same key may be staged or refused; that other keys are (to make room) does
+ * no harm.
+ */
+typedef struct {
+    const kube_record_t  *record;      /* borrowed; NULL: a name alone */
+    kube_record_id_t      id;          /* borrows from record, or the names */
+    uint32_t              hash;        /* kube_key_hash(), zone's seed */
+    uint32_t              entry;       /* that has the key; 0: none has */
+    kube_record_id_t      held;        /* of the entry's newest record; good
+                                          as long as that record */
+    bool                  relabelled;  /* held, but not as a slice of the
+                                          same Service */
+} kube_zone_item_t;
+
+/*
+ * The item of a record of kind SERVICE or SLICE, as encoded, not in the zone:
+ * KUBE_OK, or KUBE_INVALID (not a record of an object).
+ */
+kube_rc_t kube_zone_item(const kube_zone_writer_t *writer,
+    const kube_record_t *record, kube_zone_item_t *item)  KUBE_MUST_CHECK;
+
+/* The item of a name: KUBE_OK, or KUBE_INVALID (nothing can have it). */
+kube_rc_t kube_zone_item_name(const kube_zone_writer_t *writer,
+    kube_resource_t resource, kube_str_t ns, kube_str_t name,
+    kube_zone_item_t *item)  KUBE_MUST_CHECK;
+
+/*
+ * The item of what an entry holds, without a record, id being held: KUBE_OK,
+ * or KUBE_NOT_FOUND.
+ */
+kube_rc_t kube_zone_item_entry(const kube_zone_writer_t *writer,
+    uint32_t entry, kube_zone_item_t *item)  KUBE_MUST_CHECK;
+
+/* The entry of a key (published, staged or refused); 0: none. */
+uint32_t kube_zone_writer_find(const kube_zone_writer_t *writer,
+    kube_resource_t resource, kube_str_t ns, kube_str_t name);
+
+
+/* For the files of src/zone. */
+
+/* The published Service that a slice's label names; 0: none. */
+uint32_t kube_zone_service_of(const kube_zone_writer_t *w,
+    const kube_record_t *slice);
+
+/*
+ * The ref of a published Service to the slice's record at offset, and the
+ * Service; NULL: none names it.
+ */
+const kube_ref_t *kube_zone_ref_to(const kube_zone_writer_t *w,
+    uint32_t offset, uint32_t *service);
+
+/* Notes that the published Service names a record of the slice. */
+void kube_zone_service_names(kube_zone_writer_t *w, uint32_t service,
+    uint32_t slice);
+
+/* True if an entry could be had. */
+bool kube_zone_entry_available(const kube_zone_writer_t *w);
+
+/* Takes an available entry and links it in; 0: none is available. */
+uint32_t kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash);
+
+/* Puts an entry that holds nothing in quarantine. */
+void kube_zone_entry_free(kube_zone_writer_t *w, uint32_t entry);
+
+/* Stores an entry's head (offset 0: none) and counts the refused. */
+void kube_zone_entry_publish(kube_zone_writer_t *w, uint32_t entry,
+    uint32_t offset);
+
+/* Shows entries_used, refused and live_bytes to readers. */
+void kube_zone_table_show(kube_zone_writer_t *w);
+
+
+#endif /* KUBE_ZONE_TABLE_H */

@@ -1,0 +1,240 @@
+/*
+ * kube_zone_walk - the walk over an image that nobody writes to.
+ *
+ * It reads records as plain memory, stores nothing, and never follows what
+ * it has not bounded.  Called for validation, and by recovery.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_zone_image.h"
+#include "kube_zone_walk.h"
+
+
+/* The valid record of number at offset; NULL: there is none. */
+static const kube_record_t *
+walk_record(const kube_zone_t *zone, uint32_t number, uint32_t offset)
+{
+    size_t                room;
+    const kube_record_t  *record;
+
+    room = kube_zone_room_at(zone, offset);
+
+    if (room == 0) {
+        return NULL;
+    }
+
+    record = kube_zone_record_at(zone, offset);
+
+    if (kube_record_validate(record, room) != KUBE_OK
+        || record->entry != number)
+    {
+        return NULL;
+    }
+
+    return record;
+}
+
+
+/* The same for the record of an object, whose key must be this entry's. */
+static const kube_record_t *
+walk_object(const kube_zone_t *zone, uint32_t entry, uint32_t offset,
+    kube_record_id_t *id)
+{
+    const kube_record_t  *record;
+
+    record = walk_record(zone, entry, offset);
+
+    if (record == NULL
+        || kube_record_id(record, record->size, id) != KUBE_OK
+        || kube_zone_hash(zone, id)
+           != kube_half_get(&kube_zone_entry(zone, entry)->hash))
+    {
+        return NULL;
+    }
+
+    return record;
+}
+
+
+const kube_record_t *
+kube_zone_walk_slice(const kube_zone_t *zone, const kube_record_id_t *service,
+    kube_ref_t ref)
+{
+    kube_record_id_t      id;
+    const kube_record_t  *slice;
+
+    if (ref.entry == 0 || ref.entry > zone->image->geometry.entries_n) {
+        return NULL;
+    }
+
+    slice = walk_object(zone, ref.entry, ref.offset, &id);
+
+    if (slice == NULL
+        || slice->kind != KUBE_RECORD_SLICE
+        || !kube_str_eq(id.service, service->meta.name)
+        || !kube_str_eq(id.meta.ns, service->meta.ns))
+    {
+        return NULL;
+    }
+
+    return slice;
+}
+
+
+static void
+walk_heads(const kube_zone_t *zone, const kube_zone_visitor_t *visitor,
+    void *ctx)
+{
+    uint32_t              number, offset;
+    kube_record_id_t      id;
+    const kube_record_t  *record;
+
+    for (number = 1; number <= kube_zone_server_number(zone); number++) {
+        offset = kube_head_get(kube_zone_head_of(zone, number));
+
+        if (offset == 0) {
+            continue;
+        }
+
+        if (number <= zone->image->geometry.entries_n) {
+            record = walk_object(zone, number, offset, &id);
+
+        } else {
+            record = walk_record(zone, number, offset);
+        }
+
+        visitor->head(ctx, number, record);
+    }
+}
+
+
+void
+kube_zone_walk(const kube_zone_t *zone, const kube_zone_visitor_t *visitor,
+    void *ctx)
+{
+    uint32_t              e, i, offset;
+    kube_record_id_t      id;
+    const kube_ref_t     *refs;
+    const kube_record_t  *service;
+
+    walk_heads(zone, visitor, ctx);
+
+    for (e = 1; e <= zone->image->geometry.entries_n; e++) {
+        offset = kube_zone_entry_offset(zone, e);
+        service = walk_object(zone, e, offset, &id);
+
+        if (service == NULL || service->kind != KUBE_RECORD_SERVICE) {
+            continue;
+        }
+
+        refs = kube_record_refs(service);
+
+        for (i = 0; i < service->refs_n; i++) {
+            visitor->ref(ctx, e, refs[i],
+                         kube_zone_walk_slice(zone, &id, refs[i]));
+        }
+    }
+}
+
+
+bool
+kube_zone_walk_chains(const kube_zone_t *zone,
+    void (*link)(void *ctx, uint32_t entry), void *ctx)
+{
+    uint32_t                     i, e, steps, linked;
+    const kube_half_t           *bucket;
+    const kube_zone_entry_t     *entry;
+    const kube_zone_geometry_t  *g;
+
+    g = &zone->image->geometry;
+    steps = g->entries_n;
+    linked = 0;
+
+    for (i = 0; i < g->buckets_n; i++) {
+        bucket = kube_zone_bucket(zone, i);
+
+        for (e = kube_half_get(bucket);
+             e != 0;
+             e = kube_half_get(&entry->next))
+        {
+            /* more steps than there are entries: a loop */
+            if (e > g->entries_n || steps-- == 0) {
+                return false;
+            }
+
+            entry = kube_zone_entry(zone, e);
+
+            if (kube_zone_bucket(zone, kube_half_get(&entry->hash))
+                != bucket)
+            {
+                return false;
+            }
+
+            linked += (kube_zone_entry_offset(zone, e) != 0);
+            link(ctx, e);
+        }
+    }
+
+    for (e = 1; e <= g->entries_n; e++) {
+        linked -= (kube_zone_entry_offset(zone, e) != 0);
+    }
+
+    return linked == 0;
+}
+
+
+/* ctx: what has been found so far. */
+static void
+validate_head(void *ctx, uint32_t number, const kube_record_t *record)
+{
+    bool  *valid = ctx;
+
+    (void) number;
+    *valid = *valid && record != NULL;
+}
+
+
+static void
+validate_ref(void *ctx, uint32_t service, kube_ref_t ref,
+    const kube_record_t *slice)
+{
+    bool  *valid = ctx;
+
+    (void) service;
+    (void) ref;
+    *valid = *valid && slice != NULL;
+}
+
+
+static void
+validate_link(void *ctx, uint32_t entry)
+{
+    (void) ctx;
+    (void) entry;
+}
+
+
+kube_rc_t
+kube_zone_validate(void *mem, size_t size)
+{
+    bool         valid;
+    kube_zone_t  zone;
+
+    static const kube_zone_visitor_t  visitor = {
+        .head = validate_head,
+        .ref = validate_ref
+    };
+
+    if (kube_zone_attach(&zone, mem, size) != KUBE_OK
+        || !kube_zone_walk_chains(&zone, validate_link, NULL))
+    {
+        return KUBE_CORRUPT;
+    }
+
+    valid = true;
+    kube_zone_walk(&zone, &visitor, &valid);
+
+    return valid ? KUBE_OK : KUBE_CORRUPT;
+}

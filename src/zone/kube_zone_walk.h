@@ -1,0 +1,66 @@
+/*
+ * kube_zone_walk - one walk over an image that nobody writes to: every head,
+ * every ref, every chain, checked.
+ *
+ * It trusts nothing but the geometry, changes nothing itself, and needs no
+ * memory.  Its work is bounded by the number of entries and their records,
+ * whatever the bytes are.  What a visitor is told was checked: recovery
+ * repairs what it is told is broken, validation says that something is.  A
+ * live image is copied with a reader's means instead (kube_zone_copy.h).
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_ZONE_WALK_H
+#define KUBE_ZONE_WALK_H
+
+
+#include "kube_record.h"
+#include "kube_zone.h"
+
+
+/*
+ * A full check: KUBE_OK means that every look-up and every copy stays in
+ * bounds, and that everything that is published can be found.  Any bytes are
+ * accepted.  KUBE_OK or KUBE_CORRUPT.
+ */
+kube_rc_t kube_zone_validate(void *mem, size_t size)  KUBE_MUST_CHECK;
+
+
+/* For the files of src/zone. */
+
+typedef struct {
+
+    /*
+     * A head that names something: an entry's, a scope's, the server's.  NULL:
+     * no valid record of this number is there.  The visitor may store the
+     * head.
+     */
+    void (*head)(void *ctx, uint32_t number, const kube_record_t *record);
+
+    /*
+     * A ref of a published Service, after all heads.  NULL: no valid slice
+     * of this Service is there.  The visitor may store the slice's head.
+     */
+    void (*ref)(void *ctx, uint32_t service, kube_ref_t ref,
+                const kube_record_t *slice);
+} kube_zone_visitor_t;
+
+void kube_zone_walk(const kube_zone_t *zone,
+    const kube_zone_visitor_t *visitor, void *ctx);
+
+/*
+ * Walks all chains; link is told of each entry in them, some twice where
+ * there is a loop.  False: a loop, a stray link, or an entry that holds
+ * something is in no chain.
+ */
+bool kube_zone_walk_chains(const kube_zone_t *zone,
+    void (*link)(void *ctx, uint32_t entry), void *ctx);
+
+/* The valid slice of the Service with this identity that ref names; NULL. */
+const kube_record_t *kube_zone_walk_slice(const kube_zone_t *zone,
+    const kube_record_id_t *service, kube_ref_t ref);
+
+
+#endif /* KUBE_ZONE_WALK_H */

@@ -1,0 +1,296 @@
+/*
+ * test_codec - kube_codec: what is written is read back, and nothing beyond
+ * the end or above a maximum is.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "alloc_test.h"
+#include "kube_codec.h"
+
+
+#define CODEC_SIZE  2048
+
+
+/* Values of every kind; codec_pass is their format. */
+typedef struct {
+    uint64_t    byte;
+    uint64_t    word;
+    uint64_t    state;       /* at most 7 */
+    size_t      count;       /* at most 1000 */
+    kube_str_t  text;        /* at most 200 */
+    kube_str_t  names[3];
+    char        raw[5];
+} codec_values_t;
+
+
+static void
+codec_pass(kube_codec_t *c, codec_values_t *v)
+{
+    size_t      i;
+    kube_str_t  last;
+
+    v->byte = kube_codec_int(c, v->byte, 1);
+    v->word = kube_codec_int(c, v->word, 8);
+    v->state = kube_codec_max(c, v->state, 7);
+    v->count = kube_codec_count(c, v->count, 1000);
+    v->text = kube_codec_str(c, v->text, 200);
+    kube_codec_bytes(c, v->raw, sizeof(v->raw));
+    last = KUBE_STR_NULL;
+
+    for (i = 0; i < 3; i++) {
+        v->names[i] = kube_codec_after(c, last, v->names[i]);
+        last = v->names[i];
+    }
+}
+
+
+static codec_values_t
+codec_values(void)
+{
+    return (codec_values_t) {
+        .byte = 0xfe, .word = 0x0123456789abcdefull, .state = 7,
+        .count = 1000, .text = KUBE_STR("text"),
+        .names = { KUBE_STR("web-abc-1"), KUBE_STR("web-abc-22"),
+                   KUBE_STR("api") },
+        .raw = { 1, 2, 3, 4, 5 }
+    };
+}
+
+
+/* Written into a block of its exact size; the caller frees it. */
+static unsigned char *
+codec_write(codec_values_t v, size_t *size)
+{
+    kube_codec_t    c;
+    unsigned char  *p;
+
+    c = kube_codec_writer(NULL);
+    codec_pass(&c, &v);
+    assert_false(c.bad);
+    *size = c.size;
+
+    p = malloc(*size);
+    assert_non_null(p);
+    c = kube_codec_writer(p);
+    codec_pass(&c, &v);
+    assert_int_equal(c.size, *size);
+
+    return p;
+}
+
+
+static void
+test_codec_round_trip(void **state)
+{
+    size_t           size, i;
+    kube_codec_t     c;
+    alloc_test_t     at;
+    kube_arena_t     arena;
+    codec_values_t   v, r;
+    unsigned char   *p;
+
+    (void) state;
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, CODEC_SIZE);
+    v = codec_values();
+    p = codec_write(v, &size);
+
+    memset(&r, 0, sizeof(r));
+    c = kube_codec_reader(p, size, &arena);
+    codec_pass(&c, &r);
+    assert_true(kube_codec_is_done(&c));
+    assert_true(r.byte == v.byte && r.word == v.word && r.state == v.state);
+    assert_int_equal(r.count, v.count);
+    assert_true(kube_str_eq(r.text, v.text));
+    assert_memory_equal(r.raw, v.raw, sizeof(v.raw));
+
+    for (i = 0; i < 3; i++) {
+        assert_true(kube_str_eq(r.names[i], v.names[i]));
+    }
+
+    kube_arena_done(&arena);
+    free(p);
+}
+
+
+/* Any shorter bytes are bad; any longer ones are not all read. */
+static void
+test_codec_ends(void **state)
+{
+    size_t           size, len;
+    kube_codec_t     c;
+    codec_values_t   r;
+    unsigned char   *p, *exact;
+
+    (void) state;
+    p = codec_write(codec_values(), &size);
+
+    for (len = 0; len < size; len++) {
+        exact = malloc(len + 1);
+        assert_non_null(exact);
+        memcpy(exact + 1, p, len);
+        memset(&r, 0, sizeof(r));
+        c = kube_codec_reader(exact + 1, len, NULL);
+        codec_pass(&c, &r);
+        assert_true(c.bad);
+        assert_false(kube_codec_is_done(&c));
+        free(exact);
+    }
+
+    c = kube_codec_reader(p, size, NULL);
+    (void) kube_codec_int(&c, 0, 1);
+    assert_false(c.bad);
+    assert_false(kube_codec_is_done(&c));
+    free(p);
+}
+
+
+static void
+codec_count(size_t v, size_t max, size_t size, bool bad)
+{
+    kube_codec_t   c;
+    unsigned char  bytes[4];
+
+    c = kube_codec_writer(bytes);
+    (void) kube_codec_count(&c, v, max);
+    assert_int_equal(c.bad, bad);
+    assert_int_equal(c.size, size);
+
+    c = kube_codec_reader(bytes, c.size, NULL);
+    assert_int_equal(kube_codec_count(&c, 0, max), bad ? 0 : v);
+    assert_int_equal(c.bad, bad);
+}
+
+
+static void
+test_codec_maxima(void **state)
+{
+    size_t           i;
+    char             text[300];
+    kube_codec_t     c;
+    codec_values_t   v;
+
+    (void) state;
+    memset(text, 'a', sizeof(text));
+
+    codec_count(0, 1000, 1, false);
+    codec_count(127, 1000, 1, false);
+    codec_count(128, 1000, 2, false);
+    codec_count(1000, 1000, 2, false);
+    codec_count(1001, 1000, 2, true);
+
+    for (i = 0; i < 5; i++) {
+        v = codec_values();
+
+        switch (i) {
+        case 0:
+            v.state = 8;
+            break;
+
+        case 1:
+            v.text = (kube_str_t) { text, 201 };
+            break;
+
+        case 2:
+            v.names[1] = (kube_str_t) { text, KUBE_CODEC_STR_MAX + 1 };
+            break;
+
+        case 3:
+            v.count = 1001;
+            break;
+
+        default:
+            v.text = (kube_str_t) { text, 200 };
+        }
+
+        c = kube_codec_writer(NULL);
+        codec_pass(&c, &v);
+        assert_int_equal(c.bad, i != 4);
+    }
+}
+
+
+/* A name that shares more than there was, or is empty, is none. */
+static void
+test_codec_after(void **state)
+{
+    size_t         i;
+    kube_codec_t   c;
+    alloc_test_t   at;
+    kube_arena_t   arena;
+
+    static const struct {
+        const char  *last;
+        uint8_t      bytes[4];
+        size_t       n;
+        bool         bad;
+    } table[] = {
+        { .last = "ab", .bytes = { 2, 1, 'c' }, .n = 3, .bad = false },
+        { .last = "ab", .bytes = { 2, 0 },      .n = 2, .bad = false },
+        { .last = "ab", .bytes = { 3, 1, 'c' }, .n = 3, .bad = true },
+        { .last = "ab", .bytes = { 0, 0 },      .n = 2, .bad = true },
+        { .last = "",   .bytes = { 1, 1, 'c' }, .n = 3, .bad = true },
+        { .last = "",   .bytes = { 0, 2, 'c' }, .n = 3, .bad = true },
+    };
+
+    (void) state;
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, CODEC_SIZE);
+
+    for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        c = kube_codec_reader(table[i].bytes, table[i].n, &arena);
+        (void) kube_codec_after(&c, kube_str(table[i].last), KUBE_STR_NULL);
+        assert_int_equal(c.bad, table[i].bad);
+    }
+
+    kube_arena_done(&arena);
+}
+
+
+static kube_rc_t
+codec_read(kube_alloc_t *alloc, void *ctx)
+{
+    size_t           size;
+    kube_codec_t     c;
+    kube_arena_t     arena;
+    codec_values_t   r;
+    unsigned char   *p;
+
+    (void) ctx;
+    p = codec_write(codec_values(), &size);
+    memset(&r, 0, sizeof(r));
+    kube_arena_init(&arena, alloc, CODEC_SIZE);
+
+    c = kube_codec_reader(p, size, &arena);
+    codec_pass(&c, &r);
+    (void) kube_codec_array(&c, 10, 8);
+    kube_arena_done(&arena);
+    free(p);
+
+    return c.nomem ? KUBE_NOMEM : KUBE_OK;
+}
+
+
+static void
+test_codec_no_memory(void **state)
+{
+    (void) state;
+    ALLOC_TEST_EACH(codec_read, NULL);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_codec_round_trip),
+        cmocka_unit_test(test_codec_ends),
+        cmocka_unit_test(test_codec_maxima),
+        cmocka_unit_test(test_codec_after),
+        cmocka_unit_test(test_codec_no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+/*
+ * test_zone_copy - kube_zone_copy: into a larger image, into a smaller one,
+ * memory running out.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_zone_copy.h"
+#include "zone_test.h"
+
+
+static void
+copy_fill(zone_test_t *t, unsigned services)
+{
+    char      name[32];
+    unsigned  i;
+
+    for (i = 0; i < services; i++) {
+        snprintf(name, sizeof(name), "svc-%u", i);
+        assert_int_equal(zone_test_put(t, "shop", name, 1, i, 2, 3, 1000),
+                         KUBE_OK);
+    }
+}
+
+
+static void
+copy_setup(zone_test_t *t)
+{
+    uint32_t           e;
+    bool               same;
+    kube_scope_info_t  info;
+
+    zone_test_open(t, 1u << 20);
+    copy_fill(t, 100);
+
+    assert_int_equal(zone_test_stage(t, zone_test_slice("shop", "lone",
+                                                        "nobody", 5, 1, 2),
+                                     1000, &e, &same), KUBE_OK);
+    kube_zone_publish_orphan(t->writer, e);
+    assert_int_equal(zone_test_refuse(t, KUBE_RESOURCE_SERVICES, "shop",
+                                      "big", "9", "too_large", &e), KUBE_OK);
+
+    memset(&info, 0, sizeof(info));
+    info.resource = KUBE_RESOURCE_ENDPOINTSLICES;
+    info.ns = KUBE_STR("shop");
+    info.scope_hash = 77;
+    info.synced = true;
+    info.rv = KUBE_STR("1234");
+    assert_int_equal(kube_zone_scope_publish(t->writer, 1, &info), KUBE_OK);
+    assert_int_equal(kube_zone_scope_error(t->writer, 1, KUBE_STR("timeout"),
+                                           KUBE_STR("slow"), 5), KUBE_OK);
+    kube_zone_scope_add(&t->zone, 1, KUBE_COUNTER_LISTS, 3);
+    kube_zone_worker_add(&t->zone, 5, 2, 11);
+}
+
+
+static void
+test_copy_grows(void **state)
+{
+    void               *mem;
+    uint64_t            revision;
+    zone_test_t         t;
+    kube_zone_t         to;
+    kube_snapshot_t     s;
+    kube_zone_usage_t   u;
+    kube_scope_info_t   info;
+
+    (void) state;
+    copy_setup(&t);
+    assert_int_equal(zone_test_read(&t, "shop", "svc-7", &s), KUBE_OK);
+    revision = s.revision;
+
+    mem = zone_test_memory(2u << 20);
+    assert_int_equal(kube_zone_create(&to, mem, 2u << 20, zone_test_seed),
+                     KUBE_OK);
+    assert_int_equal(kube_zone_copy(&to, &t.zone, &t.at.alloc), KUBE_OK);
+    assert_int_equal(kube_zone_validate(mem, 2u << 20), KUBE_OK);
+
+    kube_zone_usage(&to, &u);
+    assert_int_equal(u.entries_used, 302);
+    assert_int_equal(u.refused, 1);
+
+    kube_zone_writer_destroy(t.writer);
+    t.writer = NULL;
+    free(t.mem);
+    t.mem = mem;
+    t.zone = to;
+    assert_int_equal(zone_test_read(&t, "shop", "svc-7", &s), KUBE_OK);
+    assert_int_equal(s.slices_n, 2);
+    assert_int_equal(zone_test_variant(&s), 7);
+    assert_true(s.revision > revision);
+
+    assert_int_equal(kube_zone_scope_read(&to, 1, &t.arena, &info), KUBE_OK);
+    assert_true(kube_str_eq(info.rv, KUBE_STR("1234")));
+    assert_true(kube_str_eq(info.error_message, KUBE_STR("slow")));
+    assert_true(info.synced);
+    assert_int_equal(kube_zone_scope_counter(&to, 1, KUBE_COUNTER_LISTS), 3);
+    assert_int_equal(kube_zone_worker_sum(&to, 2), 11);
+
+    zone_test_close(&t);
+}
+
+
+static void
+test_copy_shrinks(void **state)
+{
+    void               *mem;
+    zone_test_t         t;
+    kube_zone_t         to;
+    kube_zone_usage_t   u;
+    kube_scope_info_t   info;
+
+    (void) state;
+    copy_setup(&t);
+
+    mem = zone_test_memory(64u << 10);
+    assert_int_equal(kube_zone_create(&to, mem, 64u << 10, zone_test_seed),
+                     KUBE_OK);
+    assert_int_equal(kube_zone_copy(&to, &t.zone, &t.at.alloc), KUBE_FULL);
+    assert_int_equal(kube_zone_validate(mem, 64u << 10), KUBE_OK);
+
+    kube_zone_usage(&to, &u);
+    assert_in_range(u.entries_used, 50, 200);
+
+    /* not everything is there: it must be listed again */
+    assert_int_equal(kube_zone_scope_read(&to, 1, &t.arena, &info), KUBE_OK);
+    assert_int_equal(info.rv.len, 0);
+    assert_true(kube_str_eq(info.ns, KUBE_STR("shop")));
+
+    free(mem);
+    zone_test_close(&t);
+}
+
+
+typedef struct {
+    kube_zone_t  *from;
+    void         *mem;
+} copy_oom_t;
+
+
+static void
+copy_oom_body(alloc_test_t *at, void *ctx)
+{
+    kube_zone_t  to;
+    copy_oom_t  *c;
+
+    c = ctx;
+    assert_int_equal(kube_zone_create(&to, c->mem, 1u << 20, zone_test_seed),
+                     KUBE_OK);
+    alloc_test_assert_rc(at, kube_zone_copy(&to, c->from, &at->alloc));
+    assert_int_equal(kube_zone_validate(c->mem, 1u << 20), KUBE_OK);
+}
+
+
+static void
+test_copy_no_memory(void **state)
+{
+    zone_test_t  t;
+    copy_oom_t   c;
+
+    (void) state;
+    copy_setup(&t);
+    c.from = &t.zone;
+    c.mem = zone_test_memory(1u << 20);
+    ALLOC_TEST_RUN(copy_oom_body, &c);
+    free(c.mem);
+    zone_test_close(&t);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_copy_grows),
+        cmocka_unit_test(test_copy_shrinks),
+        cmocka_unit_test(test_copy_no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

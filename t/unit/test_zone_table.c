@@ -1,0 +1,212 @@
+/*
+ * test_zone_table - kube_zone_table: items, entries, quarantine.  It allocates
+ * nothing.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "zone_test.h"
+
+
+/* What an item says of its key: looked up by record, by name, by entry. */
+static void
+test_table_items(void **state)
+{
+    size_t            i;
+    uint32_t          entry;
+    zone_test_t       t;
+    kube_record_t    *record;
+    kube_zone_item_t  item;
+
+    static const struct {
+        const char  *name;
+        const char  *service;
+        bool         held;
+        bool         relabelled;
+    } table[] = {
+        { .name = "web-0", .service = "web", .held = true,
+          .relabelled = false },
+        { .name = "web-0", .service = "api", .held = true,
+          .relabelled = true },
+        { .name = "web-9", .service = "web", .held = false,
+          .relabelled = false },
+        { .name = "gone",  .service = "web", .held = true,
+          .relabelled = true },
+    };
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    assert_int_equal(zone_test_put(&t, "shop", "web", 7, 1, 1, 3, 1000),
+                     KUBE_OK);
+    assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_ENDPOINTSLICES,
+                                      "shop", "gone", "9", "zone_full",
+                                      &entry), KUBE_OK);
+
+    for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        record = zone_test_slice("shop", table[i].name, table[i].service, 8,
+                                 1, 3);
+        assert_int_equal(kube_zone_item(t.writer, record, &item), KUBE_OK);
+        assert_ptr_equal(item.record, record);
+        assert_true(kube_str_eq(item.id.service,
+                                zone_test_str(table[i].service)));
+        assert_int_equal(item.entry != 0, table[i].held);
+        assert_int_equal(item.held.meta.name.len != 0, table[i].held);
+        assert_int_equal(item.relabelled, table[i].relabelled);
+        assert_int_equal(item.hash,
+                         kube_key_hash(zone_test_seed,
+                                       KUBE_RESOURCE_ENDPOINTSLICES,
+                                       KUBE_STR("shop"),
+                                       zone_test_str(table[i].name)));
+        free(record);
+    }
+
+    assert_int_equal(kube_zone_item_entry(t.writer, entry, &item), KUBE_OK);
+    assert_true(kube_str_eq(item.id.meta.name, KUBE_STR("gone")));
+    assert_true(kube_str_eq(item.id.reason, KUBE_STR("zone_full")));
+    assert_null(item.record);
+    assert_int_equal(kube_zone_item_entry(t.writer, 0, &item),
+                     KUBE_NOT_FOUND);
+    assert_int_equal(kube_zone_item_entry(t.writer, entry + 1, &item),
+                     KUBE_NOT_FOUND);
+    zone_test_close(&t);
+}
+
+
+/* Names from outside are of any length. */
+static void
+test_table_item_names(void **state)
+{
+    size_t            i;
+    char              text[300];
+    zone_test_t       t;
+    kube_zone_item_t  item;
+
+    static const struct {
+        size_t     ns;
+        size_t     name;
+        kube_rc_t  rc;
+    } table[] = {
+        { .ns = 1,   .name = 1,   .rc = KUBE_OK },
+        { .ns = 63,  .name = 253, .rc = KUBE_OK },
+        { .ns = 0,   .name = 1,   .rc = KUBE_INVALID },
+        { .ns = 1,   .name = 0,   .rc = KUBE_INVALID },
+        { .ns = 64,  .name = 1,   .rc = KUBE_INVALID },
+        { .ns = 1,   .name = 254, .rc = KUBE_INVALID },
+        { .ns = 300, .name = 300, .rc = KUBE_INVALID },
+    };
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    memset(text, 'a', sizeof(text));
+
+    for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        assert_int_equal(kube_zone_item_name(t.writer, KUBE_RESOURCE_SERVICES,
+                                             (kube_str_t) { text,
+                                                            table[i].ns },
+                                             (kube_str_t) { text,
+                                                            table[i].name },
+                                             &item), table[i].rc);
+        assert_int_equal(item.entry, 0);
+    }
+
+    zone_test_close(&t);
+}
+
+
+/* What makes room for an object may take the entry that it had. */
+static void
+test_table_item_outlives_entry(void **state)
+{
+    uint32_t          entry;
+    zone_test_t       t;
+    kube_record_t    *record;
+    kube_zone_item_t  item;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 0, 0, 1000),
+                     KUBE_OK);
+    record = zone_test_service("shop", "web", 2, 2);
+    assert_int_equal(kube_zone_item(t.writer, record, &item), KUBE_OK);
+    entry = item.entry;
+    assert_int_not_equal(entry, 0);
+
+    kube_zone_remove(t.writer, entry);
+    assert_int_equal(kube_zone_stage_item(t.writer, &item, 0), KUBE_OK);
+    assert_int_not_equal(item.entry, 0);
+    assert_int_not_equal(item.entry, entry);
+    assert_int_equal(kube_zone_writer_find(t.writer, KUBE_RESOURCE_SERVICES,
+                                           KUBE_STR("shop"),
+                                           KUBE_STR("web")), item.entry);
+
+    /* refused by the names that lie in the record it replaces */
+    assert_int_equal(kube_zone_item_entry(t.writer, item.entry, &item),
+                     KUBE_OK);
+    assert_int_equal(kube_zone_refuse(t.writer, &item, KUBE_STR("3"),
+                                      KUBE_STR("too_large")), KUBE_OK);
+    assert_int_equal(kube_zone_item_entry(t.writer, item.entry, &item),
+                     KUBE_OK);
+    assert_true(kube_str_eq(item.id.meta.name, KUBE_STR("web")));
+    assert_true(kube_str_eq(item.id.meta.rv, KUBE_STR("3")));
+    free(record);
+    zone_test_close(&t);
+}
+
+
+static void
+test_table_quarantine(void **state)
+{
+    char               name[32];
+    uint32_t           e;
+    unsigned           i, max;
+    uint64_t           now;
+    zone_test_t        t;
+    kube_zone_usage_t  u;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    kube_zone_usage(&t.zone, &u);
+    max = (unsigned) u.entries;
+    now = 1000;
+    kube_zone_writer_now(t.writer, now);
+
+    /* every entry once: held and freed */
+    for (i = 0; i < max; i++) {
+        snprintf(name, sizeof(name), "svc-%u", i);
+        assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                          name, "1", "x", &e), KUBE_OK);
+        kube_zone_remove(t.writer, e);
+        assert_true(kube_zone_head(&t.zone, e) == 0);
+    }
+
+    assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 0, 0,
+                                   now + KUBE_ZONE_QUARANTINE_MS - 1),
+                     KUBE_FULL);
+    assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 0, 0,
+                                   now + KUBE_ZONE_QUARANTINE_MS), KUBE_OK);
+    assert_int_equal(kube_zone_validate(t.mem, t.size), KUBE_OK);
+
+    /* nobody knows how long they were free: the time begins anew */
+    kube_zone_writer_release(t.writer);
+    zone_test_acquire(&t, 90000, &(kube_takeover_t) { 0 });
+    assert_int_equal(zone_test_put(&t, "shop", "api", 1, 1, 0, 0, 99999),
+                     KUBE_FULL);
+    assert_int_equal(zone_test_put(&t, "shop", "api", 1, 1, 0, 0, 100000),
+                     KUBE_OK);
+    zone_test_close(&t);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_table_items),
+        cmocka_unit_test(test_table_item_names),
+        cmocka_unit_test(test_table_item_outlives_entry),
+        cmocka_unit_test(test_table_quarantine),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
