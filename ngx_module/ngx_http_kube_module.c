@@ -13,6 +13,8 @@
 #include "ngx_http_kube_service.h"
 #include "ngx_http_kube_variable.h"
 
+#include "kube_version.h"
+
 
 static void *ngx_http_kube_create_main_conf(ngx_conf_t *cf);
 static char *ngx_http_kube_init_main_conf(ngx_conf_t *cf, void *conf);

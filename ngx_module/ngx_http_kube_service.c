@@ -17,6 +17,8 @@
 #include "ngx_http_kube_service.h"
 #include "ngx_http_kube_upstream.h"
 
+#include "kube_version.h"
+
 
 static char *ngx_http_kube_check_weight(ngx_conf_t *cf, void *post,
     void *data);

@@ -18,12 +18,8 @@
 #include <ngx_core.h>
 #include <ngx_event.h>
 
-#include "kube_client.h"
 #include "kube_informer.h"
 #include "kube_policy.h"
-#include "kube_state.h"
-#include "kube_version.h"
-#include "kube_zone_reader.h"
 #include "kube_zone_scope.h"
 
 
@@ -34,9 +30,6 @@
 #ifndef NGX_KUBE_STATE_PATH
 #define NGX_KUBE_STATE_PATH       "/var/lib/nginx/kube"
 #endif
-
-/* stale: nothing heard for idle_timeout and this long */
-#define NGX_KUBE_STALE_MARGIN     30000
 
 
 typedef enum {

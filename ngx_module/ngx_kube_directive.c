@@ -13,6 +13,8 @@
 
 #include "ngx_kube.h"
 
+#include "kube_version.h"
+
 
 /* The values that a number, a size or a time may have. */
 typedef struct {

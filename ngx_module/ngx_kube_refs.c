@@ -25,8 +25,7 @@ static ngx_int_t ngx_kube_ref_tie(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf,
 static ngx_int_t ngx_kube_ref_room(ngx_cycle_t *cycle, ngx_kube_ref_t *ref);
 static ngx_int_t ngx_kube_ref_allowed(ngx_cycle_t *cycle,
     ngx_kube_ref_t *ref);
-static ngx_int_t ngx_kube_namespaces_auto(ngx_cycle_t *cycle,
-    ngx_kube_informer_t *informer);
+static ngx_int_t ngx_kube_namespaces_auto(ngx_kube_informer_t *informer);
 
 
 static ngx_conf_enum_t  ngx_kube_forms[] = {
@@ -295,7 +294,7 @@ ngx_kube_refs_finish(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf)
 
     for (i = 0; i < kcf->informers.nelts; i++) {
         if (informers[i]->namespaces_mode == NGX_KUBE_NAMESPACES_AUTO
-            && ngx_kube_namespaces_auto(cycle, informers[i]) != NGX_OK)
+            && ngx_kube_namespaces_auto(informers[i]) != NGX_OK)
         {
             return NGX_ERROR;
         }
@@ -398,7 +397,7 @@ ngx_kube_ref_room(ngx_cycle_t *cycle, ngx_kube_ref_t *ref)
  */
 
 static ngx_int_t
-ngx_kube_namespaces_auto(ngx_cycle_t *cycle, ngx_kube_informer_t *informer)
+ngx_kube_namespaces_auto(ngx_kube_informer_t *informer)
 {
     kube_str_t       *ns;
     ngx_uint_t        i, j;

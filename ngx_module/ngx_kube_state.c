@@ -26,6 +26,7 @@
 #include <sys/file.h>
 
 #include "kube_zone_guard.h"
+#include "kube_state.h"
 
 
 #define NGX_KUBE_STATE_FIRST    5000

@@ -13,6 +13,8 @@
 
 #include "ngx_kube_state.h"
 
+#include "kube_state.h"
+
 
 /* The clock may have been set back by at most this since the writing. */
 #define NGX_KUBE_STATE_SKEW     (5 * 60 * 1000)

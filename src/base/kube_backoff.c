@@ -10,6 +10,7 @@
  */
 
 #include "kube_backoff.h"
+#include "kube_base.h"
 
 
 void

@@ -22,6 +22,8 @@
 #define KUBE_BACKOFF_H
 
 
+#include <stdbool.h>
+
 #include "kube_hash.h"
 
 

@@ -20,24 +20,11 @@ const char *
 kube_rc_text(kube_rc_t rc)
 {
     switch (rc) {
-#define XX(name, value, text, retry)  case KUBE_##name: return text;
+#define XX(name, value, text)  case KUBE_##name: return text;
     KUBE_RC_MAP(XX)
 #undef XX
     default:
         return "unknown result";
-    }
-}
-
-
-bool
-kube_rc_retryable(kube_rc_t rc)
-{
-    switch (rc) {
-#define XX(name, value, text, retry)  case KUBE_##name: return (retry) != 0;
-    KUBE_RC_MAP(XX)
-#undef XX
-    default:
-        return false;
     }
 }
 

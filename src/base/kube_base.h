@@ -37,39 +37,34 @@
 
 /*
  * Result codes.  0 is success; AGAIN is not an error; all others are.
- * The last column says whether the same call may succeed later without the
- * caller changing anything.
  */
 #define KUBE_RC_MAP(XX)                                                       \
-    XX(OK,        0,  "ok",                                          0)       \
-    XX(AGAIN,     -1, "more input or time is needed",                1)       \
-    XX(NOMEM,     -2, "out of memory",                               1)       \
-    XX(PROTO,     -3, "the peer broke the protocol",                 1)       \
-    XX(TOO_LARGE, -4, "larger than the limit",                       0)       \
-    XX(INVALID,   -5, "invalid value",                               0)       \
-    XX(NOT_FOUND, -6, "not found",                                   1)       \
-    XX(DENIED,    -7, "denied by policy",                            0)       \
-    XX(FULL,      -8, "no room in the zone",                         1)       \
-    XX(BUSY,      -9, "held by another process",                     1)       \
-    XX(CORRUPT,  -10, "not a valid image",                           0)       \
-    XX(IO,       -11, "input/output error",                          1)       \
-    XX(CONNECT,  -12, "cannot connect",                              1)       \
-    XX(TLS,      -13, "TLS failure",                                 1)       \
-    XX(CLOSED,   -14, "the peer closed the connection",              1)       \
-    XX(TIMEOUT,  -15, "timed out",                                   1)       \
-    XX(CHANGED,  -16, "changed while it was read",                   1)
+    XX(OK,        0,  "ok")                                                   \
+    XX(AGAIN,     -1, "more input or time is needed")                         \
+    XX(NOMEM,     -2, "out of memory")                                        \
+    XX(PROTO,     -3, "the peer broke the protocol")                          \
+    XX(TOO_LARGE, -4, "larger than the limit")                                \
+    XX(INVALID,   -5, "invalid value")                                        \
+    XX(NOT_FOUND, -6, "not found")                                            \
+    XX(DENIED,    -7, "denied by policy")                                     \
+    XX(FULL,      -8, "no room in the zone")                                  \
+    XX(BUSY,      -9, "held by another process")                              \
+    XX(CORRUPT,  -10, "not a valid image")                                    \
+    XX(IO,       -11, "input/output error")                                   \
+    XX(CONNECT,  -12, "cannot connect")                                       \
+    XX(TLS,      -13, "TLS failure")                                          \
+    XX(CLOSED,   -14, "the peer closed the connection")                       \
+    XX(TIMEOUT,  -15, "timed out")                                            \
+    XX(CHANGED,  -16, "changed while it was read")
 
 typedef enum {
-#define XX(name, value, text, retry)  KUBE_##name = value,
+#define XX(name, value, text)  KUBE_##name = value,
     KUBE_RC_MAP(XX)
 #undef XX
 } kube_rc_t;
 
 /* Returns a static text, "unknown result" for a value that is no code. */
 const char *kube_rc_text(kube_rc_t rc);
-
-/* Returns the last column; false for a value that is no code. */
-bool kube_rc_retryable(kube_rc_t rc);
 
 
 /*

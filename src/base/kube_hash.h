@@ -14,7 +14,8 @@
 #define KUBE_HASH_H
 
 
-#include "kube_base.h"
+#include <stddef.h>
+#include <stdint.h>
 
 
 typedef struct {

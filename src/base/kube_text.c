@@ -24,8 +24,7 @@
 
 
 void
-kube_text_init(kube_text_t *text,
-    bool (*write)(void *ctx, const char *data, size_t len), void *ctx,
+kube_text_init(kube_text_t *text, kube_text_write_pt write, void *ctx,
     size_t size_max)
 {
     memset(text, 0, sizeof(kube_text_t));

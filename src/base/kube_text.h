@@ -22,13 +22,15 @@
 #define KUBE_TEXT_PRINTF_MAX  512
 
 
+/* Takes len > 0 bytes; false: they are lost, and the text has failed. */
+typedef bool (*kube_text_write_pt)(void *ctx, const char *data, size_t len);
+
 typedef struct {
-    /* Takes len > 0 bytes; false: they are lost, and the text has failed. */
-    bool      (*write)(void *ctx, const char *data, size_t len);
-    void       *ctx;
-    size_t      size;        /* bytes taken so far */
-    size_t      size_max;    /* a longer text fails */
-    bool        failed;
+    kube_text_write_pt   write;
+    void                *ctx;
+    size_t               size;        /* bytes taken so far */
+    size_t               size_max;    /* a longer text fails */
+    bool                 failed;
 } kube_text_t;
 
 typedef enum {
@@ -39,8 +41,7 @@ typedef enum {
 
 
 /* The text is the caller's; ctx is handed to write with each piece. */
-void kube_text_init(kube_text_t *text,
-    bool (*write)(void *ctx, const char *data, size_t len), void *ctx,
+void kube_text_init(kube_text_t *text, kube_text_write_pt write, void *ctx,
     size_t size_max);
 
 /* The bytes as they are. */

@@ -12,7 +12,8 @@
 #define KUBE_CLI_OPTIONS_H
 
 
-#include "kube_object.h"
+#include "kube_limits.h"
+#include "kube_resource.h"
 
 
 #define KUBE_CLI_SERVERS_MAX  8

@@ -26,6 +26,9 @@
 /* sockaddr_un.sun_path without its NUL */
 #define KUBE_SOCKET_LEN_MAX  107
 
+#define CONFIG_BAD_HOST                                                       \
+    "the host is neither a name nor an address (IPv6 in brackets)"
+
 
 /* Every string of a kube_config_t but the servers. */
 static const size_t  config_strings[] = {
@@ -195,7 +198,7 @@ config_judge_host(const char *host, bool tls)
         if (!config_is_host(s) || *last == '\0'
             || (*last >= '0' && *last <= '9'))
         {
-            return "the host is neither a name nor an address";
+            return CONFIG_BAD_HOST;
         }
     }
 
@@ -336,7 +339,7 @@ config_parse_server(const char *text, char *server, const char **what)
         *what = code == CURLUE_OUT_OF_MEMORY ? "out of memory"
                 : code == CURLUE_BAD_PORT_NUMBER
                 ? "the port is not a number from 1 to 65535"
-                : "the host is neither a name nor an address";
+                : CONFIG_BAD_HOST;
     }
 
     for (i = 0; i < SERVER_PARTS; i++) {

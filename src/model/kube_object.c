@@ -362,19 +362,3 @@ kube_addr_text(const kube_addr_t *addr, char out[KUBE_ADDR_TEXT_MAX])
         return 0;
     }
 }
-
-
-bool
-kube_addr_eq(const kube_addr_t *a, const kube_addr_t *b)
-{
-    if (a->family != b->family) {
-        return false;
-    }
-
-    if (a->family == KUBE_FAMILY_NONE) {
-        return true;
-    }
-
-    return memcmp(a->bytes, b->bytes,
-                  a->family == KUBE_FAMILY_IPV4 ? 4 : 16) == 0;
-}

@@ -64,8 +64,6 @@ kube_rc_t kube_addr_parse(kube_str_t s, kube_addr_t *addr)  KUBE_MUST_CHECK;
 #define KUBE_ADDR_TEXT_MAX  46
 size_t kube_addr_text(const kube_addr_t *addr, char out[KUBE_ADDR_TEXT_MAX]);
 
-bool kube_addr_eq(const kube_addr_t *a, const kube_addr_t *b);
-
 
 typedef enum {
     KUBE_SERVICE_CLUSTER_IP = 0,

@@ -126,11 +126,14 @@ recover_ref(void *ctx, uint32_t service, kube_ref_t ref,
 }
 
 
+typedef void (*recover_step_pt)(kube_zone_writer_t *w, uint32_t entry,
+    const kube_record_t *record);
+
+
 /* Calls step for every entry that holds a record of the kind. */
 static void
 recover_each(kube_zone_writer_t *w, kube_record_kind_t kind,
-    void (*step)(kube_zone_writer_t *w, uint32_t entry,
-                 const kube_record_t *record))
+    recover_step_pt step)
 {
     uint32_t              e;
     const kube_record_t  *record;

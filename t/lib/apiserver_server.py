@@ -178,6 +178,8 @@ class Server:
     async def _one(self, wire):
         """One request; False: the connection is over."""
         request = await wire.read_request()
+        refusal = self.identify(wire, request)
+        # The test's thread reads this list: what is in it is known whole.
         self.requests.append(request)
         resource = locate(request)
         self.count_rivals(wire)
@@ -186,7 +188,7 @@ class Server:
             if request.path.startswith("/_control/"):
                 await control(self, wire, request)
             else:
-                keep = await self._answer(wire, request, resource) and keep
+                keep = await self._answer(wire, request, resource, refusal) and keep
             request.result = (
                 "ok" if request.status is not None and request.status < 400 else ("failed")
             )
@@ -221,20 +223,25 @@ class Server:
         key = (wire.request.verb, wire.request.resource, wire.request.ns)
         self.most[key] = max(self.most[key], sum(map(same, self.connections)))
 
-    async def _answer(self, wire, request, resource):
+    def identify(self, wire, request):
+        """Notes who asks; returns the error of a credential that is none, or None."""
+        try:
+            request.user, request.auth, request.token = self.auth.authenticate(
+                request.headers, wire.peercert
+            )
+        except st.ApiError as error:
+            request.auth = "invalid"
+            request.token = request.headers.get("authorization", "").partition(" ")[2]
+            return error
+        return None
+
+    async def _answer(self, wire, request, resource, refusal):
         """Answers; False: the connection must be closed."""
         request.fault = wire.fault = fault = self.faults.match(request)
         self.notify()
         try:
-            try:
-                request.user, request.auth, request.token = self.auth.authenticate(
-                    request.headers, wire.peercert
-                )
-            except st.ApiError:
-                request.auth = "invalid"
-                request.token = request.headers.get("authorization", "").partition(" ")[2]
-                if fault is None:
-                    raise
+            if refusal is not None and fault is None:
+                raise refusal
             if fault is not None:
                 if fault.delay:
                     await asyncio.wait([wire.watch_gone()], timeout=fault.delay)

@@ -21,11 +21,6 @@ base_rc_texts(void **state)
     assert_string_equal(kube_rc_text((kube_rc_t) -99), "unknown result");
     assert_string_equal(kube_rc_text((kube_rc_t) 1), "unknown result");
 
-    assert_true(kube_rc_retryable(KUBE_NOMEM));
-    assert_true(kube_rc_retryable(KUBE_AGAIN));
-    assert_false(kube_rc_retryable(KUBE_OK));
-    assert_false(kube_rc_retryable(KUBE_DENIED));
-    assert_false(kube_rc_retryable((kube_rc_t) -99));
 }
 
 

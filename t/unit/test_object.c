@@ -6,6 +6,7 @@
  */
 
 #include "alloc_test.h"
+#include "addr_test.h"
 #include "kube_object.h"
 
 
@@ -117,7 +118,7 @@ object_addr_table(void **state)
         assert_int_equal(n, strlen(a->out));
 
         assert_int_equal(kube_addr_parse(kube_str(text), &again), KUBE_OK);
-        assert_true(kube_addr_eq(&addr, &again));
+        assert_true(addr_eq(&addr, &again));
     }
 }
 
@@ -161,19 +162,19 @@ object_addr_eq(void **state)
 
     memset(&a, 0, sizeof(a));
     b = a;
-    assert_true(kube_addr_eq(&a, &b));
+    assert_true(addr_eq(&a, &b));
     assert_int_equal(kube_addr_text(&a, text), 0);
     assert_string_equal(text, "");
 
     a.family = KUBE_FAMILY_IPV4;
-    assert_false(kube_addr_eq(&a, &b));
+    assert_false(addr_eq(&a, &b));
 
     /* only four bytes of an IPv4 address count */
     b.family = KUBE_FAMILY_IPV4;
     b.bytes[7] = 1;
-    assert_true(kube_addr_eq(&a, &b));
+    assert_true(addr_eq(&a, &b));
     b.bytes[3] = 1;
-    assert_false(kube_addr_eq(&a, &b));
+    assert_false(addr_eq(&a, &b));
 }
 
 

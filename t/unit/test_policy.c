@@ -6,6 +6,7 @@
  */
 
 #include "alloc_test.h"
+#include "addr_test.h"
 #include "kube_policy.h"
 
 
@@ -409,7 +410,7 @@ test_cidr_parse(void **state)
     assert_int_equal(cidr.bits, 8);
     assert_true(cidr.low_bits);
     addr = addr_of("10.0.0.0");
-    assert_true(kube_addr_eq(&cidr.addr, &addr));
+    assert_true(addr_eq(&cidr.addr, &addr));
 
     cidr = cidr_of("10.1.2.3");
     assert_int_equal(cidr.bits, 32);

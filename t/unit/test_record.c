@@ -9,6 +9,7 @@
  */
 
 #include "kube_record.c"
+#include "addr_test.h"
 #include "zone_test.h"
 
 
@@ -224,7 +225,7 @@ record_assert_slice(const kube_slice_t *a, const kube_slice_t *b)
     for (i = 0; i < a->endpoints_n; i++) {
         x = &a->endpoints[i];
         y = &b->endpoints[i];
-        assert_true(kube_addr_eq(&x->address, &y->address));
+        assert_true(addr_eq(&x->address, &y->address));
         assert_int_equal(x->ready, y->ready);
         assert_int_equal(x->serving, y->serving);
         assert_int_equal(x->terminating, y->terminating);
@@ -247,7 +248,7 @@ record_assert_service(const kube_service_t *a, const kube_service_t *b)
     record_assert_ports(a->ports, b->ports, a->ports_n);
 
     for (i = 0; i < a->cluster_ips_n; i++) {
-        assert_true(kube_addr_eq(&a->cluster_ips[i], &b->cluster_ips[i]));
+        assert_true(addr_eq(&a->cluster_ips[i], &b->cluster_ips[i]));
     }
 }
 
