@@ -2,7 +2,8 @@
  * ngx_kube_module - the core module: its table, the life of its
  * configuration, and the hooks of the cycle.
  *
- * Directives are in ngx_kube_conf.c, the process in ngx_kube_process.c.
+ * The kube_informer block is in ngx_kube_conf.c, its directives in
+ * ngx_kube_directive.c, the process in ngx_kube_process.c.
  * init_module and init_process never fail: a failing one would take nginx
  * down with it.
  *

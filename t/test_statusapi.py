@@ -719,7 +719,6 @@ class TestMetrics:
         "items_per_watch": "histogram",
         "events_total": "counter",
         "event_bytes_total": "counter",
-        "decode_fallbacks_total": "counter",
         "skipped_objects_total": "counter",
         "errors_total": "counter",
         "queue_depth": "gauge",

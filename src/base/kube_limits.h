@@ -1,5 +1,8 @@
 /*
- * kube_limits - every ceiling of the project, with unit and reason.
+ * kube_limits - the ceilings on what comes from outside, with unit and source.
+ *
+ * Timers and ceilings of one file stand in that file.  Constants only; anyone
+ * may include it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -36,9 +36,6 @@
     "events_total", "type", "Watch events, by type."
 #define KUBE_METRIC_EVENT_BYTES                                               \
     "event_bytes_total", NULL, "Bytes of watch events."
-#define KUBE_METRIC_DECODE_FALLBACKS                                          \
-    "decode_fallbacks_total", NULL,                                           \
-    "Objects that the fast decoder left to the general one."
 #define KUBE_METRIC_SKIPPED                                                   \
     "skipped_objects_total", "reason",                                        \
     "Objects, or parts of them, passed over, by reason."
@@ -63,7 +60,6 @@
     XX(SHORT_WATCHES, KUBE_METRIC_SHORT_WATCHES, NULL, -)                     \
     XX(RELISTS, KUBE_METRIC_NONE, NULL, -)                                    \
     XX(EVENT_BYTES, KUBE_METRIC_EVENT_BYTES, NULL, -)                         \
-    XX(DECODE_FALLBACKS, KUBE_METRIC_DECODE_FALLBACKS, NULL, -)               \
     XX(SKIPPED_TOO_LARGE, KUBE_METRIC_SKIPPED, "too_large", -)                \
     XX(SKIPPED_MALFORMED, KUBE_METRIC_SKIPPED, "malformed", -)                \
     XX(SKIPPED_ENDPOINTS, KUBE_METRIC_SKIPPED, "endpoints", -)
