@@ -49,7 +49,7 @@ codec_put(kube_codec_t *c, const void *bytes, size_t len)
 }
 
 
-/* The next len bytes; NULL: there are not so many. */
+/* Returns the next len bytes; NULL: there are not so many. */
 static const unsigned char *
 codec_take(kube_codec_t *c, size_t len)
 {
@@ -67,7 +67,7 @@ codec_take(kube_codec_t *c, size_t len)
 }
 
 
-/* Lengths and bits are one byte: most of what is passed. */
+/* One byte is what most calls pass: lengths and bits. */
 static inline uint64_t
 codec_byte(kube_codec_t *c, uint64_t v)
 {

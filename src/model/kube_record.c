@@ -25,7 +25,7 @@ static_assert(KUBE_RECORD_REFUSED_MAX % RECORD_ALIGN == 0
               "any name has a REFUSED record");
 
 
-/* What the lengths of a record, once they agree, lead to. */
+/* The parts of a record whose lengths agree. */
 typedef struct {
     kube_record_t         header;
     const unsigned char  *content;
@@ -301,12 +301,12 @@ record_get_object(kube_arena_t *arena, const record_view_t *view,
         object->u.slice.meta.rv = view->rv;
     }
 
-    /* what follows a string that found no memory looks broken */
+    /* a string without memory is empty, so that the next one looks broken */
     if (c.nomem) {
         return KUBE_NOMEM;
     }
 
-    /* equal objects have equal bytes: nothing may follow */
+    /* nothing may follow: equal objects have equal bytes */
     return kube_codec_is_done(&c) ? KUBE_OK : KUBE_CORRUPT;
 }
 

@@ -145,7 +145,7 @@ const kube_ref_t *kube_record_refs(const kube_record_t *record);
 /* Contents equal; resourceVersion, revision and refs may differ. */
 bool kube_record_same(const kube_record_t *a, const kube_record_t *b);
 
-/* The same with equal resourceVersions. */
+/* Contents and resourceVersions equal. */
 bool kube_record_same_version(const kube_record_t *a, const kube_record_t *b);
 
 /* Hash of the content: what the digest of a scope sums. */

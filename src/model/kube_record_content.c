@@ -17,7 +17,7 @@
 /* The type of a Service is in the lower bits of the byte. */
 #define CONTENT_HEADLESS     0x80
 
-/* Bits of an endpoint; those of a name that is there, and of the family. */
+/* Bits of an endpoint: conditions, names that follow, address family. */
 #define CONTENT_READY        0x01
 #define CONTENT_SERVING      0x02
 #define CONTENT_TERMINATING  0x04
@@ -27,7 +27,7 @@
 #define CONTENT_IPV4         0x40
 #define CONTENT_IPV6         0x80
 
-/* Twice the endpoints of a slice, the next power of two. */
+/* At least twice the endpoints of a slice, and a power of two. */
 #define CONTENT_SLOTS_MAX    2048
 
 
@@ -78,7 +78,7 @@ content_name_of(const content_names_t *names, const kube_endpoint_t *ep)
 }
 
 
-/* The number of endpoint i's name; a new name gets the next. */
+/* Returns the number of endpoint i's name; a new name gets the next one. */
 static size_t
 content_name_number(content_names_t *names, const kube_slice_t *slice,
     size_t i)
@@ -157,7 +157,7 @@ content_family(kube_codec_t *c, kube_family_t family)
 }
 
 
-/* The bytes; the family has been passed before. */
+/* Passes the bytes of an address whose family has been passed. */
 static void
 content_addr(kube_codec_t *c, kube_addr_t *addr)
 {
@@ -248,7 +248,7 @@ content_endpoint_bits(const kube_endpoint_t *ep)
 }
 
 
-/* Up to the pod's name, which is the last one seen. */
+/* Passes all but node and zone; *pod is the last name.  Returns the bits. */
 static uint64_t
 content_endpoint(kube_codec_t *c, kube_endpoint_t *ep, kube_str_t *pod)
 {

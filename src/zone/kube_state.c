@@ -19,7 +19,7 @@
 #define STATE_VERSION  1
 
 
-/* Host order: the file does not leave the machine. */
+/* All fields are in host order: the file does not leave the machine. */
 typedef struct {
     uint64_t  magic;
     uint32_t  version;
@@ -56,7 +56,7 @@ kube_state_size(const kube_zone_writer_t *w)
 }
 
 
-/* As staging wants it: without refs; and marked for what it is. */
+/* Writes the record as kube_zone_stage() takes it: without refs. */
 static size_t
 state_put(unsigned char *to, const kube_record_t *record)
 {

@@ -17,7 +17,7 @@
 
 #define ZONE_SEGMENT_MIN        4096
 
-/* Parts of the zone's size; docs/internals/zone.md says why these. */
+/* The zone has one of each for so many of its bytes. */
 #define ZONE_BYTES_AN_OBJECT    512
 #define ZONE_BYTES_A_SCOPE      8192
 #define ZONE_BYTES_A_WORKER     16384
@@ -66,7 +66,7 @@ zone_geometry(kube_zone_geometry_t *g, uint64_t size, kube_seed_t seed)
     g->size = size;
     g->seed = seed;
 
-    /* as many can be named as refused as can be held */
+    /* the zone can name as many refused objects as it can hold objects */
     g->objects_max = (uint32_t) (size / ZONE_BYTES_AN_OBJECT);
     g->entries_n = 2 * g->objects_max;
 
@@ -171,7 +171,7 @@ kube_zone_usage(const kube_zone_t *zone, kube_zone_usage_t *usage)
     usage->live_bytes = kube_word_get(&image->live_bytes);
     usage->entries = image->geometry.entries_n;
     usage->entries_used = kube_word_get(&image->entries_used);
-    usage->failures = kube_word_get(&image->failures);
+    usage->failures = kube_word_get(&image->history.failures);
     usage->refused = kube_word_get(&image->refused);
 }
 

@@ -4,7 +4,7 @@
  * It reads the other image as any reader does, and writes as the first writer
  * of the new one.
  *
- * Scopes are read first: their resourceVersions are then not newer than any
+ * Scopes are copied first: their resourceVersions are then not newer than any
  * object copied, and a watch resumed there repeats what came after.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -29,53 +29,91 @@ typedef struct {
     kube_zone_t         *to;
     kube_zone_writer_t  *writer;
     kube_arena_t         arena;           /* of one object */
-    kube_arena_t         scopes_arena;
-    kube_scope_info_t   *scopes;
-    bool                *scope_used;
-    unsigned             scopes_n;
     bool                 left_out;
 } copy_t;
 
 
 static kube_rc_t
-copy_scopes_read(copy_t *copy)
+copy_scope(copy_t *copy, unsigned scope)
 {
-    unsigned   i;
-    kube_rc_t  rc;
+    unsigned           c;
+    kube_rc_t          rc;
+    kube_scope_info_t  info;
 
-    copy->scopes_n = copy->from->image->geometry.scopes_n;
-    copy->scopes = kube_arena_alloc(&copy->scopes_arena, copy->scopes_n
-                                                  * sizeof(kube_scope_info_t));
-    copy->scope_used = kube_arena_alloc(&copy->scopes_arena,
-                                        copy->scopes_n * sizeof(bool));
+    kube_arena_reset(&copy->arena);
+    rc = kube_zone_scope_read(copy->from, scope, &copy->arena, &info);
 
-    if (copy->scopes == NULL || copy->scope_used == NULL) {
-        return KUBE_NOMEM;
+    if (rc != KUBE_OK) {
+        /* a scope that cannot be read is left out, and so listed again */
+        return (rc == KUBE_NOMEM) ? KUBE_NOMEM : KUBE_OK;
     }
 
-    for (i = 0; i < copy->scopes_n; i++) {
-        rc = kube_zone_scope_read(copy->from, i, &copy->scopes_arena,
-                                  &copy->scopes[i]);
-        if (rc == KUBE_NOMEM) {
-            return KUBE_NOMEM;
-        }
+    rc = kube_zone_scope_publish(copy->writer, scope, &info);
 
-        /* a scope that cannot be read is listed anew */
-        copy->scope_used[i] = (rc == KUBE_OK);
+    if (rc == KUBE_OK && info.error_at_ms != 0) {
+        rc = kube_zone_scope_error(copy->writer, scope, info.error_reason,
+                                   info.error_message, info.error_at_ms);
+    }
+
+    for (c = 0; c < KUBE_COUNTERS; c++) {
+        kube_zone_scope_set(copy->to, scope, (kube_counter_t) c,
+                            kube_zone_scope_counter(copy->from, scope,
+                                                    (kube_counter_t) c));
+    }
+
+    if (rc != KUBE_OK) {
+        copy->left_out = true;
     }
 
     return KUBE_OK;
 }
 
 
-/* The entry; 0: no room. */
+/* Without all objects of a version, the scope must not claim it. */
+static kube_rc_t
+copy_forget_version(copy_t *copy, unsigned scope)
+{
+    kube_rc_t          rc;
+    kube_scope_info_t  info;
+
+    kube_arena_reset(&copy->arena);
+    rc = kube_zone_scope_read(copy->to, scope, &copy->arena, &info);
+
+    if (rc != KUBE_OK) {
+        return (rc == KUBE_NOMEM) ? KUBE_NOMEM : KUBE_OK;
+    }
+
+    info.rv = KUBE_STR_NULL;
+
+    return kube_zone_scope_publish(copy->writer, scope, &info);
+}
+
+
+static kube_rc_t
+copy_scopes(copy_t *copy, kube_rc_t (*step)(copy_t *copy, unsigned scope))
+{
+    unsigned   i;
+    kube_rc_t  rc;
+
+    for (i = 0; i < copy->from->image->geometry.scopes_n; i++) {
+        rc = step(copy, i);
+
+        if (rc != KUBE_OK) {
+            return rc;
+        }
+    }
+
+    return KUBE_OK;
+}
+
+
+/* Returns the entry; 0: there was no room. */
 static uint32_t
 copy_stage(copy_t *copy, const kube_record_t *record)
 {
     uint32_t  entry;
 
-    if (kube_zone_stage(copy->writer, record, 0, &entry) != KUBE_OK)
-    {
+    if (kube_zone_stage(copy->writer, record, 0, &entry) != KUBE_OK) {
         copy->left_out = true;
         return 0;
     }
@@ -117,45 +155,30 @@ copy_bundle(copy_t *copy, const kube_zone_bundle_t *bundle)
 
 
 static kube_rc_t
-copy_services(copy_t *copy)
+copy_service(copy_t *copy, uint32_t entry)
 {
-    uint32_t              cursor, entry;
-    kube_rc_t             rc;
-    kube_zone_bundle_t    bundle;
-    const kube_record_t  *record;
+    kube_rc_t           rc;
+    kube_zone_bundle_t  bundle;
 
-    cursor = 0;
+    rc = kube_zone_load_service(copy->from, entry, KUBE_STR_NULL,
+                                KUBE_STR_NULL, &copy->arena, &bundle);
 
-    for ( ;; ) {
-        kube_arena_reset(&copy->arena);
+    if (rc == KUBE_OK) {
+        copy_bundle(copy, &bundle);
 
-        rc = kube_zone_next(copy->from, KUBE_RECORD_SERVICE, &cursor,
-                            &copy->arena, &record, &entry);
-        if (rc != KUBE_OK) {
-            return (rc == KUBE_NOT_FOUND) ? KUBE_OK : rc;
-        }
-
-        rc = kube_zone_load_service(copy->from, entry, KUBE_STR_NULL,
-                                    KUBE_STR_NULL, &copy->arena, &bundle);
-
-        if (rc == KUBE_NOMEM) {
-            return KUBE_NOMEM;
-        }
-
-        if (rc == KUBE_OK) {
-            copy_bundle(copy, &bundle);
-
-        } else if (rc != KUBE_NOT_FOUND) {
-            copy->left_out = true;
-        }
+    } else if (rc != KUBE_NOT_FOUND && rc != KUBE_NOMEM) {
+        copy->left_out = true;
     }
+
+    return (rc == KUBE_NOMEM) ? KUBE_NOMEM : KUBE_OK;
 }
 
 
-/* A slice that came with its Service is there already. */
+/* Passes over a slice that has come with its Service. */
 static void
-copy_one(copy_t *copy, const kube_record_t *record)
+copy_alone(copy_t *copy, const kube_record_t *record)
 {
+    kube_rc_t         rc;
     kube_zone_item_t  item;
 
     if (kube_zone_item(copy->writer, record, &item) != KUBE_OK
@@ -165,24 +188,24 @@ copy_one(copy_t *copy, const kube_record_t *record)
     }
 
     if (record->kind == KUBE_RECORD_REFUSED) {
-        if (kube_zone_refuse(copy->writer, &item, item.id.meta.rv,
-                             item.id.reason)
-            != KUBE_OK)
-        {
-            copy->left_out = true;
-        }
-
-    } else if (kube_zone_stage_item(copy->writer, &item, 0) == KUBE_OK) {
-        kube_zone_publish_orphan(copy->writer, item.entry);
-
+        rc = kube_zone_refuse(copy->writer, &item, item.id.meta.rv,
+                              item.id.reason);
     } else {
+        rc = kube_zone_stage_item(copy->writer, &item, 0);
+
+        if (rc == KUBE_OK) {
+            kube_zone_publish_orphan(copy->writer, item.entry);
+        }
+    }
+
+    if (rc != KUBE_OK) {
         copy->left_out = true;
     }
 }
 
 
 static kube_rc_t
-copy_rest(copy_t *copy, kube_record_kind_t kind)
+copy_objects(copy_t *copy, kube_record_kind_t kind)
 {
     uint32_t              cursor, entry;
     kube_rc_t             rc;
@@ -190,67 +213,36 @@ copy_rest(copy_t *copy, kube_record_kind_t kind)
 
     cursor = 0;
 
-    for ( ;; ) {
+    do {
         kube_arena_reset(&copy->arena);
-
         rc = kube_zone_next(copy->from, kind, &cursor, &copy->arena, &record,
                             &entry);
-        if (rc != KUBE_OK) {
-            return (rc == KUBE_NOT_FOUND) ? KUBE_OK : rc;
+
+        if (rc == KUBE_OK && kind == KUBE_RECORD_SERVICE) {
+            rc = copy_service(copy, entry);
+
+        } else if (rc == KUBE_OK) {
+            copy_alone(copy, record);
         }
 
-        copy_one(copy, record);
-    }
+    } while (rc == KUBE_OK);
+
+    return (rc == KUBE_NOT_FOUND) ? KUBE_OK : rc;
 }
 
 
 static void
-copy_scopes_write(copy_t *copy)
+copy_words(void *to, const void *from, size_t size)
 {
-    unsigned            i, c;
-    kube_scope_info_t  *info;
+    size_t              i;
+    kube_word_t        *t;
+    const kube_word_t  *f;
 
-    for (i = 0; i < copy->scopes_n; i++) {
-        if (!copy->scope_used[i]) {
-            continue;
-        }
+    t = to;
+    f = from;
 
-        info = &copy->scopes[i];
-
-        if (copy->left_out) {
-            info->rv = KUBE_STR_NULL;
-        }
-
-        if (kube_zone_scope_publish(copy->writer, i, info) != KUBE_OK) {
-            copy->left_out = true;
-            continue;
-        }
-
-        /* an error's text is not worth failing for */
-        if (info->error_at_ms != 0
-            && kube_zone_scope_error(copy->writer, i, info->error_reason,
-                                     info->error_message, info->error_at_ms)
-               != KUBE_OK)
-        {
-            info->error_at_ms = 0;
-        }
-
-        for (c = 0; c < KUBE_COUNTERS; c++) {
-            kube_zone_scope_set(copy->to, i, (kube_counter_t) c,
-                                kube_zone_scope_counter(copy->from, i,
-                                                        (kube_counter_t) c));
-        }
-    }
-}
-
-
-static void
-copy_words(kube_word_t *to, const kube_word_t *from, size_t n)
-{
-    size_t  i;
-
-    for (i = 0; i < n; i++) {
-        kube_word_set(&to[i], kube_word_get(&from[i]));
+    for (i = 0; i < size / sizeof(kube_word_t); i++) {
+        kube_word_set(&t[i], kube_word_get(&f[i]));
     }
 }
 
@@ -258,7 +250,7 @@ copy_words(kube_word_t *to, const kube_word_t *from, size_t n)
 static void
 copy_header(copy_t *copy)
 {
-    unsigned                  i, k;
+    unsigned                  i;
     kube_str_t                server;
     kube_zone_image_t        *to;
     const kube_zone_image_t  *from;
@@ -266,26 +258,8 @@ copy_header(copy_t *copy)
     to = copy->to->image;
     from = copy->from->image;
 
-    copy_words(&to->epoch, &from->epoch, 1);
-    copy_words(&to->takeovers, &from->takeovers, 1);
-    copy_words(&to->failures, &from->failures, 1);
-    copy_words(&to->crashes, &from->crashes, 1);
-    copy_words(to->crash_times_ms, from->crash_times_ms, KUBE_ZONE_CRASHES);
-    copy_words(&to->crash_run, &from->crash_run, 1);
-    copy_words(&to->start_delay_until_ms, &from->start_delay_until_ms, 1);
-    copy_words(&to->state_written_ms, &from->state_written_ms, 1);
-    copy_words(&to->state_in_use, &from->state_in_use, 1);
-    copy_words(&to->state_failed, &from->state_failed, 1);
-
-    for (i = 0; i < KUBE_HISTOGRAMS; i++) {
-        for (k = 0; k < KUBE_RESOURCES; k++) {
-            copy_words(to->histograms[i][k].buckets,
-                       from->histograms[i][k].buckets,
-                       KUBE_HISTOGRAM_BUCKETS + 1);
-            copy_words(&to->histograms[i][k].sum, &from->histograms[i][k].sum,
-                       1);
-        }
-    }
+    copy_words(&to->history, &from->history, sizeof(kube_zone_history_t));
+    copy_words(to->histograms, from->histograms, sizeof(to->histograms));
 
     for (i = 0; i < KUBE_WORKER_COUNTERS; i++) {
         kube_zone_worker_add(copy->to, 0, i,
@@ -306,36 +280,34 @@ copy_header(copy_t *copy)
 static kube_rc_t
 copy_all(copy_t *copy)
 {
+    size_t           i;
     kube_rc_t        rc;
     kube_takeover_t  takeover;
 
-    rc = copy_scopes_read(copy);
+    static const kube_record_kind_t  kinds[] = {
+        KUBE_RECORD_SERVICE, KUBE_RECORD_SLICE, KUBE_RECORD_REFUSED
+    };
+
+    rc = kube_zone_writer_acquire(copy->writer, 0, &takeover);
 
     if (rc == KUBE_OK) {
-        rc = kube_zone_writer_acquire(copy->writer, 0, &takeover);
+        /* revisions are shown as generations: they must not go back */
+        kube_word_set(&copy->to->image->revision,
+                      kube_word_get(&copy->from->image->revision));
+
+        rc = copy_scopes(copy, copy_scope);
     }
 
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
-    /* what users saw as a generation must not go back */
-    kube_word_set(&copy->to->image->revision,
-                  kube_word_get(&copy->from->image->revision));
-
-    rc = copy_services(copy);
-
-    if (rc == KUBE_OK) {
-        rc = copy_rest(copy, KUBE_RECORD_SLICE);
-    }
-
-    if (rc == KUBE_OK) {
-        rc = copy_rest(copy, KUBE_RECORD_REFUSED);
+    for (i = 0; rc == KUBE_OK && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        rc = copy_objects(copy, kinds[i]);
     }
 
     if (rc == KUBE_OK) {
-        copy_scopes_write(copy);
         copy_header(copy);
+    }
+
+    if (rc == KUBE_OK && copy->left_out) {
+        rc = copy_scopes(copy, copy_forget_version);
     }
 
     return rc;
@@ -359,11 +331,8 @@ kube_zone_copy(kube_zone_t *to, const kube_zone_t *from,
     }
 
     kube_arena_init(&copy.arena, alloc, COPY_ARENA_MAX);
-    kube_arena_init(&copy.scopes_arena, alloc, COPY_ARENA_MAX);
-
     rc = copy_all(&copy);
 
-    kube_arena_done(&copy.scopes_arena);
     kube_arena_done(&copy.arena);
     kube_zone_writer_destroy(copy.writer);
 

@@ -107,7 +107,7 @@ kube_counter_of_rc(kube_rc_t rc)
 }
 
 
-/* The word of a scope's counter; NULL: there is none. */
+/* Returns the word of a scope's counter; NULL: the zone has none. */
 static kube_word_t *
 counters_word(const kube_zone_t *zone, unsigned scope, kube_counter_t counter)
 {
@@ -168,7 +168,7 @@ kube_histogram_info(kube_histogram_id_t id)
 }
 
 
-/* The words of a resource's histogram; NULL: there are none. */
+/* Returns the words of a resource's histogram; NULL: the zone has none. */
 static kube_zone_histogram_t *
 counters_histogram(const kube_zone_t *zone, kube_histogram_id_t id,
     kube_resource_t resource)
@@ -197,7 +197,7 @@ kube_zone_histogram_read(const kube_zone_t *zone, kube_histogram_id_t id,
         return;
     }
 
-    /* the count is that of the buckets read: they must agree when printed */
+    /* buckets are observed meanwhile: count must be their sum when printed */
     for (i = 0; i <= KUBE_HISTOGRAM_BUCKETS; i++) {
         h->buckets[i] = kube_word_get(&from->buckets[i]);
         h->count += h->buckets[i];

@@ -81,11 +81,11 @@ kube_zone_guard_take(kube_zone_t *zone, bool *crashed)
     kube_word_set(&image->starting_pid, 0);
     KUBE_FAILPOINT("guard_taken");
 
-    if (kube_word_get(&image->epoch) != 0) {
-        kube_word_add(&image->takeovers, 1);
+    if (kube_word_get(&image->history.epoch) != 0) {
+        kube_word_add(&image->history.takeovers, 1);
     }
 
-    kube_word_add(&image->epoch, 1);
+    kube_word_add(&image->history.epoch, 1);
 
     return KUBE_OK;
 }
@@ -102,31 +102,32 @@ kube_zone_guard_release(kube_zone_t *zone)
 void
 kube_zone_writer_info(const kube_zone_t *zone, kube_writer_info_t *info)
 {
-    unsigned                  i;
-    const kube_zone_image_t  *image;
+    unsigned                    i;
+    const kube_zone_image_t    *image;
+    const kube_zone_history_t  *history;
 
     static_assert(sizeof(info->crash_times_ms)
                   == KUBE_ZONE_CRASHES * sizeof(uint64_t),
                   "all crash times are shown");
 
     image = zone->image;
+    history = &image->history;
 
-    info->epoch = kube_word_get(&image->epoch);
-    info->takeovers = kube_word_get(&image->takeovers);
+    info->epoch = kube_word_get(&history->epoch);
+    info->takeovers = kube_word_get(&history->takeovers);
     info->writer_pid = kube_word_get(&image->writer_pid);
     info->writer_since_ms = (int64_t) kube_word_get(&image->writer_since_ms);
-    info->crashes = kube_word_get(&image->crashes);
-    info->start_delay_until_ms =
-                           kube_word_get(&image->start_delay_until_ms);
+    info->crashes = kube_word_get(&history->crashes);
+    info->start_delay_until_ms = kube_word_get(&history->start_delay_until_ms);
     info->state_written_ms =
-                           (int64_t) kube_word_get(&image->state_written_ms);
-    info->state_in_use = kube_word_get(&image->state_in_use);
-    info->state_failed = kube_word_get(&image->state_failed);
+                         (int64_t) kube_word_get(&history->state_written_ms);
+    info->state_in_use = kube_word_get(&history->state_in_use);
+    info->state_failed = kube_word_get(&history->state_failed);
     info->queue_depth = kube_word_get(&image->queue_depth);
 
     for (i = 0; i < KUBE_ZONE_CRASHES; i++) {
         info->crash_times_ms[i] = (i < info->crashes)
-                                  ? kube_word_get(&image->crash_times_ms[i])
+                                  ? kube_word_get(&history->crash_times_ms[i])
                                   : KUBE_NEVER;
     }
 }
@@ -144,7 +145,7 @@ kube_zone_writer_announce(kube_zone_writer_t *w, uint64_t pid,
 void
 kube_zone_writer_epoch(kube_zone_writer_t *w)
 {
-    kube_word_add(&w->zone->image->epoch, 1);
+    kube_word_add(&w->zone->image->history.epoch, 1);
 }
 
 
@@ -152,9 +153,13 @@ void
 kube_zone_set_state_file(kube_zone_t *zone, int64_t written_ms, bool in_use,
     bool failed)
 {
-    kube_word_set(&zone->image->state_written_ms, (uint64_t) written_ms);
-    kube_word_set(&zone->image->state_in_use, in_use);
-    kube_word_set(&zone->image->state_failed, failed);
+    kube_zone_history_t  *history;
+
+    history = &zone->image->history;
+
+    kube_word_set(&history->state_written_ms, (uint64_t) written_ms);
+    kube_word_set(&history->state_in_use, in_use);
+    kube_word_set(&history->state_failed, failed);
 }
 
 
@@ -167,16 +172,16 @@ kube_zone_set_queue_depth(kube_zone_t *zone, uint64_t depth)
 
 /* True if all crashes that are remembered lie in the window that ends now. */
 static bool
-guard_is_crashing(const kube_zone_image_t *image, uint64_t now_ms)
+guard_is_crashing(const kube_zone_history_t *history, uint64_t now_ms)
 {
     unsigned  i;
 
-    if (kube_word_get(&image->crashes) < KUBE_ZONE_CRASHES) {
+    if (kube_word_get(&history->crashes) < KUBE_ZONE_CRASHES) {
         return false;
     }
 
     for (i = 0; i < KUBE_ZONE_CRASHES; i++) {
-        if (now_ms - kube_word_get(&image->crash_times_ms[i])
+        if (now_ms - kube_word_get(&history->crash_times_ms[i])
             > GUARD_CRASH_WINDOW_MS)
         {
             return false;
@@ -192,27 +197,27 @@ guard_is_crashing(const kube_zone_image_t *image, uint64_t now_ms)
  * after the start that was put off counts as the next of the same run.
  */
 static void
-guard_note_crash(kube_zone_image_t *image, uint64_t now_ms)
+guard_note_crash(kube_zone_history_t *history, uint64_t now_ms)
 {
     unsigned  i;
     uint64_t  run, until;
 
     for (i = KUBE_ZONE_CRASHES - 1; i > 0; i--) {
-        kube_word_set(&image->crash_times_ms[i],
-                      kube_word_get(&image->crash_times_ms[i - 1]));
+        kube_word_set(&history->crash_times_ms[i],
+                      kube_word_get(&history->crash_times_ms[i - 1]));
     }
 
-    kube_word_set(&image->crash_times_ms[0], now_ms);
-    kube_word_add(&image->crashes, 1);
+    kube_word_set(&history->crash_times_ms[0], now_ms);
+    kube_word_add(&history->crashes, 1);
 
-    run = kube_word_get(&image->crash_run);
-    until = kube_word_get(&image->start_delay_until_ms);
+    run = kube_word_get(&history->crash_run);
+    until = kube_word_get(&history->start_delay_until_ms);
 
     if (run != 0 && now_ms <= until + GUARD_CRASH_WINDOW_MS) {
         run++;
 
     } else {
-        run = guard_is_crashing(image, now_ms);
+        run = guard_is_crashing(history, now_ms);
     }
 
     if (run == 0) {
@@ -225,8 +230,8 @@ guard_note_crash(kube_zone_image_t *image, uint64_t now_ms)
         until = now_ms + GUARD_DELAY_MAX_MS;
     }
 
-    kube_word_set(&image->crash_run, run);
-    kube_word_set(&image->start_delay_until_ms, until);
+    kube_word_set(&history->crash_run, run);
+    kube_word_set(&history->start_delay_until_ms, until);
 }
 
 
@@ -236,12 +241,12 @@ kube_zone_crash_delay(kube_zone_t *zone, bool crashed, uint64_t now_ms)
     uint64_t  until;
 
     if (crashed) {
-        guard_note_crash(zone->image, now_ms);
+        guard_note_crash(&zone->image->history, now_ms);
     }
 
-    until = kube_word_get(&zone->image->start_delay_until_ms);
+    until = kube_word_get(&zone->image->history.start_delay_until_ms);
 
-    /* a clock that began anew must not put a start off for ever */
+    /* after a reboot the clock begins anew: do not wait for the old one */
     if (until <= now_ms || until - now_ms > GUARD_DELAY_MAX_MS) {
         return 0;
     }
@@ -261,7 +266,7 @@ kube_zone_starting(kube_zone_t *zone, uint64_t pid)
 void
 kube_zone_started(kube_zone_t *zone, uint64_t pid)
 {
-    /* another one may have noted itself since: its note stays */
+    /* another process may have noted its pid since: keep that */
     (void) atomic_compare_exchange_strong_explicit(
                &zone->image->starting_pid, &pid, 0, memory_order_acq_rel,
                memory_order_acquire);

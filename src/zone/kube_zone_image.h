@@ -27,10 +27,10 @@
 
 #define KUBE_ZONE_MAGIC     0x656e6f7a6562756bull    /* "kubezone" */
 
-/* Offsets of records count these, from the image's begin on. */
+/* Offsets of records are in these, from the begin of the image on. */
 #define KUBE_ZONE_UNIT      8
 
-/* Take-overs from a dead writer whose times are kept. */
+/* Crashes whose times are kept. */
 #define KUBE_ZONE_CRASHES   4
 
 typedef _Atomic uint64_t  kube_word_t;
@@ -44,7 +44,7 @@ static_assert(sizeof(kube_record_t) == 32 && sizeof(kube_ref_t) == 8,
               "records are laid out without holes");
 
 
-/* What create decided; constant afterwards and covered by check. */
+/* Written by create, constant afterwards, covered by check. */
 typedef struct {
     uint64_t     magic;
     uint32_t     layout;
@@ -91,10 +91,24 @@ typedef struct {
     kube_word_t  sum;
 } kube_zone_histogram_t;
 
+/* Words that a copy of the image into another size keeps as they are. */
+typedef struct {
+    kube_word_t  failures;
+    kube_word_t  epoch;
+    kube_word_t  takeovers;
+    kube_word_t  crashes;
+    kube_word_t  crash_times_ms[KUBE_ZONE_CRASHES];
+    kube_word_t  crash_run;
+    kube_word_t  start_delay_until_ms;
+    kube_word_t  state_written_ms;
+    kube_word_t  state_in_use;
+    kube_word_t  state_failed;
+} kube_zone_history_t;
+
 struct kube_zone_image_s {
     kube_zone_geometry_t    geometry;
 
-    /* the guard: kube_zone_guard.c alone */
+    /* only kube_zone_guard.c uses it */
     _Alignas(64)
     pthread_mutex_t         guard;
 
@@ -105,22 +119,13 @@ struct kube_zone_image_s {
     kube_word_t             live_bytes;
     kube_word_t             entries_used;
     kube_word_t             refused;
-    kube_word_t             failures;
     kube_word_t             server;         /* a head, of an INFO record */
 
-    kube_word_t             epoch;
-    kube_word_t             takeovers;
     kube_word_t             writer_pid;
     kube_word_t             writer_since_ms;
     kube_word_t             starting_pid;
-    kube_word_t             crashes;
-    kube_word_t             crash_times_ms[KUBE_ZONE_CRASHES];
-    kube_word_t             crash_run;
-    kube_word_t             start_delay_until_ms;
-    kube_word_t             state_written_ms;
-    kube_word_t             state_in_use;
-    kube_word_t             state_failed;
     kube_word_t             queue_depth;
+    kube_zone_history_t     history;
 
     /* the one word that readers write */
     _Alignas(64)
@@ -130,7 +135,7 @@ struct kube_zone_image_s {
 };
 
 
-/* From here on: not in the image. */
+/* The rest of this header is not in the image. */
 
 /*
  * What the writer knows of an entry.  service is the published Service that
@@ -366,7 +371,7 @@ kube_zone_room_at(const kube_zone_t *zone, uint32_t offset)
     g = &zone->image->geometry;
     at = (uint64_t) offset * KUBE_ZONE_UNIT - g->segments;
 
-    /* below the segments it wraps, and is beyond them */
+    /* an offset below the segments wraps, and is beyond them */
     if (at >= (uint64_t) g->segments_n * g->segment_size) {
         return 0;
     }

@@ -29,7 +29,7 @@ log_segments_n(const kube_zone_writer_t *w)
 }
 
 
-/* Units from the first segment on: the bit's number. */
+/* Returns the number of the bit: units from the first segment on. */
 static uint64_t
 log_bit(const kube_zone_writer_t *w, uint32_t offset)
 {
@@ -107,7 +107,7 @@ log_forget(kube_zone_writer_t *w, uint32_t offset, uint32_t size)
 }
 
 
-/* No live record begins inside the one at offset or reaches into it. */
+/* True if no live record overlaps the size bytes at offset. */
 static bool
 log_is_apart(const kube_zone_writer_t *w, uint32_t offset, uint32_t size)
 {
@@ -165,7 +165,7 @@ kube_zone_log_mark(kube_zone_writer_t *w, uint32_t offset)
 }
 
 
-/* The segment with the fewest live bytes that a move can win room from. */
+/* Returns the segment with the fewest live bytes, of those with any. */
 static uint32_t
 log_emptiest(const kube_zone_writer_t *w)
 {
@@ -189,7 +189,7 @@ log_emptiest(const kube_zone_writer_t *w)
 }
 
 
-/* The lowest one: pages above stay untouched for as long as possible. */
+/* Opens the lowest free segment, so that pages above stay untouched. */
 static void
 log_open_next(kube_zone_writer_t *w)
 {
@@ -381,8 +381,8 @@ log_evacuate(kube_zone_writer_t *w, uint32_t segment)
 
 
 /*
- * With free segments left, one that is half empty is evacuated before a
- * fresh one is opened: memory touched stays below twice what is live.
+ * While segments are free, one that is half empty is evacuated before a fresh
+ * one is opened, so that less than twice the live bytes are ever touched.
  */
 kube_rc_t
 kube_zone_log_reserve(kube_zone_writer_t *w, size_t size, unsigned moves)
@@ -447,7 +447,7 @@ kube_zone_log_has_room(const kube_zone_writer_t *w, size_t size)
 }
 
 
-/* The segment that evacuation needs is not counted as room. */
+/* The one segment that evacuation needs is not room for records. */
 uint64_t
 kube_zone_log_limit(const kube_zone_writer_t *w)
 {
@@ -485,7 +485,7 @@ kube_zone_log_open(kube_zone_writer_t *w)
         log_open_next(w);
     }
 
-    /* a predecessor died while it evacuated into the last free segment */
+    /* the last writer may have died evacuating into the last free segment */
     if (w->free_n == 0) {
         x = log_emptiest(w);
 

@@ -59,7 +59,7 @@ uint32_t kube_zone_log_append(kube_zone_writer_t *w,
 /* Forgets the record at offset if nothing names it any more; 0: nothing. */
 void kube_zone_log_drop(kube_zone_writer_t *w, uint32_t offset);
 
-/* The same for the records that a Service's record at offset names. */
+/* kube_zone_log_drop() for all that a Service's record at offset names. */
 void kube_zone_log_drop_refs(kube_zone_writer_t *w, uint32_t offset);
 
 

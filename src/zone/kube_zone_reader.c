@@ -17,7 +17,7 @@
 
 #define READER_HEADER_WORDS  (sizeof(kube_record_t) / KUBE_ZONE_UNIT)
 
-/* Most records are smaller: one allocation is enough. */
+/* The first buffer is this large: most records fit at once. */
 #define READER_SMALL         1024
 
 /* The bytes of a namespace and a name, each behind its length. */
@@ -25,7 +25,7 @@
     ((1 + KUBE_NAMESPACE_LEN_MAX + 1 + KUBE_NAME_LEN_MAX + 7) / 8 * 8)
 
 
-/* What the content of a key's record begins with, as words. */
+/* The first words of the content of any record with this key. */
 typedef struct {
     uint64_t  words[READER_KEY_MAX / KUBE_ZONE_UNIT];
     uint64_t  mask;               /* of the last word */
@@ -34,7 +34,7 @@ typedef struct {
 } reader_key_t;
 
 
-/* KUBE_INVALID: nothing can have this key. */
+/* KUBE_OK, or KUBE_INVALID: no object can have this key. */
 static kube_rc_t
 reader_key_make(const kube_zone_t *zone, kube_resource_t resource,
     kube_str_t ns, kube_str_t name, reader_key_t *key)
@@ -71,7 +71,7 @@ reader_key_make(const kube_zone_t *zone, kube_resource_t resource,
 }
 
 
-/* The size field of the record at offset; 0: no record can be there. */
+/* Returns the size of the record at offset; 0: no record can be there. */
 static size_t
 reader_size(const kube_zone_t *zone, uint32_t offset)
 {
@@ -130,7 +130,7 @@ kube_zone_head(const kube_zone_t *zone, uint32_t entry)
 }
 
 
-/* KUBE_OK: the entry's record, of an object that is held, has this key. */
+/* KUBE_OK if the record under head is of an object with this key. */
 static kube_rc_t
 reader_key_match(const kube_zone_t *zone, const kube_word_t *word,
     uint64_t head, kube_resource_t resource, const reader_key_t *key)
@@ -240,7 +240,7 @@ kube_zone_find(const kube_zone_t *zone, kube_resource_t resource,
             return KUBE_OK;
         }
 
-        /* an entry that moved between chains may have led us astray */
+        /* an entry may have taken this walk into another chain: try again */
         if (reuse % 2 == 0 && kube_word_get(&zone->image->reuse) == reuse) {
             break;
         }
@@ -352,7 +352,7 @@ kube_zone_load(const kube_zone_t *zone, uint32_t number, kube_arena_t *arena,
 }
 
 
-/* Memory for the slices of one try; kept for the next. */
+/* A buffer that is kept from try to try, and grows. */
 typedef struct {
     kube_arena_t  *arena;
     char          *buf;
@@ -430,7 +430,7 @@ reader_load_slices(const kube_zone_t *zone, const kube_record_t *service,
 }
 
 
-/* What the slices' copies say; only after the head was found unchanged. */
+/* Checks the copies of slices, once the head was found unchanged. */
 static kube_rc_t
 reader_bundle_check(const kube_zone_bundle_t *bundle)
 {
@@ -476,7 +476,7 @@ reader_service_check(const kube_record_t *record, kube_str_t ns,
 }
 
 
-/* One try; space[0] is the Service's, space[1] the slices'. */
+/* Makes one try; space[0] is for the Service, space[1] for its slices. */
 static kube_rc_t
 reader_load_bundle(const kube_zone_t *zone, const kube_word_t *word,
     kube_str_t ns, kube_str_t name, reader_space_t space[2],
@@ -506,7 +506,7 @@ reader_load_bundle(const kube_zone_t *zone, const kube_word_t *word,
         rc = reader_load_slices(zone, service, &space[1], bundle);
     }
 
-    /* a slice that could not be is a defect only under the same head */
+    /* a slice that cannot be read may have moved: only the head can tell */
     if (rc == KUBE_CHANGED || rc == KUBE_OK) {
         if (kube_word_get(word) != bundle->head) {
             return KUBE_CHANGED;
@@ -631,7 +631,7 @@ kube_zone_read(const kube_zone_t *zone, uint32_t entry, kube_str_t ns,
 }
 
 
-/* The kind under a head now, without a copy; 0: none. */
+/* Returns the kind of the record under a head, not copied; 0: none. */
 static unsigned
 reader_kind(const kube_zone_t *zone, const kube_word_t *word)
 {

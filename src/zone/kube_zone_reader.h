@@ -80,7 +80,7 @@ kube_rc_t kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
 kube_rc_t kube_zone_load_into(const kube_zone_t *zone, uint32_t number,
     void *buf, size_t *size)  KUBE_MUST_CHECK;
 
-/* The same into the arena; results as kube_zone_read's. */
+/* Copies the record into the arena; results as kube_zone_read's. */
 kube_rc_t kube_zone_load(const kube_zone_t *zone, uint32_t number,
     kube_arena_t *arena, const kube_record_t **record)  KUBE_MUST_CHECK;
 

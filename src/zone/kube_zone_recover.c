@@ -59,7 +59,7 @@ recover_reset(kube_zone_writer_t *w)
     memset(w->side, 0, (recover_entries(w) + 1ull)
                        * sizeof(kube_zone_side_t));
 
-    /* who names whom is known at the end */
+    /* recover_names() fills in which Service names which slice */
     for (e = 1; e <= recover_entries(w); e++) {
         w->side[e].service = KUBE_ZONE_SEVERAL;
     }
@@ -79,7 +79,7 @@ recover_revision(kube_zone_writer_t *w, const kube_record_t *record)
 }
 
 
-/* Cuts off what is not valid. */
+/* A head without a valid record is cut off. */
 static void
 recover_head(void *ctx, uint32_t number, const kube_record_t *record)
 {
@@ -182,7 +182,7 @@ recover_chains_rebuild(kube_zone_writer_t *w)
 }
 
 
-/* Reuse is odd during a rebuild: a reader who finds nothing looks again. */
+/* While chains are rebuilt reuse is odd: a reader who finds nothing retries. */
 static void
 recover_chains(kube_zone_writer_t *w)
 {
@@ -203,7 +203,7 @@ recover_chains(kube_zone_writer_t *w)
 }
 
 
-/* Of two records that overlap, the one of the lower number stays. */
+/* If two records overlap, the one of the lower number stays. */
 static void
 recover_mark(kube_zone_writer_t *w, kube_takeover_t *takeover)
 {
@@ -231,7 +231,7 @@ recover_mark(kube_zone_writer_t *w, kube_takeover_t *takeover)
 }
 
 
-/* What a Service still names stays until the Service is published again. */
+/* Records that a Service names stay live until it is published again. */
 static void
 recover_mark_refs(kube_zone_writer_t *w, uint32_t entry,
     const kube_record_t *service)
@@ -298,7 +298,7 @@ recover_services(kube_zone_writer_t *w, kube_takeover_t *takeover)
             slice = w->side[slice].next;
         }
 
-        /* one with more slices than can be named chose among them */
+        /* a Service with more slices than a record can name keeps its choice */
         if (slice != 0 && !broken) {
             continue;
         }
@@ -310,7 +310,7 @@ recover_services(kube_zone_writer_t *w, kube_takeover_t *takeover)
             continue;
         }
 
-        /* no room: without the Service, its slices are orphans again */
+        /* without room the Service goes, and its slices are orphans */
         offset = kube_zone_entry_offset(w->zone, e);
         kube_zone_entry_publish(w, e, 0);
 
@@ -425,7 +425,7 @@ kube_zone_writer_acquire(kube_zone_writer_t *w, uint64_t now_ms,
 
     w->held = true;
     w->now_ms = now_ms;
-    takeover->epoch = kube_word_get(&w->zone->image->epoch);
+    takeover->epoch = kube_word_get(&w->zone->image->history.epoch);
 
     recover_all(w, takeover);
     KUBE_FAILPOINT("acquired");

@@ -17,7 +17,7 @@
 #include "kube_zone_store.h"
 
 
-/* Above what any of the three takes: two strings of 255, or one of 63. */
+/* An ERROR record has two strings of 255 bytes; a SCOPE record is small. */
 #define SCOPE_CONTENT_MAX     640
 #define SCOPE_RECORD_MAX      256
 
@@ -90,7 +90,7 @@ scope_error_content(kube_codec_t *c, kube_scope_info_t *info)
 }
 
 
-/* The whole of a SCOPE record, which stays where it is. */
+/* Decodes a SCOPE record; the strings of info point into it. */
 static kube_rc_t
 scope_decode(const void *record, size_t size, kube_scope_info_t *info)
 {
@@ -138,7 +138,7 @@ kube_zone_scope_read(const kube_zone_t *zone, unsigned scope,
         return KUBE_NOMEM;
     }
 
-    /* a broken error record says nothing; it is not worth failing for */
+    /* a broken ERROR record must not hide the scope */
     if (rc == KUBE_OK
         && kube_record_content(record, record->size, KUBE_RECORD_ERROR, &c)
            == KUBE_OK)
@@ -253,7 +253,7 @@ kube_zone_server(const kube_zone_t *zone, kube_arena_t *arena)
 }
 
 
-/* Without an arena: synced alone.  KUBE_NOT_FOUND: no such scope. */
+/* Reads synced without an arena.  KUBE_NOT_FOUND: no such scope. */
 static kube_rc_t
 scope_synced(const kube_zone_t *zone, unsigned scope, bool *synced)
 {
@@ -297,7 +297,8 @@ kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
 
     memset(health, 0, sizeof(kube_health_t));
     health->synced = true;
-    health->state_in_use = kube_word_get(&zone->image->state_in_use) != 0;
+    health->state_in_use =
+                      kube_word_get(&zone->image->history.state_in_use) != 0;
 
     for (i = 0; i < zone->image->geometry.scopes_n; i++) {
         if (scope_synced(zone, i, &synced) == KUBE_NOT_FOUND) {
@@ -314,7 +315,7 @@ kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
         health->forbidden += forbidden;
         health->synced = health->synced && synced;
 
-        /* what was never allowed was never current: degraded, not stale */
+        /* a scope that was never allowed makes the cache degraded, not stale */
         if (contact == 0 && forbidden) {
             continue;
         }

@@ -49,7 +49,7 @@ store_newest_offset(const kube_zone_writer_t *w, uint32_t entry)
 }
 
 
-/* The ref to an entry, at hint if the order is what it was. */
+/* Returns the ref to an entry; it is at hint if no slice came or went. */
 static const kube_ref_t *
 store_ref_of(const kube_ref_t *refs, size_t n, size_t hint, uint32_t entry)
 {
@@ -157,12 +157,12 @@ kube_zone_store_service(kube_zone_writer_t *w, uint32_t service,
     size = kube_record_base(newest) + n * sizeof(kube_ref_t);
 
     if (kube_zone_log_reserve(w, size, KUBE_ZONE_MOVES_FORCED) != KUBE_OK) {
-        kube_word_add(&w->zone->image->failures, 1);
+        kube_word_add(&w->zone->image->history.failures, 1);
         *changed = false;
         return KUBE_FULL;
     }
 
-    /* making room may have moved it */
+    /* making room may have moved the published record */
     published = kube_zone_published(w, service);
     revision = *changed ? kube_zone_store_revision(w) : published->revision;
 

@@ -45,7 +45,7 @@ kube_zone_newest(const kube_zone_writer_t *w, uint32_t entry)
 }
 
 
-/* Looks item->id up: fills hash, entry and held. */
+/* Looks up item->id, and fills hash, entry, held and relabelled. */
 static void
 table_find(const kube_zone_writer_t *w, kube_zone_item_t *item)
 {
@@ -322,7 +322,7 @@ kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash)
     w->side[entry].freed_ms = 0;
     w->entries_used++;
 
-    /* a slice that was removed while a Service named it */
+    /* the last slice here was removed while a Service named it */
     if (w->side[entry].service != 0) {
         w->side[entry].service = KUBE_ZONE_SEVERAL;
     }

@@ -12,7 +12,7 @@
 #include "kube_zone_walk.h"
 
 
-/* The valid record of number at offset; NULL: there is none. */
+/* Returns the valid record of number at offset; NULL: there is none. */
 static const kube_record_t *
 walk_record(const kube_zone_t *zone, uint32_t number, uint32_t offset)
 {
@@ -37,7 +37,7 @@ walk_record(const kube_zone_t *zone, uint32_t number, uint32_t offset)
 }
 
 
-/* The same for the record of an object, whose key must be this entry's. */
+/* As walk_record(); the record's key must be the entry's. */
 static const kube_record_t *
 walk_object(const kube_zone_t *zone, uint32_t entry, uint32_t offset,
     kube_record_id_t *id)
@@ -159,7 +159,7 @@ kube_zone_walk_chains(const kube_zone_t *zone,
              e != 0;
              e = kube_half_get(&entry->next))
         {
-            /* more steps than there are entries: a loop */
+            /* only a loop has more links than there are entries */
             if (e > g->entries_n || steps-- == 0) {
                 return false;
             }
@@ -185,7 +185,7 @@ kube_zone_walk_chains(const kube_zone_t *zone,
 }
 
 
-/* ctx: what has been found so far. */
+/* ctx is a bool: everything was valid so far. */
 static void
 validate_head(void *ctx, uint32_t number, const kube_record_t *record)
 {

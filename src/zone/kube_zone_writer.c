@@ -95,7 +95,7 @@ writer_objects_are_max(const kube_zone_writer_t *w)
 }
 
 
-/* Making room since the item was made may have taken its entry, too. */
+/* The item's entry, or 0 if it was freed when others made room. */
 static uint32_t
 writer_item_entry(const kube_zone_writer_t *w, const kube_zone_item_t *item)
 {
@@ -103,7 +103,7 @@ writer_item_entry(const kube_zone_writer_t *w, const kube_zone_item_t *item)
 }
 
 
-/* Room for a staged record, as an ordinary one or from the reserve. */
+/* Makes room for a staged record.  KUBE_OK or KUBE_FULL. */
 static kube_rc_t
 writer_stage_room(kube_zone_writer_t *w, uint32_t entry, size_t size,
     unsigned flags)
@@ -119,7 +119,7 @@ writer_stage_room(kube_zone_writer_t *w, uint32_t entry, size_t size,
         return kube_zone_log_reserve(w, size, KUBE_ZONE_MOVES_FORCED);
     }
 
-    /* what it replaces goes once it is published */
+    /* the record that this one replaces goes once this one is published */
     old = kube_zone_newest(w, entry);
     credit = (old != NULL) ? kube_record_base(old) : 0;
 
@@ -178,7 +178,7 @@ kube_zone_stage_item(kube_zone_writer_t *w, kube_zone_item_t *item,
     }
 
     if (writer_stage_room(w, e, kube_record_base(record), flags) != KUBE_OK) {
-        kube_word_add(&w->zone->image->failures, 1);
+        kube_word_add(&w->zone->image->history.failures, 1);
         return KUBE_FULL;
     }
 
@@ -187,7 +187,7 @@ kube_zone_stage_item(kube_zone_writer_t *w, kube_zone_item_t *item,
         item->entry = e;
     }
 
-    /* making room may have moved it */
+    /* making room may have moved the published record */
     published = kube_zone_published(w, e);
     revision = same ? published->revision : kube_zone_store_revision(w);
 
@@ -242,7 +242,7 @@ writer_slice_is_of(const kube_zone_writer_t *w, uint32_t slice,
         return false;
     }
 
-    /* it was published as one, and has kept its label since */
+    /* the slice was published with this Service and has kept its label */
     if (w->side[slice].service == service) {
         return true;
     }
@@ -303,7 +303,7 @@ kube_zone_refuse(kube_zone_writer_t *w, kube_zone_item_t *item, kube_str_t rv,
         unsigned char  bytes[KUBE_RECORD_REFUSED_MAX];
     } refused;
 
-    /* the item's names may lie in the zone: written down before it changes */
+    /* the item's names may lie in the zone: encode before anything moves */
     id = item->id;
     id.meta.rv = rv;
     id.reason = reason;
@@ -326,7 +326,7 @@ kube_zone_refuse(kube_zone_writer_t *w, kube_zone_item_t *item, kube_str_t rv,
         || kube_zone_log_reserve(w, refused.record.size,
                                  KUBE_ZONE_MOVES_FORCED) != KUBE_OK)
     {
-        kube_word_add(&w->zone->image->failures, 1);
+        kube_word_add(&w->zone->image->history.failures, 1);
         return KUBE_FULL;
     }
 
