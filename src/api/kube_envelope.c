@@ -149,7 +149,7 @@ envelope_resolve(const kube_envelope_reader_t *r, char *text, size_t len,
 static uint8_t
 envelope_member(kube_envelope_reader_t *r)
 {
-    uint8_t     i;
+    unsigned    i;
     kube_str_t  name;
 
     name.data = r->word;
@@ -159,7 +159,7 @@ envelope_member(kube_envelope_reader_t *r)
         if (envelope_members[i].level == r->level
             && kube_str_eq(name, envelope_members[i].name))
         {
-            return i;
+            return (uint8_t) i;
         }
     }
 

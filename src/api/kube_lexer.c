@@ -172,6 +172,13 @@ lexer_bracket(kube_lexer_skip_t *s, char ch, uint8_t class)
     bit = 1ull << (at % 64);
 
     if (class == LEXER_OPEN) {
+
+        /* the first bracket of a word begins it: nobody has zeroed it */
+
+        if (bit == 1) {
+            *word = 0;
+        }
+
         *word = object ? *word | bit : *word & ~bit;
         return true;
     }
@@ -275,7 +282,7 @@ lexer_hex4(kube_str_t *s, uint32_t *value)
             return false;
         }
 
-        digit = *s->data;
+        digit = (unsigned char) *s->data;
 
         if (digit >= '0' && digit <= '9') {
             digit -= '0';

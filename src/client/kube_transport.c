@@ -413,11 +413,12 @@ transport_unlink(kube_transport_t *t, kube_exchange_t *e)
 {
     kube_exchange_t  **p;
 
-    for (p = &t->exchanges; *p != e; p = &(*p)->next) {
-        /* void */
+    for (p = &t->exchanges; *p != NULL; p = &(*p)->next) {
+        if (*p == e) {
+            *p = e->next;
+            return;
+        }
     }
-
-    *p = e->next;
 }
 
 

@@ -177,11 +177,12 @@ content_ports(kube_codec_t *c, kube_port_t *ports, size_t *n, size_t max)
 
     if (c->reading) {
         ports = kube_codec_array(c, *n, sizeof(kube_port_t));
-        memset(&port, 0, sizeof(kube_port_t));
     }
 
+    memset(&port, 0, sizeof(kube_port_t));
+
     for (i = 0; i < *n && !c->bad; i++) {
-        if (!c->reading) {
+        if (!c->reading && ports != NULL) {
             port = ports[i];
         }
 

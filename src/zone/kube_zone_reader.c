@@ -676,6 +676,7 @@ kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
         }
 
         if (rc == KUBE_OK
+            && *record != NULL
             && (*record)->kind == kind
             && kube_record_measure(*record, (*record)->size) == KUBE_OK)
         {

@@ -134,12 +134,14 @@ check_compile()
 
 
 # Both levels of the preprocessor's switches; an unknown macro is no finding.
+# cppcheck cannot expand a row of KUBE_COUNTER_MAP whose column has commas.
 check_cppcheck()
 {
     local common=(--quiet --error-exitcode=1 --inline-suppr --std=c11 -j "$jobs"
                   --enable=warning --enable=performance --enable=portability
                   --suppress=missingInclude --suppress=unknownMacro
                   --suppress=missingIncludeSystem --suppress=unmatchedSuppression
+                  --suppress=preprocessorErrorDirective:src/zone/kube_zone_counters.h
                   --suppress=normalCheckLevelMaxBranches)
 
     mkdir -p "$work/cppcheck"
