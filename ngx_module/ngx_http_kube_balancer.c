@@ -80,6 +80,7 @@ static ngx_uint_t ngx_http_kube_method_known(ngx_conf_t *cf,
 static ngx_int_t ngx_http_kube_method_try(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us, ngx_module_t *module, const char *text,
     ngx_http_kube_trial_t *trial);
+static void ngx_http_kube_method_pool(void *data);
 static ngx_command_t *ngx_http_kube_method_words(ngx_module_t *module,
     const char *text, ngx_array_t *args);
 static ngx_int_t ngx_http_kube_method_none(ngx_conf_t *cf,
@@ -215,6 +216,7 @@ ngx_http_kube_method_try(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     ngx_array_t                    args;
     ngx_command_t                 *cmd;
     ngx_http_module_t             *module_ctx;
+    ngx_pool_cleanup_t            *cln;
     ngx_http_conf_ctx_t            ctx;
     ngx_http_upstream_init_pt      kept;
     ngx_http_upstream_srv_conf_t   scratch;
@@ -248,11 +250,30 @@ ngx_http_kube_method_try(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     conf.args = &args;
     conf.log = &log;
 
+    size = 0;
     part = NULL;
     module_ctx = module->ctx;
 
     if (module_ctx->create_srv_conf != NULL) {
-        part = module_ctx->create_srv_conf(&conf);
+
+        /* in a zeroed pool: a module may leave fields of its part unset */
+
+        cln = ngx_pool_cleanup_add(cf->pool, 0);
+        if (cln == NULL) {
+            return NGX_ERROR;
+        }
+
+        pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, cf->log);
+        if (pool == NULL) {
+            return NGX_ERROR;
+        }
+
+        cln->handler = ngx_http_kube_method_pool;
+        cln->data = pool;
+
+        ngx_memzero(pool->d.last, pool->d.end - pool->d.last);
+
+        size = ngx_http_kube_part_size(&conf, module, pool, &part);
         if (part == NULL) {
             return NGX_ERROR;
         }
@@ -268,17 +289,6 @@ ngx_http_kube_method_try(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     trial->init = scratch.peer.init_upstream;
     trial->inner = NULL;
 
-    if (part == NULL) {
-        return NGX_OK;
-    }
-
-    pool = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, cf->log);
-    if (pool == NULL) {
-        return NGX_ERROR;
-    }
-
-    size = ngx_http_kube_part_size(cf, module, pool, NULL);
-
     for (at = 0; at + sizeof(kept) <= size; at += sizeof(kept)) {
 
         ngx_memcpy(&kept, (u_char *) part + at, sizeof(kept));
@@ -290,9 +300,14 @@ ngx_http_kube_method_try(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
         }
     }
 
-    ngx_destroy_pool(pool);
-
     return NGX_OK;
+}
+
+
+static void
+ngx_http_kube_method_pool(void *data)
+{
+    ngx_destroy_pool(data);
 }
 
 
