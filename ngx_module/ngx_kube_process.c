@@ -18,7 +18,7 @@
 #include <limits.h>
 #include <sys/prctl.h>
 
-#include "kube_zone_guard.h"
+#include "kube_zone_damping.h"
 
 
 #define NGX_KUBE_SETUP_RETRY  5000

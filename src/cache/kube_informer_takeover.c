@@ -18,6 +18,7 @@
 
 #include "kube_informer_impl.h"
 #include "kube_zone_counters.h"
+#include "kube_zone_damping.h"
 #include "kube_zone_guard.h"
 #include "kube_zone_scope.h"
 

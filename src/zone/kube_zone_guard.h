@@ -1,6 +1,6 @@
 /*
  * kube_zone_guard - who writes: the guard, the writer's identity, and what
- * is remembered of writers that died.
+ * the status page says of it.  Damping of crashes is kube_zone_damping's.
  *
  * The guard is a robust process-shared mutex in the image, held for a
  * writer's life; the kernel releases it at death.  It guards nothing but the
@@ -63,27 +63,6 @@ void kube_zone_writer_epoch(kube_zone_writer_t *writer);
 void kube_zone_set_state_file(kube_zone_t *zone, int64_t written_ms,
     bool in_use, bool failed);
 void kube_zone_set_queue_depth(kube_zone_t *zone, uint64_t depth);
-
-
-/*
- * Damping of a crash loop, before the guard is held: notes a crash at
- * now_ms (monotonic) where crashed says so, and returns for how many ms the
- * next start should wait from now on.  That is 0 up to the third crash in
- * 60 s, then 1, 2, 4 ... 30 s.  A crash within 60 s after a start that was
- * put off doubles again.
- */
-uint64_t kube_zone_crash_delay(kube_zone_t *zone, bool crashed,
-    uint64_t now_ms);
-
-/*
- * For crashes before the guard is held, of which its mutex cannot tell:
- * starting notes that pid (not 0) sets up to become the writer, and returns
- * the pid noted before, 0: none.  If that process is gone, it died while it
- * started.  The note ends when anyone takes the guard, or with started by the
- * same pid.
- */
-uint64_t kube_zone_starting(kube_zone_t *zone, uint64_t pid);
-void kube_zone_started(kube_zone_t *zone, uint64_t pid);
 
 
 #endif /* KUBE_ZONE_GUARD_H */

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include "kube_zone_damping.h"
 #include "status_test.h"
 
 
