@@ -2,7 +2,9 @@
  * ngx_kube_zone - the shared zone's init callback: inherit, attach, create.
  *
  * The callback runs before it is certain that the new cycle will be used, so
- * on inheritance it validates and attaches and changes nothing.  nginx's slab
+ * on inheritance it takes over the old cycle's handle and changes nothing.
+ * What lies in the zone may have been written by any worker: the master reads
+ * neither the place nor the geometry of an image from there.  nginx's slab
  * header stays intact (the master unlocks its mutex whenever a child dies);
  * the image is one allocation of all the pages the slab has.
  *
@@ -18,31 +20,23 @@
 #include "kube_zone_copy.h"
 
 
-static ngx_int_t ngx_kube_zone_attach(ngx_shm_zone_t *shm_zone,
-    ngx_kube_informer_t *informer);
 static ngx_int_t ngx_kube_zone_make(ngx_shm_zone_t *shm_zone,
     ngx_kube_informer_t *informer);
 static void ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
     ngx_kube_informer_t *informer);
 
 
-/* The slab pool's data: where the image lies in the zone, and its size. */
-
-typedef struct {
-    void    *image;
-    size_t   size;
-} ngx_kube_zone_place_t;
-
-
 ngx_int_t
 ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 {
+    ngx_kube_informer_t  *old = data;
     ngx_kube_informer_t  *informer;
 
     informer = shm_zone->data;
 
-    if (data != NULL || shm_zone->shm.exists) {
-        return ngx_kube_zone_attach(shm_zone, informer);
+    if (old != NULL) {
+        informer->zone = old->zone;
+        return NGX_OK;
     }
 
     return ngx_kube_zone_make(shm_zone, informer);
@@ -50,35 +44,12 @@ ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 
 
 static ngx_int_t
-ngx_kube_zone_attach(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
-{
-    ngx_slab_pool_t        *shpool;
-    ngx_kube_zone_place_t  *place;
-
-    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
-    place = shpool->data;
-
-    if (place == NULL
-        || kube_zone_attach(&informer->zone, place->image, place->size)
-           != KUBE_OK)
-    {
-        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
-                      "kube zone \"%V\" is damaged or of another layout: "
-                      "rename it, or restart nginx", &shm_zone->shm.name);
-        return NGX_ERROR;
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
 ngx_kube_zone_make(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
 {
-    size_t                  size;
-    kube_seed_t             seed;
-    ngx_slab_pool_t        *shpool;
-    ngx_kube_zone_place_t  *place;
+    void             *image;
+    size_t            size;
+    kube_seed_t       seed;
+    ngx_slab_pool_t  *shpool;
 
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
 
@@ -86,40 +57,31 @@ ngx_kube_zone_make(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
 
     shpool->log_nomem = 0;
 
-    place = ngx_slab_calloc(shpool, sizeof(ngx_kube_zone_place_t));
-    if (place == NULL) {
-        goto too_small;
-    }
+    /* all free pages are one run: nothing was allocated yet */
 
-    /* all free pages are one run: only the struct above was allocated yet */
+    image = NULL;
 
     for (size = shpool->pfree * ngx_pagesize; size >= KUBE_ZONE_SIZE_MIN / 2;
          size -= ngx_pagesize)
     {
-        place->image = ngx_slab_alloc(shpool, size);
-        if (place->image != NULL) {
+        image = ngx_slab_alloc(shpool, size);
+        if (image != NULL) {
             break;
         }
     }
 
-    if (place->image == NULL) {
+    if (image == NULL) {
         goto too_small;
     }
-
-    place->size = size;
 
     if (getrandom(&seed, sizeof(seed), 0) != (ssize_t) sizeof(seed)) {
         seed.k0 = ((uint64_t) ngx_random() << 32) ^ (uint64_t) ngx_random();
         seed.k1 = ngx_kube_now() ^ ((uint64_t) ngx_pid << 32);
     }
 
-    if (kube_zone_create(&informer->zone, place->image, size, seed)
-        != KUBE_OK)
-    {
+    if (kube_zone_create(&informer->zone, image, size, seed) != KUBE_OK) {
         goto too_small;
     }
-
-    shpool->data = place;
 
     ngx_kube_zone_copy_old(shm_zone, informer);
 
@@ -143,13 +105,11 @@ static void
 ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
     ngx_kube_informer_t *informer)
 {
-    kube_rc_t               rc;
-    ngx_uint_t              i, level;
-    kube_zone_t             from;
-    ngx_list_part_t        *part;
-    ngx_shm_zone_t         *old;
-    ngx_slab_pool_t        *shpool;
-    ngx_kube_zone_place_t  *place;
+    kube_rc_t         rc;
+    ngx_uint_t        i, level;
+    kube_zone_t      *from;
+    ngx_shm_zone_t   *old;
+    ngx_list_part_t  *part;
 
     if (ngx_cycle == NULL || ngx_cycle->shared_memory.part.elts == NULL) {
         return;
@@ -183,22 +143,14 @@ ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
         }
     }
 
-    shpool = (ngx_slab_pool_t *) old[i].shm.addr;
-    place = shpool->data;
-
-    if (place == NULL
-        || kube_zone_attach(&from, place->image, place->size) != KUBE_OK)
-    {
-        return;
-    }
-
-    rc = kube_zone_copy(&informer->zone, &from, &ngx_kube_alloc);
+    from = &((ngx_kube_informer_t *) old[i].data)->zone;
+    rc = kube_zone_copy(&informer->zone, from, &ngx_kube_alloc);
 
     level = (rc == KUBE_OK) ? NGX_LOG_NOTICE : NGX_LOG_WARN;
 
     ngx_log_error(level, shm_zone->shm.log, 0,
                   "kube zone \"%V\": copied from %uz to %uz bytes: %s",
-                  &shm_zone->shm.name, from.size, informer->zone.size,
+                  &shm_zone->shm.name, from->size, informer->zone.size,
                   kube_rc_text(rc));
 }
 

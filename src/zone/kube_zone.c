@@ -110,24 +110,23 @@ zone_size_is_valid(const void *mem, size_t size)
 kube_rc_t
 kube_zone_create(kube_zone_t *zone, void *mem, size_t size, kube_seed_t seed)
 {
-    kube_rc_t             rc;
-    kube_zone_geometry_t  g;
+    kube_rc_t  rc;
 
     if (!zone_size_is_valid(mem, size)) {
         return KUBE_INVALID;
     }
 
-    zone_geometry(&g, size, seed);
-
-    /* no record is read before a head names it: the segments stay untouched */
-    memset(mem, 0, g.segments);
-
     zone->image = mem;
     zone->size = size;
+    zone_geometry(&zone->geometry, size, seed);
+
+    /* no record is read before a head names it: the segments stay untouched */
+    memset(mem, 0, zone->geometry.segments);
+
     rc = kube_zone_guard_init(zone);
 
     if (rc == KUBE_OK) {
-        zone->image->geometry = g;
+        zone->image->geometry = zone->geometry;
     }
 
     return rc;
@@ -152,24 +151,38 @@ kube_zone_attach(kube_zone_t *zone, void *mem, size_t size)
 
     zone->image = mem;
     zone->size = size;
+    zone->geometry = g;
 
     return KUBE_OK;
 }
 
 
 void
+kube_zone_geometry_heal(kube_zone_t *zone)
+{
+    if (memcmp(&zone->image->geometry, &zone->geometry,
+               sizeof(kube_zone_geometry_t))
+        != 0)
+    {
+        zone->image->geometry = zone->geometry;
+    }
+}
+
+
+void
 kube_zone_usage(const kube_zone_t *zone, kube_zone_usage_t *usage)
 {
-    const kube_zone_image_t  *image;
+    const kube_zone_image_t     *image;
+    const kube_zone_geometry_t  *g;
 
     image = zone->image;
+    g = &zone->geometry;
 
-    usage->size_bytes = image->geometry.size;
-    usage->table_bytes = image->geometry.segments;
-    usage->records_bytes = (uint64_t) image->geometry.segments_n
-                           * image->geometry.segment_size;
+    usage->size_bytes = g->size;
+    usage->table_bytes = g->segments;
+    usage->records_bytes = (uint64_t) g->segments_n * g->segment_size;
     usage->live_bytes = kube_word_get(&image->live_bytes);
-    usage->entries = image->geometry.entries_n;
+    usage->entries = g->entries_n;
     usage->entries_used = kube_word_get(&image->entries_used);
     usage->failures = kube_word_get(&image->history.failures);
     usage->refused = kube_word_get(&image->refused);
@@ -179,7 +192,7 @@ kube_zone_usage(const kube_zone_t *zone, kube_zone_usage_t *usage)
 size_t
 kube_zone_record_max(const kube_zone_t *zone)
 {
-    return zone->image->geometry.segment_size;
+    return zone->geometry.segment_size;
 }
 
 

@@ -43,10 +43,36 @@
 typedef struct kube_zone_image_s   kube_zone_image_t;
 typedef struct kube_zone_writer_s  kube_zone_writer_t;
 
-/* A process's handle; the caller owns it; no memory behind it but the image. */
+/* Where what lies in an image; it follows from the size and the seed. */
 typedef struct {
-    kube_zone_image_t  *image;
-    size_t              size;
+    uint64_t     magic;
+    uint32_t     layout;
+    uint32_t     entries_n;
+    uint64_t     size;
+    kube_seed_t  seed;
+    uint64_t     buckets;         /* this and the next four: bytes */
+    uint64_t     entries;
+    uint64_t     scopes;
+    uint64_t     workers;
+    uint64_t     segments;
+    uint32_t     buckets_n;       /* a power of two */
+    uint32_t     objects_max;     /* entries that may hold objects */
+    uint32_t     scopes_n;
+    uint32_t     workers_n;
+    uint32_t     segment_size;
+    uint32_t     segments_n;
+    uint64_t     check;
+} kube_zone_geometry_t;
+
+/*
+ * A process's handle; the caller owns it, and may copy it.  The geometry is
+ * this process's own: the one in the image is looked at by attach alone, for
+ * any process that has the zone mapped may have changed it since.
+ */
+typedef struct {
+    kube_zone_image_t    *image;
+    size_t                size;
+    kube_zone_geometry_t  geometry;
 } kube_zone_t;
 
 /*
@@ -59,10 +85,14 @@ kube_rc_t kube_zone_create(kube_zone_t *zone, void *mem, size_t size,
 
 /*
  * Attaches to an image made by create.  Any bytes are accepted: the geometry
- * must be the one that create makes for size.  KUBE_OK or KUBE_CORRUPT.
+ * must be the one that create makes for size.  KUBE_OK or KUBE_CORRUPT.  Who
+ * has a handle, or was forked from a process that has one, keeps that instead.
  */
 kube_rc_t kube_zone_attach(kube_zone_t *zone, void *mem, size_t size)
     KUBE_MUST_CHECK;
+
+/* Writes the handle's geometry where the image's is not the same any more. */
+void kube_zone_geometry_heal(kube_zone_t *zone);
 
 
 typedef struct {

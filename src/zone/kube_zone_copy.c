@@ -95,7 +95,7 @@ copy_scopes(copy_t *copy, kube_rc_t (*step)(copy_t *copy, unsigned scope))
     unsigned   i;
     kube_rc_t  rc;
 
-    for (i = 0; i < copy->from->image->geometry.scopes_n; i++) {
+    for (i = 0; i < copy->from->geometry.scopes_n; i++) {
         rc = step(copy, i);
 
         if (rc != KUBE_OK) {

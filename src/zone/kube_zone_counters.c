@@ -111,7 +111,7 @@ kube_counter_of_rc(kube_rc_t rc)
 static kube_word_t *
 counters_word(const kube_zone_t *zone, unsigned scope, kube_counter_t counter)
 {
-    if (scope >= zone->image->geometry.scopes_n
+    if (scope >= zone->geometry.scopes_n
         || (unsigned) counter >= KUBE_COUNTERS)
     {
         return NULL;
@@ -239,8 +239,8 @@ kube_zone_worker_add(kube_zone_t *zone, unsigned worker, unsigned counter,
     kube_zone_worker_t  *rows;
 
     if (counter < KUBE_WORKER_COUNTERS) {
-        rows = kube_zone_at(zone, zone->image->geometry.workers);
-        kube_word_add(&rows[worker % zone->image->geometry.workers_n]
+        rows = kube_zone_at(zone, zone->geometry.workers);
+        kube_word_add(&rows[worker % zone->geometry.workers_n]
                           .counters[counter], n);
     }
 }
@@ -254,9 +254,9 @@ kube_zone_worker_sum(const kube_zone_t *zone, unsigned counter)
     const kube_zone_worker_t  *rows;
 
     sum = 0;
-    rows = kube_zone_at(zone, zone->image->geometry.workers);
+    rows = kube_zone_at(zone, zone->geometry.workers);
 
-    for (i = 0; i < zone->image->geometry.workers_n; i++) {
+    for (i = 0; i < zone->geometry.workers_n; i++) {
         if (counter < KUBE_WORKER_COUNTERS) {
             sum += kube_word_get(&rows[i].counters[counter]);
         }

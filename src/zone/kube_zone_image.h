@@ -44,27 +44,6 @@ static_assert(sizeof(kube_record_t) == 32 && sizeof(kube_ref_t) == 8,
               "records are laid out without holes");
 
 
-/* Written by create, constant afterwards, covered by check. */
-typedef struct {
-    uint64_t     magic;
-    uint32_t     layout;
-    uint32_t     entries_n;
-    uint64_t     size;
-    kube_seed_t  seed;
-    uint64_t     buckets;         /* this and the next four: bytes */
-    uint64_t     entries;
-    uint64_t     scopes;
-    uint64_t     workers;
-    uint64_t     segments;
-    uint32_t     buckets_n;       /* a power of two */
-    uint32_t     objects_max;     /* entries that may hold objects */
-    uint32_t     scopes_n;
-    uint32_t     workers_n;
-    uint32_t     segment_size;
-    uint32_t     segments_n;
-    uint64_t     check;
-} kube_zone_geometry_t;
-
 /*
  * Entries are numbered from 1.  A head is sequence << 32 | offset; the
  * sequence grows at every store, offset 0 is no record.  A free entry keeps
@@ -262,7 +241,7 @@ kube_zone_bucket(const kube_zone_t *zone, uint32_t hash)
 {
     const kube_zone_geometry_t  *g;
 
-    g = &zone->image->geometry;
+    g = &zone->geometry;
 
     return (kube_half_t *) kube_zone_at(zone, g->buckets)
            + (hash & (g->buckets_n - 1));
@@ -274,7 +253,7 @@ static inline kube_zone_entry_t *
 kube_zone_entry(const kube_zone_t *zone, uint32_t entry)
 {
     return (kube_zone_entry_t *)
-               kube_zone_at(zone, zone->image->geometry.entries) + entry - 1;
+               kube_zone_at(zone, zone->geometry.entries) + entry - 1;
 }
 
 
@@ -283,7 +262,7 @@ static inline kube_zone_scope_t *
 kube_zone_scope(const kube_zone_t *zone, unsigned scope)
 {
     return (kube_zone_scope_t *)
-               kube_zone_at(zone, zone->image->geometry.scopes) + scope;
+               kube_zone_at(zone, zone->geometry.scopes) + scope;
 }
 
 
@@ -318,15 +297,15 @@ kube_zone_entry_offset(const kube_zone_t *zone, uint32_t entry)
 static inline uint32_t
 kube_zone_scope_number(const kube_zone_t *zone, unsigned scope, bool error)
 {
-    return zone->image->geometry.entries_n + 1 + 2 * scope + (error ? 1 : 0);
+    return zone->geometry.entries_n + 1 + 2 * scope + (error ? 1 : 0);
 }
 
 
 static inline uint32_t
 kube_zone_server_number(const kube_zone_t *zone)
 {
-    return zone->image->geometry.entries_n + 1
-           + 2 * zone->image->geometry.scopes_n;
+    return zone->geometry.entries_n + 1
+           + 2 * zone->geometry.scopes_n;
 }
 
 
@@ -337,7 +316,7 @@ kube_zone_head_of(const kube_zone_t *zone, uint32_t number)
     uint32_t            n;
     kube_zone_scope_t  *scope;
 
-    if (number <= zone->image->geometry.entries_n) {
+    if (number <= zone->geometry.entries_n) {
         return &kube_zone_entry(zone, number)->head;
     }
 
@@ -345,7 +324,7 @@ kube_zone_head_of(const kube_zone_t *zone, uint32_t number)
         return &zone->image->server;
     }
 
-    n = number - zone->image->geometry.entries_n - 1;
+    n = number - zone->geometry.entries_n - 1;
     scope = kube_zone_scope(zone, n / 2);
 
     return (n % 2 == 0) ? &scope->record : &scope->error;
@@ -356,7 +335,7 @@ kube_zone_head_of(const kube_zone_t *zone, uint32_t number)
 static inline uint32_t
 kube_zone_hash(const kube_zone_t *zone, const kube_record_id_t *id)
 {
-    return kube_key_hash(zone->image->geometry.seed, id->resource,
+    return kube_key_hash(zone->geometry.seed, id->resource,
                          id->meta.ns, id->meta.name);
 }
 
@@ -368,7 +347,7 @@ kube_zone_room_at(const kube_zone_t *zone, uint32_t offset)
     uint64_t                     at;
     const kube_zone_geometry_t  *g;
 
-    g = &zone->image->geometry;
+    g = &zone->geometry;
     at = (uint64_t) offset * KUBE_ZONE_UNIT - g->segments;
 
     /* an offset below the segments wraps, and is beyond them */

@@ -18,14 +18,14 @@
 static uint32_t
 log_segment_size(const kube_zone_writer_t *w)
 {
-    return w->zone->image->geometry.segment_size;
+    return w->zone->geometry.segment_size;
 }
 
 
 static uint32_t
 log_segments_n(const kube_zone_writer_t *w)
 {
-    return w->zone->image->geometry.segments_n;
+    return w->zone->geometry.segments_n;
 }
 
 
@@ -33,7 +33,7 @@ log_segments_n(const kube_zone_writer_t *w)
 static uint64_t
 log_bit(const kube_zone_writer_t *w, uint32_t offset)
 {
-    return offset - w->zone->image->geometry.segments / KUBE_ZONE_UNIT;
+    return offset - w->zone->geometry.segments / KUBE_ZONE_UNIT;
 }
 
 
@@ -48,7 +48,7 @@ log_segment_of(const kube_zone_writer_t *w, uint32_t offset)
 static uint32_t
 log_segment_offset(const kube_zone_writer_t *w, uint32_t segment)
 {
-    return (uint32_t) ((w->zone->image->geometry.segments
+    return (uint32_t) ((w->zone->geometry.segments
                         + (uint64_t) segment * log_segment_size(w))
                        / KUBE_ZONE_UNIT);
 }
@@ -335,7 +335,7 @@ log_move(kube_zone_writer_t *w, uint32_t offset)
     if (kube_head_get(head) == offset) {
         kube_head_set(head, moved);
 
-    } else if (number <= w->zone->image->geometry.entries_n
+    } else if (number <= w->zone->geometry.entries_n
                && w->side[number].staged == offset)
     {
         w->side[number].staged = moved;
@@ -510,7 +510,7 @@ log_is_named(const kube_zone_writer_t *w, uint32_t offset)
         return true;
     }
 
-    if (number > w->zone->image->geometry.entries_n) {
+    if (number > w->zone->geometry.entries_n) {
         return false;
     }
 
@@ -561,7 +561,7 @@ kube_zone_log_reset(kube_zone_writer_t *w)
 {
     const kube_zone_geometry_t  *g;
 
-    g = &w->zone->image->geometry;
+    g = &w->zone->geometry;
 
     memset(w->bits, 0,
            (size_t) g->segments_n * g->segment_size / KUBE_ZONE_UNIT / 8);

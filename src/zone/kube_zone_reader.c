@@ -65,7 +65,7 @@ reader_key_make(const kube_zone_t *zone, kube_resource_t resource,
     memcpy(key->words, bytes, key->n * KUBE_ZONE_UNIT);
     memcpy(&key->mask, mask, KUBE_ZONE_UNIT);
 
-    key->hash = kube_key_hash(zone->image->geometry.seed, resource, ns, name);
+    key->hash = kube_key_hash(zone->geometry.seed, resource, ns, name);
 
     return KUBE_OK;
 }
@@ -120,7 +120,7 @@ kube_zone_head(const kube_zone_t *zone, uint32_t entry)
 {
     uint64_t  head;
 
-    if (entry == 0 || entry > zone->image->geometry.entries_n) {
+    if (entry == 0 || entry > zone->geometry.entries_n) {
         return 0;
     }
 
@@ -201,10 +201,10 @@ reader_chain_find(const kube_zone_t *zone, kube_resource_t resource,
     uint32_t                  e, steps;
     const kube_zone_entry_t  *entry;
 
-    steps = zone->image->geometry.entries_n;
+    steps = zone->geometry.entries_n;
     e = kube_half_get(kube_zone_bucket(zone, key->hash));
 
-    while (e != 0 && e <= zone->image->geometry.entries_n && steps-- != 0) {
+    while (e != 0 && e <= zone->geometry.entries_n && steps-- != 0) {
         entry = kube_zone_entry(zone, e);
 
         if (kube_half_get(&entry->hash) == key->hash
@@ -529,7 +529,7 @@ kube_zone_load_service(const kube_zone_t *zone, uint32_t entry,
     reader_space_t      space[2];
     const kube_word_t  *word;
 
-    if (entry == 0 || entry > zone->image->geometry.entries_n) {
+    if (entry == 0 || entry > zone->geometry.entries_n) {
         return KUBE_NOT_FOUND;
     }
 
@@ -661,7 +661,7 @@ kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
     uint32_t   e;
     kube_rc_t  rc;
 
-    for (e = *cursor + 1; e <= zone->image->geometry.entries_n; e++) {
+    for (e = *cursor + 1; e <= zone->geometry.entries_n; e++) {
 
         if (reader_kind(zone, &kube_zone_entry(zone, e)->head)
             != (unsigned) kind)

@@ -39,7 +39,7 @@ typedef struct {
 static uint32_t
 recover_entries(const kube_zone_writer_t *w)
 {
-    return w->zone->image->geometry.entries_n;
+    return w->zone->geometry.entries_n;
 }
 
 
@@ -164,7 +164,7 @@ recover_chains_rebuild(kube_zone_writer_t *w)
     kube_half_t        *bucket;
     kube_zone_entry_t  *entry;
 
-    for (i = 0; i < w->zone->image->geometry.buckets_n; i++) {
+    for (i = 0; i < w->zone->geometry.buckets_n; i++) {
         kube_half_set(kube_zone_bucket(w->zone, i), 0);
     }
 
@@ -404,8 +404,7 @@ kube_rc_t
 kube_zone_writer_acquire(kube_zone_writer_t *w, uint64_t now_ms,
     kube_takeover_t *takeover)
 {
-    kube_rc_t    rc;
-    kube_zone_t  zone;
+    kube_rc_t  rc;
 
     memset(takeover, 0, sizeof(kube_takeover_t));
 
@@ -413,11 +412,7 @@ kube_zone_writer_acquire(kube_zone_writer_t *w, uint64_t now_ms,
         return KUBE_BUSY;
     }
 
-    rc = kube_zone_attach(&zone, w->zone->image, w->zone->size);
-
-    if (rc == KUBE_OK) {
-        rc = kube_zone_guard_take(w->zone, &takeover->crashed);
-    }
+    rc = kube_zone_guard_take(w->zone, &takeover->crashed);
 
     if (rc != KUBE_OK) {
         return rc;
@@ -425,6 +420,7 @@ kube_zone_writer_acquire(kube_zone_writer_t *w, uint64_t now_ms,
 
     w->held = true;
     w->now_ms = now_ms;
+    kube_zone_geometry_heal(w->zone);
     takeover->epoch = kube_word_get(&w->zone->image->history.epoch);
 
     recover_all(w, takeover);

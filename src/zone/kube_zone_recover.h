@@ -3,7 +3,7 @@
  *
  * Acquiring always walks the table: what a dead predecessor left is
  * validated, completed or cut off, and the writer's own memory is made anew.
- * It trusts nothing but the geometry.  Dying in it is harmless: every step
+ * It trusts nothing in the image.  Dying in it is harmless: every step
  * leaves the image as good as it found it.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -27,8 +27,8 @@ typedef struct {
 
 /*
  * Tries to become the writer, at now_ms (monotonic).  KUBE_OK; KUBE_BUSY:
- * another process is, or this writer already; KUBE_CORRUPT: the geometry or
- * the guard is broken beyond repair (the caller may create the image anew).
+ * another process is, or this writer already; KUBE_CORRUPT: the guard is broken
+ * beyond repair (the caller may create the image anew).
  */
 kube_rc_t kube_zone_writer_acquire(kube_zone_writer_t *writer,
     uint64_t now_ms, kube_takeover_t *takeover)  KUBE_MUST_CHECK;

@@ -40,7 +40,7 @@ kube_scope_state_text(kube_scope_state_t state)
 static bool
 scope_is_valid(const kube_zone_t *zone, unsigned scope)
 {
-    return scope < zone->image->geometry.scopes_n;
+    return scope < zone->geometry.scopes_n;
 }
 
 
@@ -300,7 +300,7 @@ kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
     health->state_in_use =
                       kube_word_get(&zone->image->history.state_in_use) != 0;
 
-    for (i = 0; i < zone->image->geometry.scopes_n; i++) {
+    for (i = 0; i < zone->geometry.scopes_n; i++) {
         if (scope_synced(zone, i, &synced) == KUBE_NOT_FOUND) {
             continue;
         }

@@ -20,7 +20,7 @@ kube_zone_published(const kube_zone_writer_t *w, uint32_t entry)
 {
     uint32_t  offset;
 
-    if (entry == 0 || entry > w->zone->image->geometry.entries_n) {
+    if (entry == 0 || entry > w->zone->geometry.entries_n) {
         return NULL;
     }
 
@@ -33,7 +33,7 @@ kube_zone_published(const kube_zone_writer_t *w, uint32_t entry)
 const kube_record_t *
 kube_zone_newest(const kube_zone_writer_t *w, uint32_t entry)
 {
-    if (entry == 0 || entry > w->zone->image->geometry.entries_n) {
+    if (entry == 0 || entry > w->zone->geometry.entries_n) {
         return NULL;
     }
 
@@ -165,7 +165,7 @@ kube_zone_writer_find(const kube_zone_writer_t *w, kube_resource_t resource,
 uint32_t
 kube_zone_writer_next(const kube_zone_writer_t *w, uint32_t entry)
 {
-    for (entry++; entry <= w->zone->image->geometry.entries_n; entry++) {
+    for (entry++; entry <= w->zone->geometry.entries_n; entry++) {
         if (kube_zone_newest(w, entry) != NULL) {
             return entry;
         }

@@ -65,7 +65,7 @@ kube_zone_walk_slice(const kube_zone_t *zone, const kube_record_id_t *service,
     kube_record_id_t      id;
     const kube_record_t  *slice;
 
-    if (ref.entry == 0 || ref.entry > zone->image->geometry.entries_n) {
+    if (ref.entry == 0 || ref.entry > zone->geometry.entries_n) {
         return NULL;
     }
 
@@ -98,7 +98,7 @@ walk_heads(const kube_zone_t *zone, const kube_zone_visitor_t *visitor,
             continue;
         }
 
-        if (number <= zone->image->geometry.entries_n) {
+        if (number <= zone->geometry.entries_n) {
             record = walk_object(zone, number, offset, &id);
 
         } else {
@@ -121,7 +121,7 @@ kube_zone_walk(const kube_zone_t *zone, const kube_zone_visitor_t *visitor,
 
     walk_heads(zone, visitor, ctx);
 
-    for (e = 1; e <= zone->image->geometry.entries_n; e++) {
+    for (e = 1; e <= zone->geometry.entries_n; e++) {
         offset = kube_zone_entry_offset(zone, e);
         service = walk_object(zone, e, offset, &id);
 
@@ -148,7 +148,7 @@ kube_zone_walk_chains(const kube_zone_t *zone,
     const kube_zone_entry_t     *entry;
     const kube_zone_geometry_t  *g;
 
-    g = &zone->image->geometry;
+    g = &zone->geometry;
     steps = g->entries_n;
     linked = 0;
 

@@ -2,7 +2,7 @@
  * kube_zone_walk - one walk over an image that nobody writes to: every head,
  * every ref, every chain, checked.
  *
- * It trusts nothing but the geometry, changes nothing itself, and needs no
+ * It trusts nothing in the image, changes nothing itself, and needs no
  * memory.  Its work is bounded by the number of entries and their records,
  * whatever the bytes are.  What a visitor is told was checked: recovery
  * repairs what it is told is broken, validation says that something is.  A

@@ -25,7 +25,7 @@ kube_zone_writer_create(const kube_alloc_t *alloc, kube_zone_t *zone)
     kube_zone_writer_t          *w;
     const kube_zone_geometry_t  *g;
 
-    g = &zone->image->geometry;
+    g = &zone->geometry;
 
     /* one block: all parts are multiples of 8 */
     head = (sizeof(kube_zone_writer_t) + 7) / 8 * 8;
@@ -91,7 +91,7 @@ static bool
 writer_objects_are_max(const kube_zone_writer_t *w)
 {
     return w->entries_used - w->refused
-           >= w->zone->image->geometry.objects_max;
+           >= w->zone->geometry.objects_max;
 }
 
 

@@ -37,10 +37,10 @@ test_zone_create_bounds(void **state)
         assert_int_equal(kube_zone_create(&zone, mem, size, zone_test_seed),
                          KUBE_OK);
         assert_int_equal(kube_zone_validate(mem, size), KUBE_OK);
-        assert_true(zone.image->geometry.segments
-                    + (uint64_t) zone.image->geometry.segments_n
-                      * zone.image->geometry.segment_size <= size);
-        assert_true(zone.image->geometry.segments_n >= 8);
+        assert_true(zone.geometry.segments
+                    + (uint64_t) zone.geometry.segments_n
+                      * zone.geometry.segment_size <= size);
+        assert_true(zone.geometry.segments_n >= 8);
     }
 
     free(mem);
@@ -78,6 +78,48 @@ test_zone_attach_refuses(void **state)
     }
 
     free(mem);
+}
+
+
+/*
+ * With a geometry of other bytes in the image a handle works on as before, and
+ * the next take-over writes the right one.
+ */
+static void
+test_zone_geometry_is_copied(void **state)
+{
+    kube_zone_t        other;
+    zone_test_t        t;
+    kube_takeover_t    takeover;
+    kube_snapshot_t    s;
+    kube_zone_usage_t  before, after;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    assert_int_equal(zone_test_put(&t, "shop", "web", 1, 7, 2, 5, 1000),
+                     KUBE_OK);
+    kube_zone_usage(&t.zone, &before);
+    memset(t.mem, 0xa5, sizeof(kube_zone_geometry_t));
+
+    assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
+    assert_int_equal(zone_test_variant(&s), 7);
+    assert_int_equal(zone_test_put(&t, "shop", "web", 2, 8, 2, 5, 1000),
+                     KUBE_OK);
+    assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
+    assert_int_equal(zone_test_variant(&s), 8);
+
+    kube_zone_usage(&t.zone, &after);
+    assert_int_equal(after.records_bytes, before.records_bytes);
+    assert_int_equal(after.entries, before.entries);
+    assert_int_equal(kube_zone_attach(&other, t.mem, t.size), KUBE_CORRUPT);
+
+    kube_zone_writer_release(t.writer);
+    zone_test_acquire(&t, 2000, &takeover);
+    assert_int_equal(takeover.cut_off, 0);
+    assert_int_equal(kube_zone_attach(&other, t.mem, t.size), KUBE_OK);
+    assert_memory_equal(&other.geometry, &t.zone.geometry,
+                        sizeof(kube_zone_geometry_t));
+    zone_test_close(&t);
 }
 
 
@@ -206,6 +248,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_zone_create_bounds),
         cmocka_unit_test(test_zone_attach_refuses),
+        cmocka_unit_test(test_zone_geometry_is_copied),
         cmocka_unit_test(test_zone_scale),
     };
 

@@ -724,7 +724,7 @@ test_crash_reuse_is_announced(void **state)
     crash_odd = 0;
     crash_image = t.zone.image;
 
-    for (i = 0; i < 2 * t.zone.image->geometry.entries_n; i++) {
+    for (i = 0; i < 2 * t.zone.geometry.entries_n; i++) {
         odd = crash_odd;
         snprintf(name, sizeof(name), "gone-%u", i);
         kube_zone_writer_now(t.writer, i * 1000ull);
@@ -734,7 +734,7 @@ test_crash_reuse_is_announced(void **state)
 
         /* the first time round they come from no chain */
         assert_int_equal(crash_odd - odd,
-                         i >= t.zone.image->geometry.entries_n);
+                         i >= t.zone.geometry.entries_n);
         assert_int_equal(kube_word_get(&crash_image->reuse) & 1, 0);
     }
 

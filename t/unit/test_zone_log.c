@@ -24,7 +24,7 @@ test_log_room(void **state)
     zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
     max = kube_zone_record_max(&t.zone);
     limit = kube_zone_log_limit(t.writer);
-    assert_int_equal(limit, (uint64_t) (t.zone.image->geometry.segments_n - 1)
+    assert_int_equal(limit, (uint64_t) (t.zone.geometry.segments_n - 1)
                             * max / 8 * 7);
 
     assert_int_equal(kube_zone_log_reserve(t.writer, max + 8,

@@ -114,7 +114,7 @@ test_scope_numbers_missing(void **state)
 
     (void) state;
     zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
-    scopes = t.zone.image->geometry.scopes_n;
+    scopes = t.zone.geometry.scopes_n;
     assert_true(scopes >= 4);
     info = scope_info(KUBE_STR("shop"), KUBE_STR("123"), true);
 
@@ -141,8 +141,8 @@ test_scope_numbers_scale(void **state)
 
     (void) state;
     zone_test_open(&t, 1u << 20);
-    assert_int_equal(t.zone.image->geometry.scopes_n, KUBE_SCOPES_MAX);
-    assert_int_equal(t.zone.image->geometry.workers_n, KUBE_WORKER_ROWS);
+    assert_int_equal(t.zone.geometry.scopes_n, KUBE_SCOPES_MAX);
+    assert_int_equal(t.zone.geometry.workers_n, KUBE_WORKER_ROWS);
     zone_test_close(&t);
 }
 
