@@ -178,7 +178,7 @@ ngx_kube_host_start(ngx_kube_host_t *host)
     delay = ngx_kube_host_delay(host);
 
     if (delay != 0) {
-        ngx_log_error(NGX_LOG_WARN, host->log, 0,
+        ngx_log_error(NGX_LOG_ERR, host->log, 0,
                       "kube informer \"%V\" crashed while it started, again "
                       "and again: it waits %M ms", &host->block->name, delay);
 
@@ -201,8 +201,9 @@ ngx_kube_host_start(ngx_kube_host_t *host)
 static ngx_msec_t
 ngx_kube_host_delay(ngx_kube_host_t *host)
 {
-    uint64_t      pid;
-    kube_zone_t  *zone;
+    uint64_t            pid;
+    kube_zone_t        *zone;
+    kube_zone_delay_t   delay;
 
     zone = &host->block->zone;
 
@@ -215,7 +216,15 @@ ngx_kube_host_delay(ngx_kube_host_t *host)
         return 0;
     }
 
-    return (ngx_msec_t) kube_zone_crash_delay(zone, true, ngx_kube_now());
+    kube_zone_crashed(zone, true, (uint64_t) ngx_random(), ngx_kube_now());
+    kube_zone_crash_delay(zone, ngx_kube_now(), &delay);
+
+    if (delay.resume_ms != 0) {
+        kube_zone_damped(zone, 0, KUBE_SCOPES_MAX,
+                         ngx_kube_now() + delay.resume_ms);
+    }
+
+    return (ngx_msec_t) delay.resume_ms;
 }
 
 

@@ -85,12 +85,12 @@ class TestInformer:
 
     @pytest.mark.slow
     def test_crash_loop_is_damped(self, cluster, figure):
-        """The third crash within 60 s delays the start, and says so."""
+        """From the fourth crash within 60 s on a resume waits, and says so."""
         cluster.service("shop", "web")
         gateway = cluster.nginx(CONF)
         gateway.allow(r"cache manager process \d+ exited on signal 9")
         delays = []
-        for n in range(5):
+        for n in range(6):
             cluster.steady(gateway)
             watches = cluster.api.count(verb="watch", resource=SLICES)
             killed = time.monotonic()
@@ -99,7 +99,7 @@ class TestInformer:
             delays.append(found[-1].started - killed)
             assert gateway.get().status == 200
             assert len(gateway.grep_log(r"crash_loop")) == max(0, n - 2)
-        assert delays[4] >= 2.0 and delays[3] >= 1.0, delays
+        assert all(0.5 <= d <= 1.5 + 2 * PATIENCE for d in delays[3:]), delays
         assert cluster.api.count(verb="list") == 2
         following(cluster, gateway)
         figure("delays " + ", ".join(f"{d:.2f} s" for d in delays))

@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "kube_informer_impl.h"
-#include "kube_zone_counters.h"
 #include "kube_zone_damping.h"
 #include "kube_zone_guard.h"
 #include "kube_zone_scope.h"
@@ -60,20 +59,35 @@ kube_informer_publish_scope(kube_informer_t *inf, unsigned scope)
 }
 
 
+/* A crash loop: lists wait longer than watches that only go on. */
 static void
-takeover_show_damped(kube_informer_t *inf, uint64_t until_ms)
+takeover_damp(kube_informer_t *inf)
 {
-    unsigned      scope;
-    kube_zone_t  *zone;
+    kube_zone_delay_t  delay;
 
-    zone = inf->conf.zone;
+    if (inf->takeover.crashed) {
+        kube_zone_crashed(inf->conf.zone, true, inf->conf.reflector.seed,
+                          inf->now_ms);
+    }
 
-    for (scope = 0; scope < inf->scopes_n; scope++) {
-        kube_zone_scope_set(zone, scope, KUBE_COUNTER_GAUGE_STATE,
-                            KUBE_STATE_BACKOFF);
-        kube_zone_scope_set(zone, scope, KUBE_COUNTER_GAUGE_RETRY_AT_MS,
-                            until_ms);
-        kube_zone_scope_set(zone, scope, KUBE_COUNTER_GAUGE_WATCH_OPEN, 0);
+    kube_zone_crash_delay(inf->conf.zone, inf->now_ms, &delay);
+
+    if (delay.list_ms == 0) {
+        return;
+    }
+
+    kube_list_turn_hold(&inf->turn, inf->now_ms + delay.list_ms);
+
+    kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_ERROR, KUBE_EV_CRASH_LOOP,
+                   "the informer process crashes again and again: watches go "
+                   "on in %llu ms, lists wait %llu ms",
+                   (unsigned long long) delay.resume_ms,
+                   (unsigned long long) delay.list_ms);
+
+    if (delay.resume_ms != 0) {
+        inf->phase = INFORMER_DAMPED;
+        inf->deadline_ms = inf->now_ms + delay.resume_ms;
+        kube_zone_damped(inf->conf.zone, 0, inf->scopes_n, inf->deadline_ms);
     }
 }
 
@@ -81,7 +95,6 @@ takeover_show_damped(kube_informer_t *inf, uint64_t until_ms)
 static kube_rc_t
 takeover_acquire(kube_informer_t *inf)
 {
-    uint64_t   delay_ms;
     kube_rc_t  rc;
 
     rc = kube_zone_writer_acquire(inf->writer, inf->now_ms, &inf->takeover);
@@ -111,18 +124,7 @@ takeover_acquire(kube_informer_t *inf)
                    inf->takeover.crashed ? ", after a crash" : "");
 
     inf->phase = INFORMER_LOADING;
-    delay_ms = kube_zone_crash_delay(inf->conf.zone, inf->takeover.crashed,
-                                     inf->now_ms);
-
-    if (delay_ms != 0) {
-        inf->phase = INFORMER_DAMPED;
-        inf->deadline_ms = inf->now_ms + delay_ms;
-        takeover_show_damped(inf, inf->deadline_ms);
-        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_WARN,
-                       KUBE_EV_CRASH_LOOP,
-                       "the informer crashes again and again, it waits %llu "
-                       "ms", (unsigned long long) delay_ms);
-    }
+    takeover_damp(inf);
 
     return KUBE_OK;
 }

@@ -25,6 +25,13 @@ kube_list_turn_init(kube_list_turn_t *turn)
 }
 
 
+void
+kube_list_turn_hold(kube_list_turn_t *turn, uint64_t until_ms)
+{
+    turn->held_until_ms = until_ms;
+}
+
+
 /* The place in the queue; waiting_n: none. */
 static unsigned
 list_turn_place(const kube_list_turn_t *turn, unsigned scope)
@@ -70,6 +77,7 @@ kube_list_turn_take(kube_list_turn_t *turn, unsigned scope, uint64_t now_ms)
     }
 
     if (place != 0
+        || now_ms < turn->held_until_ms
         || (turn->holder != LIST_TURN_NOBODY
             && now_ms - turn->progress_ms < KUBE_LIST_TURN_MS))
     {
@@ -108,10 +116,14 @@ kube_list_turn_give(kube_list_turn_t *turn, unsigned scope)
 uint64_t
 kube_list_turn_deadline(const kube_list_turn_t *turn, unsigned scope)
 {
+    uint64_t  at_ms;
+
     if (list_turn_place(turn, scope) != 0) {
         return KUBE_NEVER;
     }
 
-    return (turn->holder == LIST_TURN_NOBODY)
-           ? 0 : turn->progress_ms + KUBE_LIST_TURN_MS;
+    at_ms = (turn->holder == LIST_TURN_NOBODY)
+            ? 0 : turn->progress_ms + KUBE_LIST_TURN_MS;
+
+    return (at_ms > turn->held_until_ms) ? at_ms : turn->held_until_ms;
 }

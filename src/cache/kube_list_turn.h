@@ -27,6 +27,7 @@
 
 typedef struct {
     unsigned  holder;                     /* KUBE_SCOPES_MAX: nobody */
+    uint64_t  held_until_ms;              /* no list begins before */
     uint64_t  progress_ms;                /* of the holder */
     unsigned  waiting[KUBE_SCOPES_MAX];   /* in order */
     unsigned  waiting_n;
@@ -34,6 +35,9 @@ typedef struct {
 
 /* Fills turn; no memory of its own; done is not needed. */
 void kube_list_turn_init(kube_list_turn_t *turn);
+
+/* Nobody gets a turn before until_ms: for the damping of a crash loop. */
+void kube_list_turn_hold(kube_list_turn_t *turn, uint64_t until_ms);
 
 /*
  * True: the scope has the turn now, and keeps it until it gives it.  False: it
@@ -51,7 +55,8 @@ void kube_list_turn_progress(kube_list_turn_t *turn, unsigned scope,
 void kube_list_turn_give(kube_list_turn_t *turn, unsigned scope);
 
 /*
- * When a waiting scope should ask again: 0 where it would get the turn now,
+ * When a waiting scope should ask again: in the past where it would get the
+ * turn now,
  * KUBE_NEVER where another one has to go before it.
  */
 uint64_t kube_list_turn_deadline(const kube_list_turn_t *turn,

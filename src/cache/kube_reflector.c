@@ -22,6 +22,7 @@
 
 #include "kube_reflector.h"
 #include "kube_zone_counters.h"
+#include "kube_zone_damping.h"
 #include "kube_zone_scope.h"
 
 
@@ -829,7 +830,8 @@ reflector_timer(kube_reflector_t *r)
 static void
 reflector_gauges(kube_reflector_t *r)
 {
-    bool  backoff;
+    bool      backoff;
+    uint64_t  held_ms;
 
     static const kube_scope_state_t  states[] = {
         [KUBE_REFLECTOR_IDLE] = KUBE_STATE_IDLE,
@@ -842,6 +844,13 @@ reflector_gauges(kube_reflector_t *r)
 
     static_assert(sizeof(states) / sizeof(states[0]) == KUBE_REFLECTOR_STATES,
                   "each state is shown as one");
+
+    held_ms = r->options.turn->held_until_ms;
+
+    if (r->waiting && r->now_ms < held_ms) {
+        kube_zone_damped(r->options.zone, r->options.scope, 1, held_ms);
+        return;
+    }
 
     backoff = (r->machine.state == KUBE_REFLECTOR_BACKOFF);
 

@@ -101,8 +101,10 @@ report_scope(kube_report_t *report, unsigned slot, kube_arena_t *arena,
                            : (ms < report->now_ms) ? report->now_ms - ms : 0;
 
     ms = c[KUBE_COUNTER_GAUGE_RETRY_AT_MS];
-    scope->retry_ms = (ms == 0 || c[KUBE_COUNTER_GAUGE_STATE]
-                                  != KUBE_STATE_BACKOFF)
+    scope->retry_ms = (ms == 0 || (c[KUBE_COUNTER_GAUGE_STATE]
+                                   != KUBE_STATE_BACKOFF
+                                   && c[KUBE_COUNTER_GAUGE_STATE]
+                                      != KUBE_STATE_DAMPED))
                       ? KUBE_NEVER
                       : (ms > report->now_ms) ? ms - report->now_ms : 0;
 
@@ -385,7 +387,7 @@ report_degraded(kube_report_t *report, kube_arena_t *arena)
     third = writer->crash_times_ms[2];
 
     if (rc == KUBE_OK
-        && (writer->start_delay_until_ms > report->now_ms
+        && (writer->list_delay_until_ms > report->now_ms
             || (third != KUBE_NEVER
                 && report->now_ms < third + REPORT_CRASH_WINDOW_MS)))
     {

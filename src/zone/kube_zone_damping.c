@@ -10,11 +10,17 @@
 
 #include "kube_zone_damping.h"
 #include "kube_zone_image.h"
+#include "kube_zone_scope.h"
 
 
-#define DAMPING_CRASH_WINDOW_MS  60000
-#define DAMPING_DELAY_FIRST_MS   1000
-#define DAMPING_DELAY_MAX_MS     30000
+#define DAMPING_WINDOW_MS        60000
+
+#define DAMPING_RESUME_MS        1000
+#define DAMPING_RESUME_LONG_MS   5000
+#define DAMPING_BLAMELESS_MANY   60
+
+#define DAMPING_LIST_FIRST_MS    1000
+#define DAMPING_LIST_MAX_MS      30000
 #define DAMPING_DOUBLINGS        5
 
 
@@ -30,7 +36,7 @@ damping_is_crashing(const kube_zone_history_t *history, uint64_t now_ms)
 
     for (i = 0; i < KUBE_ZONE_CRASHES; i++) {
         if (now_ms - kube_word_get(&history->crash_times_ms[i])
-            > DAMPING_CRASH_WINDOW_MS)
+            > DAMPING_WINDOW_MS)
         {
             return false;
         }
@@ -41,14 +47,45 @@ damping_is_crashing(const kube_zone_history_t *history, uint64_t now_ms)
 
 
 /*
- * The time waited does not end a loop of crashes: a crash within the window
- * after the start that was put off counts as the next of the same run.
+ * The number of this crash in a loop; 0: there is none.  The time waited does
+ * not end a loop: a crash within the window after a start that was put off
+ * counts as the next of the same.
  */
-static void
-damping_note_crash(kube_zone_history_t *history, uint64_t now_ms)
+static uint64_t
+damping_run(const kube_zone_history_t *history, uint64_t now_ms)
 {
-    unsigned  i;
-    uint64_t  run, until;
+    uint64_t  run;
+
+    run = kube_word_get(&history->crash_run);
+
+    if (run != 0
+        && now_ms <= kube_word_get(&history->list_delay_until_ms)
+                     + DAMPING_WINDOW_MS)
+    {
+        return run + 1;
+    }
+
+    return damping_is_crashing(history, now_ms);
+}
+
+
+/* step +- 50 % */
+static uint64_t
+damping_jitter(uint64_t step_ms, uint64_t random)
+{
+    return step_ms / 2 + random % (step_ms + 1);
+}
+
+
+void
+kube_zone_crashed(kube_zone_t *zone, bool blameless, uint64_t random,
+    uint64_t now_ms)
+{
+    unsigned              i;
+    uint64_t              run, many, resume_ms, list_ms;
+    kube_zone_history_t  *history;
+
+    history = &zone->image->history;
 
     for (i = KUBE_ZONE_CRASHES - 1; i > 0; i--) {
         kube_word_set(&history->crash_times_ms[i],
@@ -58,48 +95,68 @@ damping_note_crash(kube_zone_history_t *history, uint64_t now_ms)
     kube_word_set(&history->crash_times_ms[0], now_ms);
     kube_word_add(&history->crashes, 1);
 
-    run = kube_word_get(&history->crash_run);
-    until = kube_word_get(&history->start_delay_until_ms);
+    run = damping_run(history, now_ms);
+    many = (run == 0) ? 0 : kube_word_get(&history->crashes_blameless)
+                            + blameless;
+    resume_ms = 0;
+    list_ms = 0;
 
-    if (run != 0 && now_ms <= until + DAMPING_CRASH_WINDOW_MS) {
-        run++;
+    if (run != 0) {
+        resume_ms = damping_jitter((many > DAMPING_BLAMELESS_MANY)
+                                   ? DAMPING_RESUME_LONG_MS
+                                   : DAMPING_RESUME_MS, random);
 
-    } else {
-        run = damping_is_crashing(history, now_ms);
-    }
+        list_ms = (run <= DAMPING_DOUBLINGS)
+                  ? (uint64_t) DAMPING_LIST_FIRST_MS << (run - 1)
+                  : DAMPING_LIST_MAX_MS;
 
-    if (run == 0) {
-        until = 0;
-
-    } else if (run <= DAMPING_DOUBLINGS) {
-        until = now_ms + ((uint64_t) DAMPING_DELAY_FIRST_MS << (run - 1));
-
-    } else {
-        until = now_ms + DAMPING_DELAY_MAX_MS;
+        list_ms = (list_ms > resume_ms) ? list_ms : resume_ms;
     }
 
     kube_word_set(&history->crash_run, run);
-    kube_word_set(&history->start_delay_until_ms, until);
+    kube_word_set(&history->crashes_blameless, many);
+    kube_word_set(&history->start_delay_until_ms, now_ms + resume_ms);
+    kube_word_set(&history->list_delay_until_ms, now_ms + list_ms);
 }
 
 
-uint64_t
-kube_zone_crash_delay(kube_zone_t *zone, bool crashed, uint64_t now_ms)
+/* The clock may have begun anew: no wait is longer than the longest. */
+static uint64_t
+damping_left(uint64_t until_ms, uint64_t now_ms)
 {
-    uint64_t  until;
+    return (until_ms <= now_ms || until_ms - now_ms > DAMPING_LIST_MAX_MS)
+           ? 0 : until_ms - now_ms;
+}
 
-    if (crashed) {
-        damping_note_crash(&zone->image->history, now_ms);
+
+void
+kube_zone_crash_delay(const kube_zone_t *zone, uint64_t now_ms,
+    kube_zone_delay_t *delay)
+{
+    const kube_zone_history_t  *history;
+
+    history = &zone->image->history;
+
+    delay->resume_ms = damping_left(
+                           kube_word_get(&history->start_delay_until_ms),
+                           now_ms);
+    delay->list_ms = damping_left(
+                         kube_word_get(&history->list_delay_until_ms),
+                         now_ms);
+}
+
+
+void
+kube_zone_damped(kube_zone_t *zone, unsigned scope, unsigned n,
+    uint64_t until_ms)
+{
+    for ( /* void */ ; n != 0; n--, scope++) {
+        kube_zone_scope_set(zone, scope, KUBE_COUNTER_GAUGE_STATE,
+                            KUBE_STATE_DAMPED);
+        kube_zone_scope_set(zone, scope, KUBE_COUNTER_GAUGE_RETRY_AT_MS,
+                            until_ms);
+        kube_zone_scope_set(zone, scope, KUBE_COUNTER_GAUGE_WATCH_OPEN, 0);
     }
-
-    until = kube_word_get(&zone->image->history.start_delay_until_ms);
-
-    /* after a reboot the clock begins anew: do not wait for the old one */
-    if (until <= now_ms || until - now_ms > DAMPING_DELAY_MAX_MS) {
-        return 0;
-    }
-
-    return until - now_ms;
 }
 
 

@@ -16,18 +16,36 @@
 #include "kube_zone.h"
 
 
-/*
- * Damping of a crash loop, before the guard is held: notes a crash at
- * now_ms (monotonic) where crashed says so, and returns for how many ms the
- * next start should wait from now on.  That is 0 up to the third crash in
- * 60 s, then 1, 2, 4 ... 30 s.  A crash within 60 s after a start that was
- * put off doubles again.
- */
-uint64_t kube_zone_crash_delay(kube_zone_t *zone, bool crashed,
-    uint64_t now_ms);
+/* In ms from now; 0: at once. */
+typedef struct {
+    uint64_t  resume_ms;     /* before watches go on where they stopped */
+    uint64_t  list_ms;       /* before the first list; resume_ms or more */
+} kube_zone_delay_t;
 
 /*
- * For crashes before the guard is held, of which its mutex cannot tell:
+ * Notes a crash at now_ms (monotonic); blameless: no object is to blame
+ * (kube_zone_poison.h).  The first three in 60 s cost nothing.  From the
+ * fourth on, and for each within 60 s after a start that was put off:
+ *
+ *   a resume is put off by 1 s +- 50 %, for without updates requests go to
+ *   pods that are gone; by 5 s +- 50 % after 60 crashes without blame
+ *   a list, which costs the API server more, by 1, 2, 4 ... 30 s
+ *
+ * random: any number, for the +- 50 %.
+ */
+void kube_zone_crashed(kube_zone_t *zone, bool blameless, uint64_t random,
+    uint64_t now_ms);
+
+/* What is left to wait at now_ms. */
+void kube_zone_crash_delay(const kube_zone_t *zone, uint64_t now_ms,
+    kube_zone_delay_t *delay);
+
+/* Shows that n scopes, from scope on, are damped until then. */
+void kube_zone_damped(kube_zone_t *zone, unsigned scope, unsigned n,
+    uint64_t until_ms);
+
+/*
+ * For crashes before the guard is held, of which the guard cannot tell:
  * starting notes that pid (not 0) sets up to become the writer, and returns
  * the pid noted before, 0: none.  If that process is gone, it died while it
  * started.  The note ends when anyone takes the guard, or with started by the

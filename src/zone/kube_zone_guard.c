@@ -113,6 +113,7 @@ kube_zone_writer_info(const kube_zone_t *zone, kube_writer_info_t *info)
     info->writer_since_ms = (int64_t) kube_word_get(&image->writer_since_ms);
     info->crashes = kube_word_get(&history->crashes);
     info->start_delay_until_ms = kube_word_get(&history->start_delay_until_ms);
+    info->list_delay_until_ms = kube_word_get(&history->list_delay_until_ms);
     info->state_written_ms =
                          (int64_t) kube_word_get(&history->state_written_ms);
     info->state_in_use = kube_word_get(&history->state_in_use);

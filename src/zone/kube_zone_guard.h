@@ -45,6 +45,7 @@ typedef struct {
     uint64_t  crash_times_ms[4];     /* monotonic ms of the latest, newest
                                         first; KUBE_NEVER: none */
     uint64_t  start_delay_until_ms;  /* no start before this monotonic ms */
+    uint64_t  list_delay_until_ms;   /* and no list */
     int64_t   state_written_ms;      /* unix ms of the state file; 0: never */
     uint64_t  state_in_use;          /* 1: serving from a state file */
     uint64_t  state_failed;          /* 1: the last write failed */

@@ -78,7 +78,9 @@ typedef struct {
     kube_word_t  crashes;
     kube_word_t  crash_times_ms[KUBE_ZONE_CRASHES];
     kube_word_t  crash_run;
+    kube_word_t  crashes_blameless;             /* of the run */
     kube_word_t  start_delay_until_ms;
+    kube_word_t  list_delay_until_ms;
     kube_word_t  state_written_ms;
     kube_word_t  state_in_use;
     kube_word_t  state_failed;

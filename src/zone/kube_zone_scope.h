@@ -29,6 +29,7 @@
     XX(LISTING, "listing")                                                    \
     XX(WATCHING, "watching")                                                  \
     XX(BACKOFF, "backoff")                                                    \
+    XX(DAMPED, "damped")      /* the informer crashed too often */            \
     XX(STOPPED, "stopped")
 
 typedef enum {

@@ -147,6 +147,30 @@ test_nobody_starves(void **state)
 }
 
 
+/* A hold is for all, and the order stays. */
+static void
+test_held(void **state)
+{
+    kube_list_turn_t  turn;
+
+    (void) state;
+
+    kube_list_turn_init(&turn);
+    kube_list_turn_hold(&turn, 9000);
+
+    assert_false(kube_list_turn_take(&turn, 2, 1000));
+    assert_false(kube_list_turn_take(&turn, 1, 1000));
+    assert_int_equal(kube_list_turn_deadline(&turn, 2), 9000);
+    assert_true(kube_list_turn_deadline(&turn, 1) == KUBE_NEVER);
+
+    assert_false(kube_list_turn_take(&turn, 2, 8999));
+    assert_false(kube_list_turn_take(&turn, 1, 9000));
+    assert_true(kube_list_turn_take(&turn, 2, 9000));
+    assert_int_equal(kube_list_turn_deadline(&turn, 1),
+                     9000 + KUBE_LIST_TURN_MS);
+}
+
+
 int
 main(void)
 {
@@ -154,6 +178,7 @@ main(void)
         cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_no_progress),
         cmocka_unit_test(test_nobody_starves),
+        cmocka_unit_test(test_held),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

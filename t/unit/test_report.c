@@ -185,10 +185,10 @@ test_report_crash_loop(void **state)
     (void) state;
     status_test_open(&st);
 
-    (void) kube_zone_crash_delay(&st.t.zone, true, STATUS_TEST_NOW - 30000);
-    (void) kube_zone_crash_delay(&st.t.zone, true, STATUS_TEST_NOW - 20000);
+    kube_zone_crashed(&st.t.zone, true, 0, STATUS_TEST_NOW - 30000);
+    kube_zone_crashed(&st.t.zone, true, 0, STATUS_TEST_NOW - 20000);
     DEGRADED("");
-    (void) kube_zone_crash_delay(&st.t.zone, true, STATUS_TEST_NOW - 10000);
+    kube_zone_crashed(&st.t.zone, true, 0, STATUS_TEST_NOW - 10000);
     DEGRADED("crash_loop@30:the informer process dies again and again; its "
              "start is delayed;");
 
@@ -226,7 +226,7 @@ test_report_scopes(void **state)
     assert_true(scope->last_event_ms == KUBE_NEVER);
     assert_true(scope->retry_ms == KUBE_NEVER);
 
-    /* a time to retry means something only while it backs off */
+    /* a time to retry means something only while it waits for it */
 
     scope = &st.report.scopes[1];
     assert_int_equal(scope->counters[KUBE_COUNTER_LISTS], 2);
@@ -239,6 +239,11 @@ test_report_scopes(void **state)
                         KUBE_STATE_BACKOFF);
     assert_int_equal(status_test_report(&st), KUBE_OK);
     assert_int_equal(st.report.scopes[1].retry_ms, 900);
+
+    kube_zone_damped(&st.t.zone, 3, 1, STATUS_TEST_NOW + 800);
+    assert_int_equal(status_test_report(&st), KUBE_OK);
+    assert_int_equal(st.report.scopes[1].retry_ms, 800);
+    assert_true(kube_str_eq(st.report.scopes[1].state, KUBE_STR("damped")));
 
     /* clocks of two processes may differ by a tick */
 

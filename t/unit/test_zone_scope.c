@@ -41,6 +41,7 @@ test_scope_state_text(void **state)
     assert_string_equal(kube_scope_state_text(KUBE_STATE_WATCHING),
                         "watching");
     assert_string_equal(kube_scope_state_text(KUBE_STATE_BACKOFF), "backoff");
+    assert_string_equal(kube_scope_state_text(KUBE_STATE_DAMPED), "damped");
     assert_string_equal(kube_scope_state_text(KUBE_STATE_STOPPED), "stopped");
     assert_string_equal(kube_scope_state_text(KUBE_STATES), "unknown");
 }
