@@ -271,6 +271,10 @@ ngx_http_kube_method_try(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
         cln->handler = ngx_http_kube_method_pool;
         cln->data = pool;
 
+        /* cf->log is the last cycle's, which goes before this one does */
+
+        pool->log = &cf->cycle->new_log;
+
         ngx_memzero(pool->d.last, pool->d.end - pool->d.last);
 
         size = ngx_http_kube_part_size(&conf, module, pool, &part);

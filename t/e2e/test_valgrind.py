@@ -1,5 +1,5 @@
-# Line 10, the part with a real API server: one rolling restart with nginx and
-# all its processes under valgrind.
+# Line 10, the part with a real API server: one rolling restart and two reloads
+# with nginx and all its processes under valgrind.
 #
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
@@ -8,6 +8,7 @@
 import glob
 import re
 import shutil
+import signal
 
 import nginx as nginx_lib
 import pytest
@@ -77,6 +78,14 @@ def test_rolling_restart_under_valgrind(world, figures, monkeypatch):
     result = load.stop()
     gateway.status.metrics()
     world.assert_equal(gateway, ["web"], 60)
+    for n in range(2):
+        # the second frees what the first configuration was read with
+        before = set(children(gateway.master))
+        gateway.signal(signal.SIGHUP)
+        wait_until(lambda: not before & set(children(gateway.master)), 120,
+                   "the old processes' end")
+        wait_until(lambda: serving() and gateway.status.informer()["writer"]["takeovers"] > n,
+                   120, lambda: f"reload under valgrind:\n{gateway.tail()}")
     assert gateway._stop(15) == []
 
     found, logs = [], glob.glob(gateway.path("valgrind.*"))
