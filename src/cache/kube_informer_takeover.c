@@ -30,6 +30,7 @@ typedef struct {
     kube_rv_t      rv;
     uint64_t       count;
     kube_digest_t  digest;
+    uint64_t       stores;
 } takeover_scope_t;
 
 
@@ -148,6 +149,7 @@ takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
     old->hash = info.scope_hash;
     old->count = info.count;
     old->digest = info.digest;
+    old->stores = info.stores;
 
     if (kube_rv_parse(info.rv, &old->rv) != KUBE_OK) {
         old->rv.len = 0;
@@ -158,21 +160,46 @@ takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
 }
 
 
+/*
+ * True if what the zone holds may be what the scope's record says.  Objects
+ * are published before the record: what was stored since, the watch repeats.
+ * If nothing was, count and digest must agree.
+ */
+static bool
+takeover_agrees(const kube_informer_t *inf, unsigned scope,
+    const takeover_scope_t *old)
+{
+    kube_scope_sum_t  sum;
+
+    if (old->stores != inf->takeover.stores) {
+        return true;
+    }
+
+    kube_publisher_sum(inf->publisher, scope, &sum);
+
+    return sum.count == old->count
+           && sum.digest.lo == old->digest.lo
+           && sum.digest.hi == old->digest.hi;
+}
+
+
 /* Finds a scope among the predecessor's by its hash, and takes its version. */
 static void
 takeover_find(const kube_informer_t *inf, const takeover_scope_t *old,
-    informer_scope_t *s)
+    unsigned number)
 {
-    unsigned  scope;
+    unsigned           scope;
+    informer_scope_t  *s;
 
+    s = &inf->scopes[number];
     s->rv.len = 0;
     s->synced = false;
     s->count = 0;
     s->digest = (kube_digest_t) { 0, 0 };
 
-    /* what was cut off is in no refused set: only a list brings it back */
+    /* what was lost is in no refused set: only a list brings it back */
 
-    if (inf->takeover.cut_off != 0) {
+    if (inf->takeover.distrust) {
         return;
     }
 
@@ -180,7 +207,8 @@ takeover_find(const kube_informer_t *inf, const takeover_scope_t *old,
 
         if (old[scope].used
             && old[scope].synced
-            && old[scope].hash == s->hash)
+            && old[scope].hash == s->hash
+            && takeover_agrees(inf, number, &old[scope]))
         {
             s->rv = old[scope].rv;
             s->count = old[scope].count;
@@ -195,9 +223,12 @@ takeover_find(const kube_informer_t *inf, const takeover_scope_t *old,
 static void
 takeover_scopes(kube_informer_t *inf, const takeover_scope_t *old)
 {
+    bool               published;
     unsigned           scope;
     kube_rc_t          rc;
     informer_scope_t  *s;
+
+    published = true;
 
     for (scope = 0; scope < KUBE_SCOPES_MAX; scope++) {
 
@@ -211,7 +242,7 @@ takeover_scopes(kube_informer_t *inf, const takeover_scope_t *old)
         }
 
         s = &inf->scopes[scope];
-        takeover_find(inf, old, s);
+        takeover_find(inf, old, scope);
 
         if (old[scope].used && old[scope].hash != s->hash) {
             kube_zone_scope_clear(inf->writer, scope);
@@ -220,11 +251,18 @@ takeover_scopes(kube_informer_t *inf, const takeover_scope_t *old)
         rc = kube_informer_publish_scope(inf, scope);
 
         if (rc != KUBE_OK) {
+            published = false;
             kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_ERROR,
                            KUBE_EV_ZONE_FULL,
                            "the zone has no room for the state of a scope: "
                            "%s", kube_rc_text(rc));
         }
+    }
+
+    /* none of them shows a version now: what was lost misleads nobody */
+
+    if (inf->takeover.distrust && published) {
+        kube_zone_writer_trust(inf->writer);
     }
 }
 

@@ -21,9 +21,6 @@
 #include "kube_zone.h"
 
 
-/* The reason of what is refused for want of room. */
-#define KUBE_REASON_ZONE_FULL  KUBE_STR("zone_full")
-
 /* Objects that may have to go for one other. */
 #define KUBE_EVICTIONS_MAX  64
 

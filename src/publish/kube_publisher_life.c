@@ -98,9 +98,25 @@ static void
 life_end_service(kube_publisher_t *p, kube_group_t *group,
     const kube_refusal_t *refusal)
 {
+    unsigned             scope;
+    uint32_t             service;
+    kube_zone_writer_t  *writer;
+
+    service = group->service;
+    scope = p->index.members[service].scope;
+    writer = p->publication.conf.writer;
+
+    if (refusal != NULL) {
+        kube_zone_evict_begin(writer, service);
+    }
+
     kube_service_queue_remove(&p->queue, group);
-    kube_publication_end_service(&p->publication, group->service, refusal);
+    kube_publication_end_service(&p->publication, service, refusal);
     life_release(p, group);
+
+    if (refusal != NULL) {
+        kube_zone_evict_end(writer, service, scope);
+    }
 }
 
 
@@ -249,11 +265,14 @@ life_publish_or_end(kube_publisher_t *p, kube_group_t *group,
 static kube_rc_t
 life_evict(kube_publisher_t *p, const kube_group_t *group)
 {
-    uint32_t         entry, owner;
-    kube_rc_t        rc;
-    kube_member_t   *member;
-    kube_refusal_t   refusal;
+    unsigned             scope;
+    uint32_t             entry, owner;
+    kube_rc_t            rc;
+    kube_member_t       *member;
+    kube_refusal_t       refusal;
+    kube_zone_writer_t  *writer;
 
+    writer = p->publication.conf.writer;
     entry = kube_eviction_next(&p->eviction, group);
 
     if (entry == 0) {
@@ -269,12 +288,16 @@ life_evict(kube_publisher_t *p, const kube_group_t *group)
     }
 
     owner = member->referenced_by;
+    scope = member->scope;
+    kube_zone_evict_begin(writer, entry);
     rc = life_end_slice(p, entry, &refusal, KUBE_NEVER);
 
     /* its room returns once its Service was published without it */
     if (rc == KUBE_OK && owner != 0) {
         life_publish_or_end(p, p->index.members[owner].group, KUBE_NEVER);
     }
+
+    kube_zone_evict_end(writer, entry, scope);
 
     return rc;
 }

@@ -30,6 +30,8 @@ typedef struct {
     kube_zone_writer_t  *writer;
     kube_arena_t         arena;           /* of one object */
     bool                 left_out;
+    uint64_t             evicting;        /* from's, when the copy began */
+    uint64_t             epoch;
 } copy_t;
 
 
@@ -258,6 +260,17 @@ copy_header(copy_t *copy)
     to = copy->to->image;
     from = copy->from->image;
 
+    /*
+     * A slice on its way out, or lost to a take-over, may have been copied or
+     * not, and no event after the scopes' versions says so.
+     */
+    if (kube_head_offset(copy->evicting) != 0
+        || kube_word_get(&from->evicting) != copy->evicting
+        || kube_word_get(&from->history.epoch) != copy->epoch)
+    {
+        copy->left_out = true;
+    }
+
     copy_words(&to->history, &from->history, sizeof(kube_zone_history_t));
     copy_words(to->histograms, from->histograms, sizeof(to->histograms));
 
@@ -295,6 +308,8 @@ copy_all(copy_t *copy)
         kube_word_set(&copy->to->image->revision,
                       kube_word_get(&copy->from->image->revision));
 
+        copy->evicting = kube_word_get(&copy->from->image->evicting);
+        copy->epoch = kube_word_get(&copy->from->image->history.epoch);
         rc = copy_scopes(copy, copy_scope);
     }
 

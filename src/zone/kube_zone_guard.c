@@ -50,7 +50,6 @@ kube_zone_guard_take(kube_zone_t *zone, bool *crashed)
     kube_zone_image_t  *image;
 
     image = zone->image;
-    *crashed = false;
 
     switch (pthread_mutex_trylock(&image->guard)) {
     case 0:
@@ -60,8 +59,6 @@ kube_zone_guard_take(kube_zone_t *zone, bool *crashed)
         return KUBE_BUSY;
 
     case EOWNERDEAD:
-        *crashed = true;
-
         if (pthread_mutex_consistent(&image->guard) == 0) {
             break;
         }
@@ -72,6 +69,9 @@ kube_zone_guard_take(kube_zone_t *zone, bool *crashed)
         return KUBE_CORRUPT;
     }
 
+    /* who dies in the walk leaves the word as it was found */
+    *crashed = (kube_word_get(&image->dirty) != 0);
+    kube_word_set(&image->dirty, 1);
     kube_word_set(&image->starting_pid, 0);
     KUBE_FAILPOINT("guard_taken");
 
@@ -89,6 +89,7 @@ void
 kube_zone_guard_release(kube_zone_t *zone)
 {
     kube_word_set(&zone->image->writer_pid, 0);
+    kube_word_set(&zone->image->dirty, 0);
     (void) pthread_mutex_unlock(&zone->image->guard);
 }
 

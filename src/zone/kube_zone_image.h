@@ -58,6 +58,8 @@ typedef struct {
 typedef struct {
     kube_word_t  record;          /* a head, of a SCOPE record */
     kube_word_t  error;           /* a head, of an ERROR record */
+    kube_word_t  uncounted;       /* not 0: an object was evicted without a
+                                     name since the record was stored */
     kube_word_t  counters[KUBE_COUNTERS];
 } kube_zone_scope_t;
 
@@ -73,6 +75,8 @@ typedef struct {
 /* Words that a copy of the image into another size keeps as they are. */
 typedef struct {
     kube_word_t  failures;
+    kube_word_t  distrust;        /* not 0: something was lost, and scopes may
+                                     still show a version that has it */
     kube_word_t  epoch;
     kube_word_t  takeovers;
     kube_word_t  crashes;
@@ -101,6 +105,11 @@ struct kube_zone_image_s {
     kube_word_t             entries_used;
     kube_word_t             refused;
     kube_word_t             server;         /* a head, of an INFO record */
+
+    /* what a take-over asks of the predecessor */
+    kube_word_t             dirty;          /* it did not leave */
+    kube_word_t             stores;         /* heads of entries stored, ever */
+    kube_word_t             evicting;       /* a head, of an entry's number */
 
     kube_word_t             writer_pid;
     kube_word_t             writer_since_ms;

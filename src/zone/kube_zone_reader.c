@@ -422,6 +422,11 @@ reader_load_slices(const kube_zone_t *zone, const kube_record_t *service,
         reader_copy(zone, refs[i].offset, space->buf + at, size);
         slices[i] = (const kube_record_t *) (void *) (space->buf + at);
         at += size;
+
+        /* overwritten since its size was read: no byte of it is looked at */
+        if (slices[i]->size != size) {
+            return KUBE_CHANGED;
+        }
     }
 
     bundle->slices = slices;
@@ -435,8 +440,15 @@ static kube_rc_t
 reader_bundle_check(const kube_zone_bundle_t *bundle)
 {
     size_t                i;
+    kube_record_id_t      id, service;
     const kube_ref_t     *refs;
     const kube_record_t  *slice;
+
+    if (kube_record_id(bundle->service, bundle->service->size, &service)
+        != KUBE_OK)
+    {
+        return KUBE_CORRUPT;
+    }
 
     refs = kube_record_refs(bundle->service);
 
@@ -445,7 +457,10 @@ reader_bundle_check(const kube_zone_bundle_t *bundle)
 
         if (slice->kind != KUBE_RECORD_SLICE
             || slice->entry != refs[i].entry
-            || kube_record_measure(slice, slice->size) != KUBE_OK)
+            || kube_record_measure(slice, slice->size) != KUBE_OK
+            || kube_record_id(slice, slice->size, &id) != KUBE_OK
+            || !kube_str_eq(id.service, service.meta.name)
+            || !kube_str_eq(id.meta.ns, service.meta.ns))
         {
             return KUBE_CORRUPT;
         }

@@ -1,9 +1,11 @@
 /*
  * kube_zone_recover - the walk at acquire, and what it repairs.
  *
- * A published Service's refs are the truth: slices' heads follow them.  Then
- * every slice is attached to the Service that its label names, which brings
- * back what was published as an orphan.
+ * A published Service's refs are the truth: slices' heads follow them, and a
+ * slice with the Service's label that is not among them had been let go: it
+ * is removed.  The watch repeats what came after the scope's version, and with
+ * it what should be there.  The exception is an eviction, which nothing
+ * repeats: its slice becomes a refused name.
  *
  * Called by acquire alone.
  *
@@ -20,14 +22,18 @@
 #include "kube_zone_store.h"
 #include "kube_zone_table.h"
 #include "kube_zone_walk.h"
+#include "kube_zone_writer.h"
 
 
 /*
  * During the walk, kube_zone_side_t.freed_ms holds marks, and next the list
- * of a Service's slices: its first in the Service's, the next in a slice's.
+ * of a broken Service's slices: its first in the Service's, the next in a
+ * slice's.
  */
-#define RECOVER_LINKED  0x1u
-#define RECOVER_BROKEN  0x2u
+#define RECOVER_LINKED  0x1u    /* in a chain */
+#define RECOVER_BROKEN  0x2u    /* a Service: one of its refs names no slice */
+#define RECOVER_NAMED   0x4u    /* a slice: a Service names this record */
+#define RECOVER_STALE   0x8u    /* a Service: it names a slice's old record */
 
 
 typedef struct {
@@ -79,6 +85,26 @@ recover_revision(kube_zone_writer_t *w, const kube_record_t *record)
 }
 
 
+static void
+recover_distrust(kube_zone_writer_t *w)
+{
+    kube_word_set(&w->zone->image->history.distrust, 1);
+}
+
+
+/* A scope that is cut off is listed; an object is told by no version. */
+static void
+recover_cut_off(recover_t *recover, uint32_t number)
+{
+    if (number <= recover_entries(recover->w)) {
+        recover_distrust(recover->w);
+        recover->takeover->cut_off++;
+    }
+
+    kube_head_set(kube_zone_head_of(recover->w->zone, number), 0);
+}
+
+
 /* A head without a valid record is cut off. */
 static void
 recover_head(void *ctx, uint32_t number, const kube_record_t *record)
@@ -86,12 +112,49 @@ recover_head(void *ctx, uint32_t number, const kube_record_t *record)
     recover_t  *recover = ctx;
 
     if (record == NULL) {
-        kube_head_set(kube_zone_head_of(recover->w->zone, number), 0);
-        recover->takeover->cut_off += (number <= recover_entries(recover->w));
+        recover_cut_off(recover, number);
 
     } else if (number <= recover_entries(recover->w)) {
         recover_revision(recover->w, record);
     }
+}
+
+
+typedef void (*recover_step_pt)(recover_t *recover, uint32_t entry,
+    const kube_record_t *record);
+
+
+/* Calls step for every entry that holds a record of the kind. */
+static void
+recover_each(recover_t *recover, kube_record_kind_t kind,
+    recover_step_pt step)
+{
+    uint32_t              e;
+    const kube_record_t  *record;
+
+    for (e = 1; e <= recover_entries(recover->w); e++) {
+        record = kube_zone_published(recover->w, e);
+
+        if (record != NULL && record->kind == kind) {
+            step(recover, e, record);
+        }
+    }
+}
+
+
+/*
+ * The writer may have died between a ref and its Service's head: a reader who
+ * has copied the ref before, and is still copying, must see a changed head
+ * before the room of what it names is used again.
+ */
+static void
+recover_bump(recover_t *recover, uint32_t entry, const kube_record_t *service)
+{
+    kube_word_t  *head;
+
+    (void) service;
+    head = &kube_zone_entry(recover->w->zone, entry)->head;
+    kube_head_set(head, kube_head_get(head));
 }
 
 
@@ -110,6 +173,7 @@ recover_ref(void *ctx, uint32_t service, kube_ref_t ref,
     w = recover->w;
 
     if (slice == NULL) {
+        recover_distrust(w);
         w->side[service].freed_ms |= RECOVER_BROKEN;
         return;
     }
@@ -122,28 +186,6 @@ recover_ref(void *ctx, uint32_t service, kube_ref_t ref,
     {
         kube_head_set(&kube_zone_entry(w->zone, ref.entry)->head, ref.offset);
         recover_revision(w, slice);
-    }
-}
-
-
-typedef void (*recover_step_pt)(kube_zone_writer_t *w, uint32_t entry,
-    const kube_record_t *record);
-
-
-/* Calls step for every entry that holds a record of the kind. */
-static void
-recover_each(kube_zone_writer_t *w, kube_record_kind_t kind,
-    recover_step_pt step)
-{
-    uint32_t              e;
-    const kube_record_t  *record;
-
-    for (e = 1; e <= recover_entries(w); e++) {
-        record = kube_zone_published(w, e);
-
-        if (record != NULL && record->kind == kind) {
-            step(w, e, record);
-        }
     }
 }
 
@@ -205,22 +247,22 @@ recover_chains(kube_zone_writer_t *w)
 
 /* If two records overlap, the one of the lower number stays. */
 static void
-recover_mark(kube_zone_writer_t *w, kube_takeover_t *takeover)
+recover_mark(recover_t *recover)
 {
-    uint32_t      number, offset;
-    kube_word_t  *head;
+    uint32_t             number, offset;
+    kube_zone_writer_t  *w;
+
+    w = recover->w;
 
     for (number = 1; number <= kube_zone_server_number(w->zone); number++) {
-        head = kube_zone_head_of(w->zone, number);
-        offset = kube_head_get(head);
+        offset = kube_head_get(kube_zone_head_of(w->zone, number));
 
         if (offset == 0) {
             continue;
         }
 
         if (!kube_zone_log_mark(w, offset)) {
-            kube_head_set(head, 0);
-            takeover->cut_off += (number <= recover_entries(w));
+            recover_cut_off(recover, number);
 
         } else if (number <= recover_entries(w)) {
             w->entries_used++;
@@ -233,12 +275,15 @@ recover_mark(kube_zone_writer_t *w, kube_takeover_t *takeover)
 
 /* Records that a Service names stay live until it is published again. */
 static void
-recover_mark_refs(kube_zone_writer_t *w, uint32_t entry,
+recover_mark_refs(recover_t *recover, uint32_t entry,
     const kube_record_t *service)
 {
-    uint32_t           i;
-    kube_record_id_t   id;
-    const kube_ref_t  *refs;
+    uint32_t             i;
+    kube_record_id_t     id;
+    const kube_ref_t    *refs;
+    kube_zone_writer_t  *w;
+
+    w = recover->w;
 
     if (kube_record_id(service, service->size, &id) != KUBE_OK) {
         return;
@@ -254,73 +299,197 @@ recover_mark_refs(kube_zone_writer_t *w, uint32_t entry,
         }
 
         if (!kube_zone_log_mark(w, refs[i].offset)) {
+            recover_distrust(w);
             w->side[entry].freed_ms |= RECOVER_BROKEN;
+
+        } else if (kube_zone_entry_offset(w->zone, refs[i].entry)
+                   == refs[i].offset)
+        {
+            w->side[refs[i].entry].freed_ms |= RECOVER_NAMED;
+
+        } else {
+            w->side[entry].freed_ms |= RECOVER_STALE;
         }
     }
 }
 
 
+/* Without room for a whole record the Service goes; its slices are orphans. */
 static void
-recover_attach(kube_zone_writer_t *w, uint32_t entry,
-    const kube_record_t *slice)
+recover_service_end(recover_t *recover, uint32_t entry)
 {
-    uint32_t  service;
+    uint32_t  offset;
 
+    offset = kube_zone_entry_offset(recover->w->zone, entry);
+    recover_cut_off(recover, entry);
+    kube_zone_log_drop(recover->w, offset);
+    recover->w->entries_used--;
+}
+
+
+/* The slices of a Service by label, where refs cannot be followed. */
+static uint32_t
+recover_listed(const kube_zone_writer_t *w, uint32_t entry, uint32_t *slices)
+{
+    uint32_t  n, slice;
+
+    slice = w->side[entry].next;
+
+    for (n = 0; slice != 0 && n < KUBE_SERVICE_SLICES_MAX; n++) {
+        slices[n] = slice;
+        slice = w->side[slice].next;
+    }
+
+    return n;
+}
+
+
+/* The slices that a Service names as they are now. */
+static uint32_t
+recover_current(const kube_zone_writer_t *w, const kube_record_t *service,
+    uint32_t *slices)
+{
+    uint32_t           i, n;
+    const kube_ref_t  *refs;
+
+    refs = kube_record_refs(service);
+
+    for (i = 0, n = 0;
+         i < service->refs_n && n < KUBE_SERVICE_SLICES_MAX;
+         i++)
+    {
+        if (kube_zone_entry_offset(w->zone, refs[i].entry)
+            == refs[i].offset)
+        {
+            slices[n++] = refs[i].entry;
+        }
+    }
+
+    return n;
+}
+
+
+/*
+ * What a broken Service named cannot be known: it is published with all
+ * slices that bear its label, until a list says what is true.  A stale one
+ * names a slice that was published with another Service since.
+ */
+static void
+recover_service(recover_t *recover, uint32_t entry,
+    const kube_record_t *service)
+{
+    bool                 changed, broken;
+    uint32_t             n;
+    kube_zone_writer_t  *w;
+    uint32_t             slices[KUBE_SERVICE_SLICES_MAX];
+
+    w = recover->w;
+    broken = (w->side[entry].freed_ms & RECOVER_BROKEN) != 0;
+
+    if (!(w->side[entry].freed_ms & (RECOVER_BROKEN|RECOVER_STALE))) {
+        return;
+    }
+
+    n = broken ? recover_listed(w, entry, slices)
+               : recover_current(w, service, slices);
+
+    if (kube_zone_store_service(w, entry, slices, n, broken, &changed)
+        == KUBE_OK)
+    {
+        recover->takeover->repaired++;
+
+    } else {
+        recover_service_end(recover, entry);
+    }
+}
+
+
+/* Lists a broken Service's slices, and removes those that were let go. */
+static void
+recover_slice(recover_t *recover, uint32_t entry, const kube_record_t *slice)
+{
+    uint32_t             service;
+    kube_zone_writer_t  *w;
+
+    w = recover->w;
     service = kube_zone_service_of(w, slice);
 
-    if (service != 0) {
+    if (service == 0) {
+        return;
+    }
+
+    if (w->side[service].freed_ms & RECOVER_BROKEN) {
         w->side[entry].next = w->side[service].next;
         w->side[service].next = entry;
+
+    } else if (!(w->side[entry].freed_ms & RECOVER_NAMED)) {
+        kube_zone_store_entry(w, entry, 0);
+        w->entries_used--;
+        recover->takeover->repaired++;
     }
 }
 
 
-static void
-recover_services(kube_zone_writer_t *w, kube_takeover_t *takeover)
+/* The name of a slice that was evicted; false: it has no room either. */
+static bool
+recover_refuse(kube_zone_writer_t *w, uint32_t entry)
 {
-    bool                  changed, broken;
-    uint32_t              e, slice, n, offset;
+    kube_zone_item_t  item;
+
+    return kube_zone_item_entry(w, entry, &item) == KUBE_OK
+           && kube_zone_refuse(w, &item, item.id.meta.rv,
+                               KUBE_REASON_ZONE_FULL) == KUBE_OK;
+}
+
+
+/*
+ * An eviction that was begun.  Nothing is to be done where the object is held
+ * as before, or its name stands; without both, it went without a name.
+ */
+static void
+recover_evicting(recover_t *recover)
+{
+    uint32_t              entry;
+    kube_word_t          *word;
+    kube_zone_writer_t   *w;
     const kube_record_t  *record;
-    uint32_t              slices[KUBE_SERVICE_SLICES_MAX];
 
-    for (e = 1; e <= recover_entries(w); e++) {
-        record = kube_zone_published(w, e);
+    w = recover->w;
+    word = &w->zone->image->evicting;
+    entry = kube_head_get(word);
 
-        if (record == NULL || record->kind != KUBE_RECORD_SERVICE) {
-            continue;
+    if (entry == 0) {
+        return;
+    }
+
+    record = kube_zone_published(w, entry);
+
+    if (record == NULL) {
+        recover_distrust(w);
+
+    } else if (record->kind == KUBE_RECORD_SLICE
+               && !(w->side[entry].freed_ms & RECOVER_NAMED)
+               && kube_zone_service_of(w, record) != 0
+               && !recover_refuse(w, entry))
+    {
+        recover_distrust(w);
+    }
+
+    KUBE_FAILPOINT("recover_evicted");
+    kube_head_set(word, 0);
+}
+
+
+/* A scope may lack an object that its record says nothing of. */
+static void
+recover_uncounted(kube_zone_writer_t *w)
+{
+    unsigned  i;
+
+    for (i = 0; i < w->zone->geometry.scopes_n; i++) {
+        if (kube_word_get(&kube_zone_scope(w->zone, i)->uncounted) != 0) {
+            recover_distrust(w);
         }
-
-        broken = (w->side[e].freed_ms & RECOVER_BROKEN) != 0;
-        slice = w->side[e].next;
-
-        for (n = 0; slice != 0 && n < KUBE_SERVICE_SLICES_MAX; n++) {
-            slices[n] = slice;
-            slice = w->side[slice].next;
-        }
-
-        /* a Service with more slices than a record can name keeps its choice */
-        if (slice != 0 && !broken) {
-            continue;
-        }
-
-        if (kube_zone_store_service(w, e, slices, n, broken, &changed)
-            == KUBE_OK)
-        {
-            takeover->repaired += changed;
-            continue;
-        }
-
-        /* without room the Service goes, and its slices are orphans */
-        offset = kube_zone_entry_offset(w->zone, e);
-        kube_zone_entry_publish(w, e, 0);
-
-        if (!broken) {
-            kube_zone_log_drop_refs(w, offset);
-        }
-
-        kube_zone_log_drop(w, offset);
-        w->entries_used--;
-        takeover->cut_off++;
     }
 }
 
@@ -352,7 +521,7 @@ recover_free_list(kube_zone_writer_t *w, kube_takeover_t *takeover)
 
 
 static void
-recover_names(kube_zone_writer_t *w, uint32_t entry,
+recover_names(recover_t *recover, uint32_t entry,
     const kube_record_t *service)
 {
     uint32_t           i;
@@ -361,7 +530,7 @@ recover_names(kube_zone_writer_t *w, uint32_t entry,
     refs = kube_record_refs(service);
 
     for (i = 0; i < service->refs_n; i++) {
-        kube_zone_service_names(w, entry, refs[i].entry);
+        kube_zone_service_names(recover->w, entry, refs[i].entry);
     }
 }
 
@@ -371,32 +540,43 @@ recover_all(kube_zone_writer_t *w, kube_takeover_t *takeover)
 {
     recover_t  recover;
 
-    static const kube_zone_visitor_t  visitor = {
-        .head = recover_head,
-        .ref = recover_ref
-    };
-
     recover.w = w;
     recover.takeover = takeover;
     recover_reset(w);
 
-    kube_zone_walk(w->zone, &visitor, &recover);
+    kube_zone_walk_heads(w->zone, recover_head, &recover);
     KUBE_FAILPOINT("recover_walked");
 
+    if (takeover->crashed) {
+        recover_each(&recover, KUBE_RECORD_SERVICE, recover_bump);
+    }
+
+    kube_zone_walk_refs(w->zone, recover_ref, &recover);
     recover_chains(w);
     KUBE_FAILPOINT("recover_chains");
 
-    recover_mark(w, takeover);
-    recover_each(w, KUBE_RECORD_SERVICE, recover_mark_refs);
+    recover_mark(&recover);
+    recover_each(&recover, KUBE_RECORD_SERVICE, recover_mark_refs);
     kube_zone_log_open(w);
     KUBE_FAILPOINT("recover_marked");
 
-    recover_each(w, KUBE_RECORD_SLICE, recover_attach);
-    recover_services(w, takeover);
+    recover_evicting(&recover);
+    recover_uncounted(w);
+    recover_each(&recover, KUBE_RECORD_SLICE, recover_slice);
+    recover_each(&recover, KUBE_RECORD_SERVICE, recover_service);
     recover_free_list(w, takeover);
-    recover_each(w, KUBE_RECORD_SERVICE, recover_names);
+    recover_each(&recover, KUBE_RECORD_SERVICE, recover_names);
 
+    takeover->distrust = (kube_word_get(&w->zone->image->history.distrust)
+                          != 0);
     kube_zone_table_show(w);
+}
+
+
+void
+kube_zone_writer_trust(kube_zone_writer_t *w)
+{
+    kube_word_set(&w->zone->image->history.distrust, 0);
 }
 
 
@@ -422,6 +602,7 @@ kube_zone_writer_acquire(kube_zone_writer_t *w, uint64_t now_ms,
     w->now_ms = now_ms;
     kube_zone_geometry_heal(w->zone);
     takeover->epoch = kube_word_get(&w->zone->image->history.epoch);
+    takeover->stores = kube_word_get(&w->zone->image->stores);
 
     recover_all(w, takeover);
     KUBE_FAILPOINT("acquired");

@@ -19,10 +19,13 @@
 
 typedef struct {
     bool      crashed;        /* the predecessor died holding the guard */
+    bool      distrust;       /* something was lost, now or before, that no
+                                 scope's version leaves out */
     uint32_t  records;        /* entries that hold something after the walk */
     uint32_t  cut_off;        /* records that failed validation */
-    uint32_t  repaired;       /* Services published again */
+    uint32_t  repaired;       /* Services published again, slices let go */
     uint64_t  epoch;          /* after this take-over */
+    uint64_t  stores;         /* heads of entries stored before it */
 } kube_takeover_t;
 
 /*
@@ -32,6 +35,12 @@ typedef struct {
  */
 kube_rc_t kube_zone_writer_acquire(kube_zone_writer_t *writer,
     uint64_t now_ms, kube_takeover_t *takeover)  KUBE_MUST_CHECK;
+
+/*
+ * Ends takeover.distrust, of all successors too: every scope in use was
+ * published without a version, and those not in use are cleared.
+ */
+void kube_zone_writer_trust(kube_zone_writer_t *writer);
 
 
 #endif /* KUBE_ZONE_RECOVER_H */

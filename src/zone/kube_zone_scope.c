@@ -73,6 +73,7 @@ scope_content(kube_codec_t *c, kube_scope_info_t *info)
     info->count = kube_codec_int(c, info->count, 8);
     info->digest.lo = kube_codec_int(c, info->digest.lo, 8);
     info->digest.hi = kube_codec_int(c, info->digest.hi, 8);
+    info->stores = kube_codec_int(c, info->stores, 8);
     info->ns = kube_codec_str(c, info->ns, KUBE_NAMESPACE_LEN_MAX);
     info->rv = kube_codec_str(c, info->rv, KUBE_RV_LEN_MAX);
 }
@@ -154,6 +155,7 @@ kube_rc_t
 kube_zone_scope_publish(kube_zone_writer_t *w, unsigned scope,
     const kube_scope_info_t *info)
 {
+    kube_rc_t          rc;
     kube_codec_t       c;
     unsigned char      content[SCOPE_CONTENT_MAX];
     kube_scope_info_t  copy;
@@ -163,6 +165,7 @@ kube_zone_scope_publish(kube_zone_writer_t *w, unsigned scope,
     }
 
     copy = *info;
+    copy.stores = kube_word_get(&w->zone->image->stores);
     c = kube_codec_writer(content);
     scope_content(&c, &copy);
 
@@ -170,9 +173,14 @@ kube_zone_scope_publish(kube_zone_writer_t *w, unsigned scope,
         return KUBE_INVALID;
     }
 
-    return kube_zone_store_raw(w, kube_zone_scope_number(w->zone, scope,
-                                                         false),
-                               KUBE_RECORD_SCOPE, content, c.size);
+    rc = kube_zone_store_raw(w, kube_zone_scope_number(w->zone, scope, false),
+                             KUBE_RECORD_SCOPE, content, c.size);
+
+    if (rc == KUBE_OK) {
+        kube_word_set(&kube_zone_scope(w->zone, scope)->uncounted, 0);
+    }
+
+    return rc;
 }
 
 
@@ -214,6 +222,7 @@ kube_zone_scope_clear(kube_zone_writer_t *w, unsigned scope)
                                                         false));
     kube_zone_store_raw_clear(w, kube_zone_scope_number(w->zone, scope,
                                                         true));
+    kube_word_set(&kube_zone_scope(w->zone, scope)->uncounted, 0);
 
     for (i = 0; i < KUBE_COUNTERS; i++) {
         kube_zone_scope_set(w->zone, scope, (kube_counter_t) i, 0);

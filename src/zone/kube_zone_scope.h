@@ -53,6 +53,8 @@ typedef struct {
     kube_str_t       rv;              /* published resourceVersion; "": none */
     uint64_t         count;
     kube_digest_t    digest;
+    uint64_t         stores;          /* heads of entries that the zone had
+                                         stored by then; publish sets it */
     kube_str_t       error_reason;    /* last error; empty: none */
     kube_str_t       error_message;
     int64_t          error_at_ms;     /* unix ms; 0: none */

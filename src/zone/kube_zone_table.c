@@ -368,6 +368,9 @@ kube_zone_entry_publish(kube_zone_writer_t *w, uint32_t entry,
         w->refused++;
     }
 
+    /* counted first: a scope's record that has the count has the store */
+    kube_word_set(&w->zone->image->stores,
+                  kube_word_get(&w->zone->image->stores) + 1);
     kube_head_set(&kube_zone_entry(w->zone, entry)->head, offset);
 }
 

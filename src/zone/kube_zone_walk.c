@@ -83,8 +83,8 @@ kube_zone_walk_slice(const kube_zone_t *zone, const kube_record_id_t *service,
 }
 
 
-static void
-walk_heads(const kube_zone_t *zone, const kube_zone_visitor_t *visitor,
+void
+kube_zone_walk_heads(const kube_zone_t *zone, kube_zone_head_pt visit,
     void *ctx)
 {
     uint32_t              number, offset;
@@ -105,21 +105,19 @@ walk_heads(const kube_zone_t *zone, const kube_zone_visitor_t *visitor,
             record = walk_record(zone, number, offset);
         }
 
-        visitor->head(ctx, number, record);
+        visit(ctx, number, record);
     }
 }
 
 
 void
-kube_zone_walk(const kube_zone_t *zone, const kube_zone_visitor_t *visitor,
+kube_zone_walk_refs(const kube_zone_t *zone, kube_zone_ref_pt visit,
     void *ctx)
 {
     uint32_t              e, i, offset;
     kube_record_id_t      id;
     const kube_ref_t     *refs;
     const kube_record_t  *service;
-
-    walk_heads(zone, visitor, ctx);
 
     for (e = 1; e <= zone->geometry.entries_n; e++) {
         offset = kube_zone_entry_offset(zone, e);
@@ -132,8 +130,8 @@ kube_zone_walk(const kube_zone_t *zone, const kube_zone_visitor_t *visitor,
         refs = kube_record_refs(service);
 
         for (i = 0; i < service->refs_n; i++) {
-            visitor->ref(ctx, e, refs[i],
-                         kube_zone_walk_slice(zone, &id, refs[i]));
+            visit(ctx, e, refs[i],
+                  kube_zone_walk_slice(zone, &id, refs[i]));
         }
     }
 }
@@ -222,11 +220,6 @@ kube_zone_validate(void *mem, size_t size)
     bool         valid;
     kube_zone_t  zone;
 
-    static const kube_zone_visitor_t  visitor = {
-        .head = validate_head,
-        .ref = validate_ref
-    };
-
     if (kube_zone_attach(&zone, mem, size) != KUBE_OK
         || !kube_zone_walk_chains(&zone, validate_link, NULL))
     {
@@ -234,7 +227,8 @@ kube_zone_validate(void *mem, size_t size)
     }
 
     valid = true;
-    kube_zone_walk(&zone, &visitor, &valid);
+    kube_zone_walk_heads(&zone, validate_head, &valid);
+    kube_zone_walk_refs(&zone, validate_ref, &valid);
 
     return valid ? KUBE_OK : KUBE_CORRUPT;
 }

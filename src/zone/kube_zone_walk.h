@@ -30,25 +30,25 @@ kube_rc_t kube_zone_validate(void *mem, size_t size)  KUBE_MUST_CHECK;
 
 /* For the files of src/zone. */
 
-typedef struct {
+/*
+ * A head that names something: an entry's, a scope's, the server's.  NULL: no
+ * valid record of this number is there.  The visitor may store the head.
+ */
+typedef void (*kube_zone_head_pt)(void *ctx, uint32_t number,
+    const kube_record_t *record);
 
-    /*
-     * A head that names something: an entry's, a scope's, the server's.  NULL:
-     * no valid record of this number is there.  The visitor may store the
-     * head.
-     */
-    void (*head)(void *ctx, uint32_t number, const kube_record_t *record);
+void kube_zone_walk_heads(const kube_zone_t *zone, kube_zone_head_pt visit,
+    void *ctx);
 
-    /*
-     * A ref of a published Service, after all heads.  NULL: no valid slice
-     * of this Service is there.  The visitor may store the slice's head.
-     */
-    void (*ref)(void *ctx, uint32_t service, kube_ref_t ref,
-                const kube_record_t *slice);
-} kube_zone_visitor_t;
+/*
+ * A ref of a published Service.  NULL: no valid slice of this Service is
+ * there.  The visitor may store the slice's head.
+ */
+typedef void (*kube_zone_ref_pt)(void *ctx, uint32_t service, kube_ref_t ref,
+    const kube_record_t *slice);
 
-void kube_zone_walk(const kube_zone_t *zone,
-    const kube_zone_visitor_t *visitor, void *ctx);
+void kube_zone_walk_refs(const kube_zone_t *zone, kube_zone_ref_pt visit,
+    void *ctx);
 
 /*
  * Walks all chains; link is told of each entry in them, some twice where

@@ -354,6 +354,26 @@ kube_zone_remove(kube_zone_writer_t *w, uint32_t entry)
 }
 
 
+void
+kube_zone_evict_begin(kube_zone_writer_t *w, uint32_t entry)
+{
+    kube_head_set(&w->zone->image->evicting, entry);
+}
+
+
+void
+kube_zone_evict_end(kube_zone_writer_t *w, uint32_t entry, unsigned scope)
+{
+    if (kube_zone_published(w, entry) == NULL
+        && scope < w->zone->geometry.scopes_n)
+    {
+        kube_word_set(&kube_zone_scope(w->zone, scope)->uncounted, 1);
+    }
+
+    kube_head_set(&w->zone->image->evicting, 0);
+}
+
+
 bool
 kube_zone_has_room(const kube_zone_writer_t *w, size_t size)
 {

@@ -107,6 +107,21 @@ kube_rc_t kube_zone_refuse(kube_zone_writer_t *writer,
  */
 void kube_zone_remove(kube_zone_writer_t *writer, uint32_t entry);
 
+/* The reason of an object that had no room; also what recovery gives. */
+#define KUBE_REASON_ZONE_FULL  KUBE_STR("zone_full")
+
+/*
+ * An eviction: no event brings its object again, so a death in the middle
+ * must not lose its name.  Between the two calls the object (entry, of this
+ * scope) is refused, or removed where not even its name has room; first the
+ * Service that names it is published without it.  A second begin ends the
+ * first.  Where no name stands at the end, the scope is not trusted by a
+ * successor until its record was published again.
+ */
+void kube_zone_evict_begin(kube_zone_writer_t *writer, uint32_t entry);
+void kube_zone_evict_end(kube_zone_writer_t *writer, uint32_t entry,
+    unsigned scope);
+
 /* True if a record of size bytes would be taken now, without the reserve. */
 bool kube_zone_has_room(const kube_zone_writer_t *writer, size_t size);
 
