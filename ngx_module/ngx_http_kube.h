@@ -12,7 +12,7 @@
 #define NGX_HTTP_KUBE_H
 
 
-#include "ngx_kube_view.h"
+#include "ngx_kube_views.h"
 
 #include <ngx_http.h>
 
@@ -81,6 +81,7 @@ typedef struct {
 typedef struct {
     ngx_array_t                   upstreams;   /* ngx_http_kube_srv_conf_t * */
     ngx_array_t                   resolved;    /* ngx_http_kube_resolved_t */
+    size_t                        instances_size;    /* kube_instances */
 } ngx_http_kube_main_conf_t;
 
 

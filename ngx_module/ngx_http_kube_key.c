@@ -17,6 +17,7 @@ ngx_http_kube_key_parse(ngx_conf_t *cf, ngx_http_kube_key_t *key,
 {
     ngx_str_t                         *value;
     ngx_kube_parameters_t              sets[2];
+    ngx_http_kube_main_conf_t         *kmcf;
     ngx_http_compile_complex_value_t   ccv;
 
     sets[0].table = ngx_kube_ref_parameters;
@@ -45,9 +46,10 @@ ngx_http_kube_key_parse(ngx_conf_t *cf, ngx_http_kube_key_t *key,
         return NGX_ERROR;
     }
 
-    ngx_kube_views_init(&key->views, key->ref);
+    kmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_kube_module);
+    key->views.budget = &kmcf->instances_size;
 
-    return NGX_OK;
+    return ngx_kube_views_init(cf->pool, &key->views, key->ref);
 }
 
 
@@ -72,14 +74,9 @@ ngx_http_kube_key_resolve(ngx_http_request_t *r, ngx_http_kube_key_t *key,
     }
 
     pick->key = NULL;
-    pick->error = kube_resolver_key(&ref->resolver, ngx_kube_str(text),
-                                    &parsed);
+    pick->view = ngx_kube_views_find(&key->views, text, &parsed, &pick->error);
 
-    if (pick->error == KUBE_RESOLVE_OK) {
-        pick->view = ngx_kube_views_find(&key->views, &parsed, &pick->error);
-    }
-
-    if (pick->view != NULL) {
+    if (pick->view != NULL && pick->view->name.len != 0) {
         pick->key = &pick->view->key;
 
     } else if (pick->error != KUBE_RESOLVE_NO_KEY

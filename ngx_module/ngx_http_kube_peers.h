@@ -14,7 +14,7 @@
 #define NGX_HTTP_KUBE_PEERS_H
 
 
-#include "ngx_kube_view.h"
+#include "ngx_kube_views.h"
 
 #include <ngx_http.h>
 

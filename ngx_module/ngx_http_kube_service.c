@@ -20,6 +20,8 @@
 #include "kube_version.h"
 
 
+static char *ngx_http_kube_check_instances(ngx_conf_t *cf, void *post,
+    void *data);
 static char *ngx_http_kube_check_weight(ngx_conf_t *cf, void *post,
     void *data);
 static ngx_int_t ngx_http_kube_service_check(ngx_conf_t *cf,
@@ -56,6 +58,20 @@ static const ngx_kube_parameter_t  ngx_http_kube_service_parameters[] = {
       ngx_http_kube_field(fail_timeout), NULL, "fail_timeout= with a time" },
 
     { ngx_string("backup"), ngx_kube_parameter_planned, 0, NULL, NULL },
+
+    { ngx_null_string, NULL, 0, NULL, NULL }
+};
+
+
+static ngx_conf_post_t  ngx_http_kube_instances_post = {
+    ngx_http_kube_check_instances
+};
+
+static const ngx_kube_parameter_t  ngx_http_kube_instances_parameters[] = {
+
+    { ngx_string("size"), ngx_conf_set_size_slot,
+      offsetof(ngx_http_kube_main_conf_t, instances_size),
+      &ngx_http_kube_instances_post, "size= with a size of at least 1m" },
 
     { ngx_null_string, NULL, 0, NULL, NULL }
 };
@@ -128,6 +144,34 @@ ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     *slot = kscf;
 
     return NGX_CONF_OK;
+}
+
+
+char *
+ngx_http_kube_instances(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_kube_main_conf_t *kmcf = conf;
+
+    ngx_kube_parameters_t  set;
+
+    if (kmcf->instances_size != NGX_CONF_UNSET_SIZE) {
+        return "is duplicate";
+    }
+
+    set.table = ngx_http_kube_instances_parameters;
+    set.conf = kmcf;
+
+    return ngx_kube_parameters_set(cf, 1, &set, 1) == NGX_OK ? NGX_CONF_OK
+                                                             : NGX_CONF_ERROR;
+}
+
+
+static char *
+ngx_http_kube_check_instances(ngx_conf_t *cf, void *post, void *data)
+{
+    size_t  *size = data;
+
+    return *size >= NGX_KUBE_INSTANCES_SIZE_MIN ? NGX_CONF_OK : "too small";
 }
 
 

@@ -145,7 +145,7 @@ ngx_http_kube_service_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    if (pick->view != NULL) {
+    if (pick->view != NULL && pick->view->name.len != 0) {
         return ngx_http_kube_value_copy(r, v, pick->view->name.data,
                                         pick->view->name.len);
     }

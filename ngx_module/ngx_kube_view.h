@@ -1,12 +1,11 @@
 /*
- * ngx_kube_view - what keys resolve to: per directive and worker, the newest
- * view of each key that was asked for.
+ * ngx_kube_view - what a key resolves to at one revision of its Service, as a
+ * copy of what the resolver in src/route found.
  *
- * A view is what one key resolves to at one revision of its Service.  It never
- * changes, but for its count of references and the head of a record that was
- * only moved in the zone.  A request that holds a view keeps it alive; when
- * the Service has changed, the next request gets the successor.  What a view
- * is made into (peers behind a balancer) hangs on it and is not known here.
+ * A view never changes, but for its count of references and the head of a
+ * record that was only moved in the zone.  A request that holds a view keeps it
+ * alive.  What a view is made into (peers behind a balancer) hangs on it and is
+ * not known here; who keeps the newest one of each key is ngx_kube_views'.
  *
  * Workers only; nothing here is shared between processes.  Not http's: any
  * module that has refs may use it.
@@ -22,8 +21,7 @@
 #include "ngx_kube_refs.h"
 
 
-typedef struct ngx_kube_view_s   ngx_kube_view_t;
-typedef struct ngx_kube_views_s  ngx_kube_views_t;
+typedef struct ngx_kube_view_s  ngx_kube_view_t;
 
 
 typedef struct {
@@ -36,17 +34,17 @@ typedef struct {
 } ngx_kube_endpoint_t;
 
 struct ngx_kube_view_s {
-    ngx_rbtree_node_t       node;           /* key: hash of asked */
-    ngx_queue_t             queue;
     ngx_pool_t             *pool;           /* the view's own, for data too */
     ngx_uint_t              refs;
-    ngx_msec_t              used;
-    ngx_msec_t              retry;          /* no rebuild before; 0: any time */
+    size_t                  bytes;          /* of the pool, once counted */
 
-    ngx_str_t               asked;          /* the key's canonical text */
-    kube_key_t              key;            /* views asked */
+    kube_key_t              key;            /* what it is asked for by */
     ngx_str_t               name;           /* of what it resolved to:
-                                               $kube_service */
+                                               $kube_service; empty: nobody's,
+                                               many keys share it */
+    ngx_str_t               identity;       /* namespace/name:port-name, which
+                                               outlives renumbering; empty
+                                               where there is no such port */
     kube_resolve_error_t    error;          /* why n is 0 */
     unsigned                from_state_file:1;
 
@@ -54,67 +52,37 @@ struct ngx_kube_view_s {
     uint64_t                head;
     uint64_t                revision;       /* $kube_generation */
 
-    ngx_kube_endpoint_t    *endpoints;
+    ngx_kube_endpoint_t    *endpoints;      /* by family, address, port */
     ngx_uint_t              n;
 
     void                   *data;           /* what made() made of it */
+    ngx_kube_view_t        *maker;          /* counted: in whose pool data is;
+                                               NULL: the view's own */
 };
 
-/* The views of one directive in one worker. */
-struct ngx_kube_views_s {
-    ngx_kube_ref_t         *ref;
-
-    /*
-     * Makes something of a view before any request sees it, in the view's
-     * pool; old is its predecessor or NULL.  NGX_ERROR: the predecessor stays.
-     * A clean-up of the pool undoes it.  NULL: nothing is made of views.
-     */
-    ngx_int_t             (*made)(ngx_kube_views_t *views,
-                                  ngx_kube_view_t *view,
-                                  ngx_kube_view_t *old);
-    void                   *data;           /* for made() */
-    unsigned                keep_missing:1; /* keep views of no Service */
-
-    ngx_kube_view_t        *view;           /* of a static key; else NULL */
-    ngx_rbtree_t            tree;           /* of keys with variables */
-    ngx_rbtree_node_t       sentinel;
-    ngx_queue_t             lru;
-    ngx_uint_t              n;
-};
-
-
-void ngx_kube_views_init(ngx_kube_views_t *views, ngx_kube_ref_t *ref);
 
 /*
- * The newest view of a key that kube_resolver_key() let pass; for a static key
- * the ref's.  Borrowed: count a reference to keep it.  NULL: *error tells why
- * there is none; else *error is the view's.
+ * Resolves the key anew, with one reference.  NULL: out of memory, or the
+ * Service changes faster than it can be read.
  */
-ngx_kube_view_t *ngx_kube_views_find(ngx_kube_views_t *views,
-    const kube_key_t *key, kube_resolve_error_t *error);
+ngx_kube_view_t *ngx_kube_view_create(ngx_kube_ref_t *ref,
+    const kube_key_t *key);
 
+/* A view of nothing, without a name: of keys that lead nowhere. */
+ngx_kube_view_t *ngx_kube_view_empty(void);
 
-/* The same; in steady state one atomic load is all that a static key costs. */
-static ngx_inline ngx_kube_view_t *
-ngx_kube_views_get(ngx_kube_views_t *views, const kube_key_t *key,
-    kube_resolve_error_t *error)
-{
-    ngx_kube_view_t  *view;
+/* Whether both have the same addresses and ports in the same order. */
+ngx_uint_t ngx_kube_view_same(const ngx_kube_view_t *a,
+    const ngx_kube_view_t *b);
 
-    view = views->view;
+/* Takes over what was made of a view that has the same addresses. */
+void ngx_kube_view_share(ngx_kube_view_t *view, ngx_kube_view_t *maker);
 
-    if (view != NULL
-        && view->entry != 0
-        && kube_zone_head(&views->ref->informer->zone, view->entry)
-           == view->head)
-    {
-        *error = view->error;
-        return view;
-    }
+/* Counts the bytes that the view's pool has by now. */
+void ngx_kube_view_measure(ngx_kube_view_t *view);
 
-    return ngx_kube_views_find(views, key, error);
-}
-
+/* Of all views of this worker, held by requests or not. */
+size_t ngx_kube_view_bytes(void);
 
 void ngx_kube_view_release(ngx_kube_view_t *view);
 

@@ -447,6 +447,21 @@ def test_status(line, says):
     refused(in_location(line), line, says)
 
 
+INSTANCES_ERRORS = [
+    ("kube_instances;", r"number of arguments"),
+    ("kube_instances 32m;", r'"32m"'),
+    ("kube_instances size=;", r"size="),
+    ("kube_instances size=lots;", r"size="),
+    ("kube_instances size=1023k;", r"1m"),
+    ("kube_instances size=4m; kube_instances size=4m;", r"duplicate"),
+]
+
+
+@pytest.mark.parametrize("line, says", INSTANCES_ERRORS, ids=[e[0] for e in INSTANCES_ERRORS])
+def test_instances(line, says):
+    refused(full_conf(line, main=BLOCK % ""), line, says)
+
+
 def test_load_order():
     """http before core is told by nginx itself; it must not crash."""
     lines = load_modules().splitlines()

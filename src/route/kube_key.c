@@ -233,7 +233,7 @@ kube_key_text(const kube_key_t *key, char out[KUBE_KEY_TEXT_MAX])
     out[len++] = '/';
     len = key_append(out, len, key->name);
 
-    if (key->port.name.len != 0) {
+    if (key->port.name.len != 0 || key->port.exact) {
         out[len++] = ':';
         len = key_append(out, len, key->port.name);
 

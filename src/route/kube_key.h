@@ -28,8 +28,10 @@
 
 /* A port of the Service (never the endpoints'): by name, number, or none. */
 typedef struct {
-    kube_str_t  name;      /* len 0: not by name */
+    kube_str_t  name;      /* len 0: not by name, unless exact */
     uint16_t    number;    /* 0: not by number */
+    bool        exact;     /* the port of this name, "" being the unnamed
+                              one; parse never sets it */
 } kube_key_port_t;
 
 typedef struct {
@@ -50,8 +52,9 @@ kube_rc_t kube_key_parse(kube_str_t text, bool allow_dns, kube_key_t *key,
     kube_error_t *error)  KUBE_MUST_CHECK;
 
 /*
- * "namespace/name[:port]" and NUL; returns the length.  key as parse gave
- * it.  Parsing the result gives the same key and the same text.
+ * "namespace/name[:port]" and NUL; returns the length.  Of a key as parse gave
+ * it: parsing the result gives the same key and the same text.  The unnamed
+ * port of an exact key is written "namespace/name:".
  */
 size_t kube_key_text(const kube_key_t *key, char out[KUBE_KEY_TEXT_MAX]);
 

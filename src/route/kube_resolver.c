@@ -132,9 +132,10 @@ resolver_read(const kube_resolver_t *resolver, const kube_key_t *key,
 }
 
 
-kube_rc_t
-kube_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
-    unsigned flags, kube_arena_t *arena, kube_resolution_t *resolution)
+/* Results as kube_resolve's, but for NOT_FOUND: there is no such Service. */
+static kube_rc_t
+resolver_begin(const kube_resolver_t *resolver, const kube_key_t *key,
+    kube_resolution_t *resolution)
 {
     kube_rc_t  rc;
 
@@ -149,9 +150,17 @@ kube_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
 
     if (rc == KUBE_OK) {
         resolution->head = kube_zone_head(resolver->zone, resolution->entry);
-        rc = resolver_read(resolver, key, flags, arena, resolution);
     }
 
+    return rc;
+}
+
+
+/* From what went wrong in the zone to what a resolution says. */
+static kube_rc_t
+resolver_end(const kube_resolver_t *resolver, const kube_key_t *key,
+    kube_rc_t rc, kube_arena_t *arena, kube_resolution_t *resolution)
+{
     switch (rc) {
 
     case KUBE_NOT_FOUND:
@@ -181,6 +190,90 @@ kube_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
 }
 
 
+kube_rc_t
+kube_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
+    unsigned flags, kube_arena_t *arena, kube_resolution_t *resolution)
+{
+    kube_rc_t  rc;
+
+    rc = resolver_begin(resolver, key, resolution);
+
+    if (rc == KUBE_OK && resolution->entry != 0) {
+        rc = resolver_read(resolver, key, flags, arena, resolution);
+    }
+
+    return resolver_end(resolver, key, rc, arena, resolution);
+}
+
+
+/* The Service's own record, and the port of it that key means. */
+static kube_rc_t
+resolver_read_service(const kube_resolver_t *resolver, const kube_key_t *key,
+    kube_arena_t *arena, kube_resolution_t *resolution)
+{
+    kube_rc_t             rc;
+    kube_object_t         object;
+    const kube_record_t  *record;
+
+    rc = kube_zone_load(resolver->zone, resolution->entry, arena, &record);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    rc = kube_record_decode(arena, record, record->size, &object);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    /* the entry may have become another object's since it was found */
+
+    if (record->kind != KUBE_RECORD_SERVICE
+        || !kube_str_eq(object.u.service.meta.ns, key->ns)
+        || !kube_str_eq(object.u.service.meta.name, key->name))
+    {
+        return KUBE_NOT_FOUND;
+    }
+
+    resolution->snapshot.service = object.u.service;
+    resolution->snapshot.revision = record->revision;
+
+    rc = kube_select(arena, &resolution->snapshot, &key->port,
+                     &resolver->select, KUBE_SELECT_PORT,
+                     &resolution->selection);
+
+    resolution->found = (rc == KUBE_OK);
+    resolution->error = resolution->selection.error;
+
+    return rc;
+}
+
+
+kube_rc_t
+kube_resolver_identify(const kube_resolver_t *resolver,
+    const kube_key_t *key, kube_arena_t *arena,
+    kube_resolution_t *resolution, kube_key_t *identity)
+{
+    kube_rc_t  rc;
+
+    rc = resolver_begin(resolver, key, resolution);
+
+    if (rc == KUBE_OK && resolution->entry != 0) {
+        rc = resolver_read_service(resolver, key, arena, resolution);
+    }
+
+    rc = resolver_end(resolver, key, rc, arena, resolution);
+
+    if (rc == KUBE_OK && resolution->error == KUBE_RESOLVE_OK) {
+        *identity = *key;
+        identity->port.name = resolution->selection.port->name;
+        identity->port.number = 0;
+        identity->port.exact = true;
+    }
+
+    return rc;
+}
+
+
 size_t
 kube_resolution_text(const kube_key_t *key,
     const kube_resolution_t *resolution, char out[KUBE_KEY_TEXT_MAX])
@@ -194,6 +287,7 @@ kube_resolution_text(const kube_key_t *key,
     if (port != NULL) {
         canonical.port.name = port->name;
         canonical.port.number = port->port;
+        canonical.port.exact = false;
     }
 
     return kube_key_text(&canonical, out);

@@ -65,6 +65,17 @@ kube_rc_t kube_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
     KUBE_MUST_CHECK;
 
 /*
+ * Finds out which port of which Service a key means, from the Service's record
+ * alone: resolution as kube_resolve() has it for what it needs, without slices
+ * and endpoints.  Where its error is OK, *identity is the Service and the name
+ * of its port (exact), which outlives renumbering; strings are the arena's or
+ * key's.  Results as kube_resolve().
+ */
+kube_rc_t kube_resolver_identify(const kube_resolver_t *resolver,
+    const kube_key_t *key, kube_arena_t *arena,
+    kube_resolution_t *resolution, kube_key_t *identity)  KUBE_MUST_CHECK;
+
+/*
  * The canonical text of what a key resolved to, and NUL: namespace/name and
  * the name of the Service's port, or its number where it has no name; the
  * port as the key has it where the Service has no such port.  Returns the

@@ -79,12 +79,14 @@ static const kube_port_t *
 select_service_port(const kube_service_t *service, const kube_key_port_t *port,
     kube_protocol_t protocol, kube_resolve_error_t *error)
 {
+    bool                named;
     size_t              i;
     const kube_port_t  *p;
 
+    named = port->exact || port->name.len != 0;
     *error = KUBE_RESOLVE_NO_PORT;
 
-    if (port->name.len == 0 && port->number == 0 && service->ports_n > 1) {
+    if (!named && port->number == 0 && service->ports_n > 1) {
         *error = KUBE_RESOLVE_PORT_NEEDED;
         return NULL;
     }
@@ -93,7 +95,7 @@ select_service_port(const kube_service_t *service, const kube_key_port_t *port,
         p = &service->ports[i];
 
         if (p->protocol == protocol
-            && (port->name.len == 0 || kube_str_eq(p->name, port->name))
+            && (!named || kube_str_eq(p->name, port->name))
             && (port->number == 0 || p->port == port->number))
         {
             *error = KUBE_RESOLVE_OK;
@@ -503,8 +505,9 @@ kube_select(kube_arena_t *arena, const kube_snapshot_t *snapshot,
         selection->error = KUBE_RESOLVE_EXTERNAL_NAME;
     }
 
-    if (selection->error != KUBE_RESOLVE_OK
-        && !(flags & KUBE_SELECT_EXPLAIN))
+    if ((flags & KUBE_SELECT_PORT)
+        || (selection->error != KUBE_RESOLVE_OK
+            && !(flags & KUBE_SELECT_EXPLAIN)))
     {
         return KUBE_OK;
     }

@@ -115,6 +115,9 @@ typedef struct {
 /* There is a row for every endpoint, also where error is NO_PORT and such. */
 #define KUBE_SELECT_EXPLAIN   0x01
 
+/* The Service's port alone; slices are not looked at. */
+#define KUBE_SELECT_PORT      0x04
+
 /* Of each slice the first of the Service's ports it has; port is not used. */
 #define KUBE_SELECT_ANY_PORT  0x02
 

@@ -225,7 +225,7 @@ void kube_zone_histogram_observe(kube_zone_t *zone, kube_histogram_id_t id,
  * the rows are added up when printed.
  */
 #define KUBE_WORKER_ROWS      64
-#define KUBE_WORKER_COUNTERS  16
+#define KUBE_WORKER_COUNTERS  32
 
 void kube_zone_worker_add(kube_zone_t *zone, unsigned worker,
     unsigned counter, uint64_t n);

@@ -69,6 +69,13 @@ kube_rc_t kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
     uint32_t *cursor, kube_arena_t *arena, const kube_record_t **record,
     uint32_t *entry)  KUBE_MUST_CHECK;
 
+/*
+ * Copies one record into the arena, of a Service without its slices; results
+ * as kube_zone_read's.  Whose it is has not been compared.
+ */
+kube_rc_t kube_zone_load(const kube_zone_t *zone, uint32_t number,
+    kube_arena_t *arena, const kube_record_t **record)  KUBE_MUST_CHECK;
+
 
 /* For the files of src/zone. */
 
@@ -79,10 +86,6 @@ kube_rc_t kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
  */
 kube_rc_t kube_zone_load_into(const kube_zone_t *zone, uint32_t number,
     void *buf, size_t *size)  KUBE_MUST_CHECK;
-
-/* Copies the record into the arena; results as kube_zone_read's. */
-kube_rc_t kube_zone_load(const kube_zone_t *zone, uint32_t number,
-    kube_arena_t *arena, const kube_record_t **record)  KUBE_MUST_CHECK;
 
 /* A Service's record and those of its slices as of one moment. */
 typedef struct {

@@ -166,6 +166,97 @@ test_resolver_finds(void **state)
 }
 
 
+/* What a spelling means, as namespace/name:port-name; "": error. */
+static void
+identified(bed_t *bed, const char *text, kube_resolve_error_t error,
+    const char *expected)
+{
+    char               out[KUBE_KEY_TEXT_MAX];
+    kube_key_t         key, identity;
+    kube_resolution_t  spelled, exact;
+
+    key = key_of(text);
+    kube_arena_reset(&bed->t.arena);
+    assert_int_equal(kube_resolver_identify(&bed->resolver, &key,
+                                            &bed->t.arena, &exact, &identity),
+                     KUBE_OK);
+    assert_int_equal(exact.error, error);
+    assert_int_equal(exact.entry, zone_test_find(&bed->t,
+                     KUBE_RESOURCE_SERVICES, "shop", "web"));
+    assert_int_equal(exact.selection.rows_n, 0);
+
+    if (error != KUBE_RESOLVE_OK) {
+        return;
+    }
+
+    assert_true(identity.port.exact);
+    (void) kube_key_text(&identity, out);
+    assert_string_equal(out, expected);
+
+    /* either way leads to the same */
+
+    assert_int_equal(kube_resolve(&bed->resolver, &key, 0, &bed->t.arena,
+                                  &spelled), KUBE_OK);
+    assert_int_equal(kube_resolve(&bed->resolver, &identity, 0, &bed->t.arena,
+                                  &exact), KUBE_OK);
+    assert_int_equal(spelled.error, KUBE_RESOLVE_OK);
+    assert_int_equal(exact.error, KUBE_RESOLVE_OK);
+    assert_int_equal(spelled.selection.n, exact.selection.n);
+    assert_int_equal(spelled.selection.endpoints[0].port,
+                     exact.selection.endpoints[0].port);
+
+    (void) kube_resolution_text(&key, &spelled, out);
+    assert_true(strcmp(out, text) == 0 || key.port.name.len == 0);
+}
+
+
+static void
+test_resolver_identity(void **state)
+{
+    bed_t              bed;
+    kube_key_t         key, identity;
+    kube_resolution_t  made;
+
+    (void) state;
+    bed_open(&bed);
+    route_test_service(&bed.t, "shop", "web", "http:80 :81");
+    route_test_slice(&bed.t, "shop", "web-1", "web", "http:8080 :8081",
+                     "10.0.0.2=rs 10.0.0.1=rs 10.0.0.3=");
+
+    identified(&bed, "shop/web:http", KUBE_RESOLVE_OK, "shop/web:http");
+    identified(&bed, "shop/web:80", KUBE_RESOLVE_OK, "shop/web:http");
+    identified(&bed, "web.shop.svc.any:80", KUBE_RESOLVE_OK, "shop/web:http");
+    identified(&bed, "shop/web:81", KUBE_RESOLVE_OK, "shop/web:");
+    identified(&bed, "shop/web", KUBE_RESOLVE_PORT_NEEDED, "");
+    identified(&bed, "shop/web:82", KUBE_RESOLVE_NO_PORT, "");
+    identified(&bed, "shop/web:admin", KUBE_RESOLVE_NO_PORT, "");
+
+    /* the same numbers change hands: names stay what they were */
+
+    route_test_service(&bed.t, "shop", "web", "http:81 :80");
+    route_test_slice(&bed.t, "shop", "web-1", "web", "http:8080 :8081",
+                     "10.0.0.2=rs 10.0.0.1=rs 10.0.0.3=");
+
+    identified(&bed, "shop/web:http", KUBE_RESOLVE_OK, "shop/web:http");
+    identified(&bed, "shop/web:80", KUBE_RESOLVE_OK, "shop/web:");
+    identified(&bed, "shop/web:81", KUBE_RESOLVE_OK, "shop/web:http");
+
+    key = key_of("shop/none");
+    assert_int_equal(kube_resolver_identify(&bed.resolver, &key, &bed.t.arena,
+                                            &made, &identity), KUBE_OK);
+    assert_int_equal(made.error, KUBE_RESOLVE_NOT_SYNCED);
+    assert_int_equal(made.entry, 0);
+
+    bed.resolver.namespaces = (kube_namespaces_t) { false, bed.names, 0 };
+    key = key_of("shop/web:http");
+    assert_int_equal(kube_resolver_identify(&bed.resolver, &key, &bed.t.arena,
+                                            &made, &identity), KUBE_OK);
+    assert_int_equal(made.error, KUBE_RESOLVE_NAMESPACE_DENIED);
+
+    bed_close(&bed);
+}
+
+
 static void
 test_resolver_ports(void **state)
 {
@@ -482,6 +573,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_resolver_key),
         cmocka_unit_test(test_resolver_finds),
+        cmocka_unit_test(test_resolver_identity),
         cmocka_unit_test(test_resolver_ports),
         cmocka_unit_test(test_resolver_endpoints),
         cmocka_unit_test(test_resolver_coverage),

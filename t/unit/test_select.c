@@ -26,7 +26,7 @@ typedef struct {
     char              names[SLICES_MAX][8];
 } world_t;
 
-static const kube_key_port_t  no_port = { { NULL, 0 }, 0 };
+static const kube_key_port_t  no_port = { { NULL, 0 }, 0, false };
 
 
 static void
@@ -223,14 +223,14 @@ explained(const world_t *w, const kube_key_port_t *port,
 static kube_key_port_t
 by_name(const char *name)
 {
-    return (kube_key_port_t) { kube_str(name), 0 };
+    return (kube_key_port_t) { kube_str(name), 0, false };
 }
 
 
 static kube_key_port_t
 by_number(uint16_t number)
 {
-    return (kube_key_port_t) { { NULL, 0 }, number };
+    return (kube_key_port_t) { { NULL, 0 }, number, false };
 }
 
 

@@ -1,0 +1,220 @@
+# Views: what one client or one tenant does costs its own requests alone.  However
+# a Service is spelled, however many Services are asked for, and however often
+# they change, a worker keeps within its budget and gives back what is idle.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""Instances of Services in workers: spellings, budget, what is built anew."""
+
+import contextlib
+import http.client
+import os
+
+import objects
+import pytest
+from nginx import rss
+
+FULL = os.environ.get("KUBE_FULL") == "1"
+SANITIZED = "asan" in os.environ.get("KUBE_BUILD_DIR", "") + os.environ.get("KUBE_BUILD", "")
+
+DYNAMIC = """
+    %(main)s
+    upstream dynamic { kube_service $http_x_service namespaces=shop form=dns; %(more)s }
+    server {
+        listen 127.0.0.1:PORT;
+        keepalive_requests 1000000;
+        location / { proxy_pass http://dynamic; }
+    }
+"""
+
+
+def dynamic(main="", more=""):
+    """http with one upstream whose Service the client names."""
+    return DYNAMIC % {"main": main, "more": more}
+
+
+class Many:
+    """Endpoints that one backend answers for, on every loopback address."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.backend = cluster.backends.add("0.0.0.0", 0, "any")
+
+    def put(self, name, count, skip=0, **more):
+        """Count endpoints of a Service, a thousand a slice; returns the last version."""
+        hosts = [f"127.2.{n // 250}.{n % 250 + 1}" for n in range(skip, skip + count)]
+        for start in range(0, count, 1000):
+            made = [
+                objects.endpoint(h, pod=f"{name}-{h}", ns="shop", **more)
+                for h in hosts[start : start + 1000]
+            ]
+            rv = self.cluster.slice(
+                "shop", name, made, f"s{start // 1000}", ports=(("http", self.backend.port),)
+            )
+        return rv
+
+    def service(self, name, count, **more):
+        """A Service with a port 80 named http, and its endpoints."""
+        self.cluster.api.put(objects.service("shop", name, ports=(("http", 80, "http"),)))
+        return self.put(name, count, **more)
+
+
+class Client:
+    """Requests one after the other, over one connection."""
+
+    def __init__(self, gateway):
+        self.made = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+
+    def get(self, service):
+        """The headers of an answer."""
+        self.made.request("GET", "/", headers={"X-Service": service})
+        answer = self.made.getresponse()
+        answer.read()
+        return answer
+
+    def close(self):
+        """Ends the connection."""
+        self.made.close()
+
+
+@pytest.fixture
+def many(cluster):
+    """Many of this cluster."""
+    return Many(cluster)
+
+
+@contextlib.contextmanager
+def client(gateway):
+    """A Client as a context."""
+    made = Client(gateway)
+    yield made
+    made.close()
+
+
+def rebuilds(gateway):
+    """How often peers were built anew, by all workers."""
+    return gateway.status.metrics().value("nginx_kube_instance_rebuilds_total")
+
+
+class TestSpellings:
+    """One Service is one instance, however it is spelled."""
+
+    SPELLINGS = ("shop/web", "shop/web:80", "shop/web:http", "web.shop", "web.shop.svc.one:80")
+
+    def test_one_instance(self, cluster, many):
+        many.service("web", 2)
+        gateway = cluster.nginx(dynamic(), workers=1)
+        for skip in range(1, 4):
+            before = rebuilds(gateway)
+            for spelling in self.SPELLINGS:
+                answer = gateway.get(headers={"X-Service": spelling})
+                assert answer.status == 200, (spelling, answer)
+                assert answer.headers["x-kube-service"] == "shop/web:http"
+            assert rebuilds(gateway) == before + (skip > 1)
+            gateway.status.wait_rv(many.put("web", 2, skip=skip))
+
+    def test_number_means_another_port(self, cluster, many):
+        other = cluster.backends.add("0.0.0.0", 0, "other")
+        ends = [objects.endpoint("127.2.0.1", pod="p", ns="shop")]
+        both = (("a", many.backend.port), ("b", other.port))
+        cluster.slice("shop", "web", ends, ports=both)
+
+        def ports(*rows):
+            return cluster.api.put(objects.service("shop", "web", ports=rows))
+
+        ports(("a", 80, "a"), ("b", 81, "b"))
+        gateway = cluster.nginx(dynamic(), workers=1)
+
+        def answers(service):
+            answer = gateway.get(headers={"X-Service": service})
+            return answer.backend if answer.status == 200 else answer.headers["x-kube-error"]
+
+        spellings = ("shop/web:80", "shop/web:81", "shop/web:a", "shop/web:b", "shop/web")
+        expected = ["any", "other", "any", "other", "port_needed"]
+        assert [answers(s) for s in spellings] == expected
+        rv = ports(("b", 80, "b"), ("a", 81, "a"))
+        gateway.status.wait_rv(rv, "services")
+        assert [answers(s) for s in spellings] == ["other", "any", "any", "other", "port_needed"]
+        gateway.status.wait_rv(ports(("b", 81, "b")), "services")
+        assert [answers(s) for s in spellings] == ["no_port", "other", "no_port", "other", "other"]
+
+    @pytest.mark.skipif(SANITIZED, reason="memory of the sanitizer's own")
+    @pytest.mark.parametrize("more", ["", "server 127.0.0.1:1 backup;"], ids=["alone", "backup"])
+    def test_ten_thousand(self, cluster, many, more, figure):
+        many.service("web", 1000)
+        gateway = cluster.nginx(dynamic(more=more), workers=1)
+        (worker,) = gateway.workers()
+        with client(gateway) as c:
+            for _ in range(100):
+                assert c.get("shop/web:http").status == 200
+            before = rss(worker)
+            for i in range(10000):
+                assert c.get(f"web.shop.svc.n{i}:80").status == 200
+                if i % 4 == 0:
+                    wrong = c.get(f"shop/web:{1000 + i}")
+                    assert wrong.headers["x-kube-error"] == "no_port"
+        grown = rss(worker) - before
+        figure(f"10 000 spellings of 1 000 endpoints: {grown} KiB")
+        assert grown < 8 * 1024
+
+
+class TestBudget:
+    """All instances of a worker share one budget."""
+
+    @pytest.mark.skipif(SANITIZED, reason="memory of the sanitizer's own")
+    def test_holds(self, cluster, many, figure):
+        """Forty Services of 1 000 endpoints: some 0.5 MiB each."""
+        names = [f"s{i}" for i in range(40)]
+        for name in names:
+            many.service(name, 1000)
+        grown = {}
+        for size in ("2m", "32m"):
+            gateway = cluster.nginx(dynamic(main=f"kube_instances size={size};"), workers=1)
+            (worker,) = gateway.workers()
+            with client(gateway) as c:
+                before = rss(worker)
+                for _ in range(2):
+                    for name in names:
+                        answer = c.get(f"shop/{name}:http")
+                        assert answer.status == 200
+                        assert answer.headers["x-kube-service"] == f"shop/{name}:http"
+                grown[size] = rss(worker) - before
+        figure(f"40 Services of 1 000 endpoints, growth in KiB by budget: {grown}")
+        assert grown["2m"] < 12 * 1024 < grown["32m"]
+
+    def test_used_last_stays(self, cluster, many):
+        """What is used all the time is not built again for others' sake."""
+        names = [f"s{i}" for i in range(12)]
+        for name in ["hot", *names]:
+            many.service(name, 1000)
+        gateway = cluster.nginx(dynamic(main="kube_instances size=2m;"), workers=1)
+        with client(gateway) as c:
+            for name in names:
+                assert c.get("shop/hot:http").status == 200
+                assert c.get(f"shop/{name}:http").status == 200
+            before = rebuilds(gateway)
+            gateway.status.wait_rv(many.put("hot", 1000, skip=1))
+            assert c.get("shop/hot:http").status == 200
+        # one that was let go would be built for the first time, not anew
+        assert rebuilds(gateway) == before + 1
+
+
+class TestNames:
+    """A change of names alone builds no peers."""
+
+    def test_new_names(self, cluster, many):
+        many.service("web", 3, zone="a")
+        gateway = cluster.nginx(dynamic(), workers=1)
+        answer = gateway.get(headers={"X-Service": "shop/web"})
+        assert answer.headers["x-kube-zone"] == "a"
+        before = rebuilds(gateway)
+        for zone in "bcd":
+            gateway.status.wait_rv(many.put("web", 3, zone=zone, node=f"node-{zone}"))
+            answer = gateway.get(headers={"X-Service": "shop/web"})
+            assert answer.headers["x-kube-zone"] == zone
+            assert answer.headers["x-kube-node"] == f"node-{zone}"
+            assert answer.headers["x-kube-pod"].startswith("web-127.2.0.")
+        assert rebuilds(gateway) == before
+        gateway.status.wait_rv(many.put("web", 4, zone="d"))
+        assert gateway.get(headers={"X-Service": "shop/web"}).status == 200
+        assert rebuilds(gateway) == before + 1
