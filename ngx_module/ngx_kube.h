@@ -142,7 +142,11 @@ ngx_int_t ngx_kube_kubeconfig_check(ngx_cycle_t *cycle,
 
 /* ngx_kube_zone.c */
 
-ngx_int_t ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data);
+/* Makes the block's shm_zone its own. */
+ngx_int_t ngx_kube_zone_add(ngx_conf_t *cf, ngx_kube_informer_t *informer);
+
+/* In a process that never writes: closes the guard. */
+void ngx_kube_zone_leave(ngx_kube_informer_t *informer);
 
 void ngx_kube_informer_health(ngx_kube_informer_t *informer,
     kube_health_t *health);

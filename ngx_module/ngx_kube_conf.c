@@ -361,8 +361,9 @@ ngx_kube_block_zone(ngx_conf_t *cf, ngx_kube_informer_t *block)
         return NGX_CONF_ERROR;
     }
 
-    block->shm_zone->init = ngx_kube_zone_init;
-    block->shm_zone->data = block;
+    if (ngx_kube_zone_add(cf, block) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
 
     return NGX_CONF_OK;
 }

@@ -141,12 +141,22 @@ ngx_kube_init_module(ngx_cycle_t *cycle)
 static ngx_int_t
 ngx_kube_init_process(ngx_cycle_t *cycle)
 {
-    ngx_kube_conf_t  *kcf;
+    ngx_uint_t             i;
+    ngx_kube_conf_t       *kcf;
+    ngx_kube_informer_t  **informers;
 
     kcf = ngx_kube_get_conf(cycle);
 
     if (ngx_process == NGX_PROCESS_SINGLE && kcf->informers.nelts != 0) {
         ngx_kube_process_start(cycle);
+    }
+
+    if (ngx_process == NGX_PROCESS_WORKER) {
+        informers = kcf->informers.elts;
+
+        for (i = 0; i < kcf->informers.nelts; i++) {
+            ngx_kube_zone_leave(informers[i]);
+        }
     }
 
     return NGX_OK;

@@ -1,5 +1,6 @@
 /*
- * ngx_kube_zone - the shared zone's init callback: inherit, attach, create.
+ * ngx_kube_zone - the shared zone's init callback: inherit, attach, create; and
+ * the descriptor of its guard, one in each cycle.
  *
  * The callback runs before it is certain that the new cycle will be used, so
  * on inheritance it takes over the old cycle's handle and changes nothing.
@@ -18,8 +19,11 @@
 #include <sys/random.h>
 
 #include "kube_zone_copy.h"
+#include "kube_zone_guard.h"
 
 
+static void ngx_kube_zone_cleanup(void *data);
+static ngx_int_t ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t ngx_kube_zone_make(ngx_shm_zone_t *shm_zone,
     ngx_kube_informer_t *informer);
 static void ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
@@ -27,6 +31,50 @@ static void ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
 
 
 ngx_int_t
+ngx_kube_zone_add(ngx_conf_t *cf, ngx_kube_informer_t *informer)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    informer->zone.guard_fd = KUBE_ZONE_PRIVATE;
+
+    cln = ngx_pool_cleanup_add(cf->pool, 0);
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_kube_zone_cleanup;
+    cln->data = informer;
+
+    informer->shm_zone->init = ngx_kube_zone_init;
+    informer->shm_zone->data = informer;
+
+    return NGX_OK;
+}
+
+
+/*
+ * In the process that is the writer this would give the guard up, but that one
+ * never destroys its cycle.
+ */
+
+static void
+ngx_kube_zone_cleanup(void *data)
+{
+    ngx_kube_zone_leave(data);
+}
+
+
+void
+ngx_kube_zone_leave(ngx_kube_informer_t *informer)
+{
+    if (informer->zone.guard_fd != KUBE_ZONE_PRIVATE) {
+        (void) close(informer->zone.guard_fd);
+        informer->zone.guard_fd = KUBE_ZONE_PRIVATE;
+    }
+}
+
+
+static ngx_int_t
 ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 {
     ngx_kube_informer_t  *old = data;
@@ -36,7 +84,20 @@ ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 
     if (old != NULL) {
         informer->zone = old->zone;
-        return NGX_OK;
+
+        /* each cycle closes its own, in ngx_kube_zone_cleanup() */
+
+        informer->zone.guard_fd = fcntl(old->zone.guard_fd, F_DUPFD_CLOEXEC,
+                                        0);
+        if (informer->zone.guard_fd != -1) {
+            return NGX_OK;
+        }
+
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, ngx_errno,
+                      "kube zone \"%V\": fcntl(F_DUPFD_CLOEXEC) failed",
+                      &shm_zone->shm.name);
+
+        return NGX_ERROR;
     }
 
     return ngx_kube_zone_make(shm_zone, informer);
@@ -81,6 +142,15 @@ ngx_kube_zone_make(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
 
     if (kube_zone_create(&informer->zone, image, size, seed) != KUBE_OK) {
         goto too_small;
+    }
+
+    informer->zone.guard_fd = kube_zone_guard_open();
+
+    if (informer->zone.guard_fd == -1) {
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, ngx_errno,
+                      "kube zone \"%V\": memfd_create() failed",
+                      &shm_zone->shm.name);
+        return NGX_ERROR;
     }
 
     ngx_kube_zone_copy_old(shm_zone, informer);

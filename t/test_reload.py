@@ -258,6 +258,39 @@ class TestChangedScope:
             assert gateway.status.informer()["server"] == second.url
 
 
+def guards(pid):
+    """The descriptors of a process that are guards of zones, by inode."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            path = f"/proc/{pid}/fd/{fd}"
+            if "kube_zone_guard" in os.readlink(path):
+                found.append(os.stat(path).st_ino)
+        except FileNotFoundError:
+            pass
+    return found
+
+
+class TestGuard:
+    """The right to write is a lock on a file that only the master hands on."""
+
+    @pytest.mark.skipif(not root(), reason="reads other users' /proc")
+    def test_one_over_reloads_and_none_in_workers(self, cluster):
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF)
+        (guard,) = guards(gateway.master)
+        good = gateway.conf
+        gateway.reload_refused(good.replace("kube 4m", "kube 8m") + "wrong;", r"\[emerg\]")
+        for size, kept in ((4, True), (4, True), (8, False)):
+            gateway.change(block=informer(cluster.api.url, zone=f"kube {size}m"), gone=True)
+            following(cluster, gateway)
+            (now,) = guards(gateway.master)
+            assert (now == guard) is kept
+            guard = now
+            assert guards(gateway.informer()) == [guard]
+            wait_until(lambda: not any(guards(pid) for pid in gateway.workers()))
+
+
 class TestWrong:
     """A wrong configuration keeps the old one."""
 

@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#include "kube_zone_guard.h"
 #include "kube_zone_image.h"
 
 
@@ -110,26 +109,21 @@ zone_size_is_valid(const void *mem, size_t size)
 kube_rc_t
 kube_zone_create(kube_zone_t *zone, void *mem, size_t size, kube_seed_t seed)
 {
-    kube_rc_t  rc;
-
     if (!zone_size_is_valid(mem, size)) {
         return KUBE_INVALID;
     }
 
+    memset(zone, 0, sizeof(kube_zone_t));
     zone->image = mem;
     zone->size = size;
+    zone->guard_fd = KUBE_ZONE_PRIVATE;
     zone_geometry(&zone->geometry, size, seed);
 
     /* no record is read before a head names it: the segments stay untouched */
     memset(mem, 0, zone->geometry.segments);
+    zone->image->geometry = zone->geometry;
 
-    rc = kube_zone_guard_init(zone);
-
-    if (rc == KUBE_OK) {
-        zone->image->geometry = zone->geometry;
-    }
-
-    return rc;
+    return KUBE_OK;
 }
 
 
@@ -149,9 +143,11 @@ kube_zone_attach(kube_zone_t *zone, void *mem, size_t size)
         return KUBE_CORRUPT;
     }
 
+    memset(zone, 0, sizeof(kube_zone_t));
     zone->image = mem;
     zone->size = size;
     zone->geometry = g;
+    zone->guard_fd = KUBE_ZONE_PRIVATE;
 
     return KUBE_OK;
 }

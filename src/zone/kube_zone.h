@@ -4,7 +4,7 @@
  * One contiguous, offset-based image laid out in memory that the caller
  * gives (nginx's shared zone, a heap block, a file):
  *
- *   geometry | guard, words | buckets | entries | scopes | workers | segments
+ *   geometry | words | buckets | entries | scopes | workers | segments
  *
  * One process writes records (kube_zone_writer.h); any number of processes
  * reads them (kube_zone_reader.h), without a lock and without leaving a
@@ -38,7 +38,7 @@
 #define KUBE_ZONE_SEGMENT_MAX   (256u << 10)
 
 /* Grows with every change of the image or of a record. */
-#define KUBE_ZONE_LAYOUT        6
+#define KUBE_ZONE_LAYOUT        7
 
 typedef struct kube_zone_image_s   kube_zone_image_t;
 typedef struct kube_zone_writer_s  kube_zone_writer_t;
@@ -73,7 +73,14 @@ typedef struct {
     kube_zone_image_t    *image;
     size_t                size;
     kube_zone_geometry_t  geometry;
+    int                   guard_fd;       /* kube_zone_guard_open()'s, or
+                                             PRIVATE; create and attach set
+                                             that, the caller the other */
+    bool                  guard_held;     /* kube_zone_guard.c's */
 } kube_zone_t;
+
+/* guard_fd of an image that no other process writes. */
+#define KUBE_ZONE_PRIVATE  (-1)
 
 /*
  * Formats size bytes at mem, 8-byte aligned, whose former content is ignored.

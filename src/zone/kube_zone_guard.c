@@ -8,66 +8,79 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#ifndef _POSIX_C_SOURCE
-#define _POSIX_C_SOURCE  200809L
+/* memfd_create() */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
 #endif
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 
 #include "kube_zone_guard.h"
 #include "kube_zone_image.h"
 
 
-kube_rc_t
-kube_zone_guard_init(kube_zone_t *zone)
+/* Kernels from 6.3 on know it, and may demand it (vm.memfd_noexec). */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL  0x0008U
+#endif
+
+
+int
+kube_zone_guard_open(void)
 {
-    int                  rc;
-    pthread_mutexattr_t  attr;
+    int  fd;
 
-    if (pthread_mutexattr_init(&attr) != 0) {
-        return KUBE_INVALID;
+    fd = memfd_create("kube_zone_guard", MFD_CLOEXEC|MFD_NOEXEC_SEAL);
+
+    if (fd == -1 && errno == EINVAL) {
+        fd = memfd_create("kube_zone_guard", MFD_CLOEXEC);
     }
 
-    rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    return fd;
+}
 
-    if (rc == 0) {
-        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+
+/* KUBE_OK, KUBE_BUSY, KUBE_CORRUPT; the lock is of the whole file. */
+static kube_rc_t
+guard_lock(const kube_zone_t *zone, short type)
+{
+    struct flock  lock;
+
+    if (zone->guard_fd == KUBE_ZONE_PRIVATE) {
+        return KUBE_OK;
     }
 
-    if (rc == 0) {
-        rc = pthread_mutex_init(&zone->image->guard, &attr);
+    lock = (struct flock) { .l_type = type, .l_whence = SEEK_SET };
+
+    if (fcntl(zone->guard_fd, F_SETLK, &lock) == 0) {
+        return KUBE_OK;
     }
 
-    (void) pthread_mutexattr_destroy(&attr);
-
-    return (rc == 0) ? KUBE_OK : KUBE_INVALID;
+    return (errno == EACCES || errno == EAGAIN) ? KUBE_BUSY : KUBE_CORRUPT;
 }
 
 
 kube_rc_t
 kube_zone_guard_take(kube_zone_t *zone, bool *crashed)
 {
+    kube_rc_t           rc;
     kube_zone_image_t  *image;
 
-    image = zone->image;
-
-    switch (pthread_mutex_trylock(&image->guard)) {
-    case 0:
-        break;
-
-    case EBUSY:
+    /* the lock is the process's: it would be had twice */
+    if (zone->guard_held) {
         return KUBE_BUSY;
-
-    case EOWNERDEAD:
-        if (pthread_mutex_consistent(&image->guard) == 0) {
-            break;
-        }
-
-        return KUBE_CORRUPT;
-
-    default:
-        return KUBE_CORRUPT;
     }
+
+    rc = guard_lock(zone, F_WRLCK);
+
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    zone->guard_held = true;
+    image = zone->image;
 
     /* who dies in the walk leaves the word as it was found */
     *crashed = (kube_word_get(&image->dirty) != 0);
@@ -88,9 +101,16 @@ kube_zone_guard_take(kube_zone_t *zone, bool *crashed)
 void
 kube_zone_guard_release(kube_zone_t *zone)
 {
+    kube_rc_t  rc;
+
     kube_word_set(&zone->image->writer_pid, 0);
     kube_word_set(&zone->image->dirty, 0);
-    (void) pthread_mutex_unlock(&zone->image->guard);
+
+    /* giving back what is held does not fail */
+    rc = guard_lock(zone, F_UNLCK);
+    (void) rc;
+
+    zone->guard_held = false;
 }
 
 

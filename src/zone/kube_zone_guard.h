@@ -2,10 +2,14 @@
  * kube_zone_guard - who writes: the guard, the writer's identity, and what
  * the status page says of it.  Damping of crashes is kube_zone_damping's.
  *
- * The guard is a robust process-shared mutex in the image, held for a
- * writer's life; the kernel releases it at death.  It guards nothing but the
- * right to write: readers take no lock.  Taking it is one step of
- * kube_zone_writer_acquire() (kube_zone_recover.h), which callers use.
+ * The guard is a POSIX record lock (F_SETLK) on a file without a name, held
+ * for a writer's life; the kernel frees it at death, and nothing in shared
+ * memory is followed for it.  It guards nothing but the right to write:
+ * readers take no lock.  Taking it is one step of kube_zone_writer_acquire()
+ * (kube_zone_recover.h), which callers use.
+ *
+ * fcntl(2): such a lock is the process's, not the descriptor's.  A child does
+ * not inherit it, and closing any descriptor of the file gives it up.
  *
  * Functions that take the writer are for the process that holds the guard;
  * the others are for any process.
@@ -21,12 +25,17 @@
 #include "kube_zone.h"
 
 
-/* For kube_zone_create().  KUBE_OK, or KUBE_INVALID: no such mutex here. */
-kube_rc_t kube_zone_guard_init(kube_zone_t *zone)  KUBE_MUST_CHECK;
+/*
+ * A new file for the guard of a zone that other processes see, closed on exec;
+ * the caller's, who sets zone.guard_fd in each handle and closes it.  -1, and
+ * errno: there is none.
+ */
+int kube_zone_guard_open(void)  KUBE_MUST_CHECK;
 
 /*
- * Tries to take the guard; crashed tells that its owner died.  KUBE_OK,
- * KUBE_BUSY (another process has it), KUBE_CORRUPT (it cannot be had again).
+ * Tries to take the guard; crashed tells that the last writer did not leave.
+ * KUBE_OK, KUBE_BUSY (another process has it, or this one), KUBE_CORRUPT (it
+ * cannot be locked).
  */
 kube_rc_t kube_zone_guard_take(kube_zone_t *zone, bool *crashed)
     KUBE_MUST_CHECK;

@@ -17,7 +17,6 @@
 
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "kube_failpoint.h"
@@ -92,10 +91,6 @@ typedef struct {
 
 struct kube_zone_image_s {
     kube_zone_geometry_t    geometry;
-
-    /* only kube_zone_guard.c uses it */
-    _Alignas(64)
-    pthread_mutex_t         guard;
 
     /* a cache line that readers load */
     _Alignas(64)

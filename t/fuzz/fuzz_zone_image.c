@@ -3,8 +3,7 @@
  * validate stay inside, a take-over leaves an image that is valid.
  *
  * The input is a list of changes to an image with objects: 4 bytes where, 1
- * byte how many, then the bytes.  The guard is the C library's and is left
- * alone.  Build as fuzz_record.c says.
+ * byte how many, then the bytes.  Build as fuzz_record.c says.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -124,7 +123,7 @@ fuzz_mutate(unsigned char *mem, const uint8_t *data, size_t size)
     size_t    from, at, n;
     uint32_t  where;
 
-    from = offsetof(kube_zone_image_t, guard) + sizeof(pthread_mutex_t);
+    from = offsetof(kube_zone_image_t, reuse);
 
     while (size > 5) {
         memcpy(&where, data, 4);

@@ -14,43 +14,167 @@
 #include "zone_test.h"
 
 
+#define GUARD_SIZE  KUBE_ZONE_SIZE_MIN
+
+
+/* A zone that children share, its guard, no writer. */
+static void
+guard_open(zone_test_t *t)
+{
+    void  *mem;
+
+    mem = mmap(NULL, GUARD_SIZE, PROT_READ | PROT_WRITE,
+               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(mem != MAP_FAILED);
+    zone_test_over(t, mem, GUARD_SIZE);
+    kube_zone_writer_release(t->writer);
+    t->zone.guard_fd = kube_zone_guard_open();
+    assert_true(t->zone.guard_fd >= 0);
+}
+
+
+static void
+guard_close(zone_test_t *t)
+{
+    void  *mem;
+
+    mem = t->mem;
+    t->mem = NULL;
+    kube_zone_writer_release(t->writer);
+    assert_int_equal(close(t->zone.guard_fd), 0);
+    zone_test_close(t);
+    munmap(mem, GUARD_SIZE);
+}
+
+
+/* What acquire says to another process, which then ends without leaving. */
+static kube_rc_t
+guard_try(zone_test_t *t)
+{
+    int              status;
+    pid_t            pid;
+    kube_takeover_t  takeover;
+
+    pid = fork();
+    assert_true(pid >= 0);
+
+    if (pid == 0) {
+        /* the parent's, if it is one, is not inherited */
+        t->zone.guard_held = false;
+        t->writer->held = false;
+        _exit((int) kube_zone_writer_acquire(t->writer, 1000, &takeover));
+    }
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+
+    return (kube_rc_t) (int8_t) WEXITSTATUS(status);
+}
+
+
 static void
 test_guard_is_one(void **state)
 {
-    kube_zone_t           zone;
     zone_test_t           t;
     kube_takeover_t       takeover;
     kube_zone_writer_t   *other;
     kube_writer_info_t    info;
 
     (void) state;
-    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    guard_open(&t);
+    zone_test_acquire(&t, 1000, &takeover);
+    assert_false(takeover.crashed);
     assert_true(kube_zone_writer_held(t.writer));
     kube_zone_writer_announce(t.writer, 42, 4711);
 
-    assert_int_equal(kube_zone_attach(&zone, t.mem, t.size), KUBE_OK);
-    other = kube_zone_writer_create(&t.at.alloc, &zone);
+    /* in this process, in another one, and its death changes nothing */
+    other = kube_zone_writer_create(&t.at.alloc, &t.zone);
     assert_non_null(other);
     assert_int_equal(kube_zone_writer_acquire(other, 1000, &takeover),
                      KUBE_BUSY);
     assert_false(kube_zone_writer_held(other));
+    assert_int_equal(guard_try(&t), KUBE_BUSY);
+    assert_int_equal(guard_try(&t), KUBE_BUSY);
 
     kube_zone_writer_release(t.writer);
-    kube_zone_writer_info(&zone, &info);
+    kube_zone_writer_info(&t.zone, &info);
     assert_int_equal(info.writer_pid, 0);
-    assert_int_equal(info.epoch, 1);
-    assert_int_equal(info.takeovers, 0);
+    assert_int_equal(info.epoch, 2);
+    assert_int_equal(info.takeovers, 1);
 
     assert_int_equal(kube_zone_writer_acquire(other, 1000, &takeover),
                      KUBE_OK);
     assert_false(takeover.crashed);
-    assert_int_equal(takeover.epoch, 2);
+    assert_int_equal(takeover.epoch, 3);
     assert_int_equal(kube_zone_writer_acquire(t.writer, 1000, &takeover),
                      KUBE_BUSY);
-    kube_zone_writer_info(&zone, &info);
-    assert_int_equal(info.takeovers, 1);
+    assert_int_equal(guard_try(&t), KUBE_BUSY);
 
     kube_zone_writer_destroy(other);
+    assert_int_equal(guard_try(&t), KUBE_OK);
+    guard_close(&t);
+}
+
+
+/* A copy of the handle, as after a reload, is of the same guard. */
+static void
+test_guard_over_reload(void **state)
+{
+    zone_test_t      t;
+    kube_zone_t      old;
+    kube_takeover_t  takeover;
+
+    (void) state;
+    guard_open(&t);
+    old = t.zone;
+    t.zone.guard_fd = dup(old.guard_fd);
+    assert_true(t.zone.guard_fd >= 0);
+    assert_int_equal(close(old.guard_fd), 0);
+    zone_test_acquire(&t, 1000, &takeover);
+    assert_int_equal(guard_try(&t), KUBE_BUSY);
+    guard_close(&t);
+}
+
+
+/* Whatever was written to the image, the guard is taken or is not. */
+static void
+test_guard_any_bytes(void **state)
+{
+    unsigned           i;
+    zone_test_t        t;
+    kube_random_t      r;
+    kube_takeover_t    takeover;
+
+    (void) state;
+    guard_open(&t);
+    kube_random_init(&r, 5);
+
+    for (i = 0; i < 40; i++) {
+        zone_test_acquire(&t, 1000, &takeover);
+        memset((char *) t.mem + kube_random_range(&r, 0, 2000),
+               (int) kube_random_range(&r, 0, 255), 200);
+        assert_int_equal(guard_try(&t), KUBE_BUSY);
+        kube_zone_writer_release(t.writer);
+        assert_int_equal(guard_try(&t), KUBE_OK);
+    }
+
+    guard_close(&t);
+}
+
+
+static void
+test_guard_no_file(void **state)
+{
+    zone_test_t      t;
+    kube_takeover_t  takeover;
+
+    (void) state;
+    zone_test_open(&t, GUARD_SIZE);
+    kube_zone_writer_release(t.writer);
+    t.zone.guard_fd = 9999;
+    assert_int_equal(kube_zone_writer_acquire(t.writer, 1000, &takeover),
+                     KUBE_CORRUPT);
+    assert_false(kube_zone_writer_held(t.writer));
     zone_test_close(&t);
 }
 
@@ -59,18 +183,13 @@ static void
 test_guard_dead_owner(void **state)
 {
     int               status;
-    void             *mem;
     pid_t             pid;
     zone_test_t       t;
     kube_takeover_t   takeover;
     kube_snapshot_t   s;
 
     (void) state;
-    mem = mmap(NULL, KUBE_ZONE_SIZE_MIN, PROT_READ | PROT_WRITE,
-               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(mem != MAP_FAILED);
-    zone_test_over(&t, mem, KUBE_ZONE_SIZE_MIN);
-    kube_zone_writer_release(t.writer);
+    guard_open(&t);
 
     pid = fork();
     assert_true(pid >= 0);
@@ -89,10 +208,7 @@ test_guard_dead_owner(void **state)
     assert_int_equal(takeover.repaired, 0);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
     assert_int_equal(zone_test_variant(&s), 5);
-
-    t.mem = NULL;
-    zone_test_close(&t);
-    munmap(mem, KUBE_ZONE_SIZE_MIN);
+    guard_close(&t);
 }
 
 
@@ -125,6 +241,9 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_guard_is_one),
+        cmocka_unit_test(test_guard_over_reload),
+        cmocka_unit_test(test_guard_any_bytes),
+        cmocka_unit_test(test_guard_no_file),
         cmocka_unit_test(test_guard_dead_owner),
         cmocka_unit_test(test_guard_writer_info),
     };

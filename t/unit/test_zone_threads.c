@@ -10,6 +10,9 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <pthread.h>
+#include <sched.h>
+
 #include "zone_test.h"
 
 

@@ -53,7 +53,7 @@ PURE = {
 
 EXTRA = {
     "api": {"<cjson/cJSON.h>"},
-    "zone": {"<pthread.h>"},
+    "zone": {"<fcntl.h>", "<sys/mman.h>"},
 }
 
 # these talk to the system: any header but nginx's

@@ -31,10 +31,10 @@ for source in src/*/*.c; do
         -o "$dir/$layer/$(basename "$source" .c).o" || bad=1
 done
 
-# The mutex is the writer's guard; see docs/architecture.md.
+# The lock of a file is the writer's guard; see docs/architecture.md.
 pure='kube_.*|mem(cpy|move|set|cmp|chr|mem)|str(len|nlen|cmp|ncmp|chr|rchr|str|spn|cspn|pbrk|casecmp|ncasecmp)|bcmp|v?snprintf|__errno_location|__assert_fail|_GLOBAL_OFFSET_TABLE_'
 json='cJSON_.*'
-guard='pthread_mutex_.*|pthread_mutexattr_.*'
+guard='fcntl|memfd_create'
 
 # cJSON's hooks take no context, so the arena of the parse under way has to be
 # kept somewhere: thread-local, and NULL outside the call.
