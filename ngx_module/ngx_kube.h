@@ -72,6 +72,7 @@ typedef struct {
     ngx_msec_t              backoff_max;
     ngx_msec_t              backoff_unreachable;
     size_t                  max_object;
+    ngx_msec_t              max_outdated;
 
     ngx_array_t             allow;             /* kube_cidr_t */
     ngx_array_t             deny;              /* kube_cidr_t */

@@ -324,16 +324,24 @@ class TestObjects:
         cluster.slice("shop", "bad", pods)
         cluster.steady(gateway)
         item = json.loads(GOOD)
+        held = cluster.api.get(SLICES, "shop", "bad-1")
         item["metadata"]["name"] = "bad-1"
+        item["metadata"]["uid"] = held["metadata"]["uid"]
         item["endpoints"] = "no"
         text = json.dumps(item).encode()
         full = b'{"kind":"EndpointSlice","apiVersion":"discovery.k8s.io/v1",' + text[1:]
         rv = cluster.api.put_raw(SLICES, "shop", "bad-1", text, labels=LABELS, full=full)
         gateway.status.wait_rv(rv)
         row = unharmed(cluster, gateway, SLICES)
-        assert len(row["refused"]) == 1
-        answer = gateway.get("/by", headers={"X": "shop/bad"})
-        assert answer.status in (200, 502)
+        assert [(r["key"], r["reason"], r["outdated"]) for r in row["refused"]] == [
+            ("shop/bad-1", "malformed", True)
+        ]
+        assert 0 <= row["refused"][0]["age_seconds"] < 600
+        assert gateway.get("/by", headers={"X": "shop/bad"}).backend == pods[0].name
+        gateway.reload()
+        cluster.steady(gateway)
+        assert gateway.status.resource(SLICES)["refused"][0]["outdated"]
+        assert gateway.get("/by", headers={"X": "shop/bad"}).backend == pods[0].name
         cluster.slice("shop", "bad", pods)
         wait_until(lambda: not gateway.status.resource(SLICES)["refused"])
         assert gateway.get("/by", headers={"X": "shop/bad"}).backend == pods[0].name

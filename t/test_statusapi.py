@@ -74,7 +74,7 @@ RESOURCE = {
     "relists": int,
     "events": {"added": int, "modified": int, "deleted": int, "bookmark": int, "error": int},
     "skipped": int,
-    "refused": [{"key": str, "reason": str}],
+    "refused": [{"key": str, "reason": str, "outdated?": bool, "age_seconds?": float}],
     "refused_total?": int,
     "last_event_seconds": (float, None),
     "last_error": {"reason": str, "message": str, "at": (TIME, None)},

@@ -507,7 +507,8 @@ function problems() {
         for (const r of i.resources) {
             if (r.refused_total) {
                 const names = r.refused.slice(0, 5).map((o) =>
-                    `${o.key} (${o.reason})`).join(", ");
+                    `${o.key} (${o.reason}${o.outdated ? ", outdated" : ""})`
+                ).join(", ");
 
                 found.push(["warn", `${plural(r.refused_total, "object")} of ${
                     r.resource} not held${where}`, r.refused_total > 5

@@ -79,6 +79,13 @@
 
 #define KUBE_URL_LEN_MAX             8192
 
+/*
+ * How long the last good state of an object is served whose newer one was
+ * refused, in ms: about as long as a Pod's address may stay unused before
+ * somebody else gets it.  max_outdated's default.
+ */
+#define KUBE_OUTDATED_MS_DEFAULT     600000
+
 /* Keys shown in the status page's refused list; the count is exact. */
 #define KUBE_REFUSED_SHOWN_MAX       100
 

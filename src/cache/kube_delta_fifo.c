@@ -437,7 +437,8 @@ kube_delta_fifo_object(kube_delta_fifo_t *fifo, kube_delta_kind_t kind,
 
     if (size == 0) {
         delta.kind = KUBE_DELTA_REFUSED;
-        delta.reason = KUBE_STR("too_large");
+        delta.reason = kube_reason_text(KUBE_REASON_TOO_LARGE);
+        delta.uid_hash = kube_uid_hash(meta->uid);
         return fifo_put_key(fifo, &delta, NULL);
     }
 

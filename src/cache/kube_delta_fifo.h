@@ -40,6 +40,7 @@ typedef struct {
     kube_str_t            name;
     kube_str_t            rv;           /* of object or event; may be empty */
     kube_str_t            reason;       /* REFUSED: static text */
+    uint64_t              uid_hash;     /* REFUSED: kube_uid_hash() */
     const kube_record_t  *record;       /* REPLACED and UPDATED; else NULL */
     uint64_t              read_ms;      /* when its last byte was read */
     int64_t               trigger_ms;   /* slices: unix ms; 0: unknown */

@@ -167,6 +167,7 @@ indexer_item_init(const kube_indexer_t *ix, kube_item_t *item,
 {
     item->service = indexer_service(&item->zone.id);
     item->reason = KUBE_STR_NULL;
+    item->uid_hash = kube_uid_hash(item->zone.id.meta.uid);
     item->scope = indexer_scope_of(ix, item->zone.id.resource,
                                    item->zone.id.meta.ns);
     item->optional = false;
@@ -237,7 +238,8 @@ indexer_is_held(const kube_indexer_t *ix, const kube_item_t *item, bool listed)
     record = kube_zone_newest(ix->conf.writer, item->zone.entry);
 
     if (record->kind == KUBE_RECORD_REFUSED
-        || (record->flags & KUBE_RECORD_F_STATE_FILE)
+        || (record->flags & (KUBE_RECORD_F_STATE_FILE
+                             | KUBE_RECORD_F_OUTDATED))
         || !kube_str_eq(held->uid, meta->uid))
     {
         return false;
@@ -327,6 +329,7 @@ indexer_refuse(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
 
     item.zone.id.meta.rv = delta->rv;
     item.reason = delta->reason;
+    item.uid_hash = delta->uid_hash;
     item.read_ms = delta->read_ms;
 
     rc = ix->conf.on_change(ix->conf.on_change_ctx, KUBE_ITEM_REFUSED, &item);

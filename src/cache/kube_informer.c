@@ -162,7 +162,8 @@ informer_stores(kube_informer_t *inf)
         .change = inf->conf.change,
         .change_ctx = inf->conf.change_ctx,
         .static_keys = inf->conf.static_keys,
-        .static_keys_n = inf->conf.static_keys_n
+        .static_keys_n = inf->conf.static_keys_n,
+        .max_outdated_ms = inf->conf.max_outdated_ms
     };
 
     inf->publisher = kube_publisher_create(&inf->alloc, &publisher);

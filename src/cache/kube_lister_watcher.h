@@ -77,9 +77,9 @@ typedef struct {
     kube_watch_type_t      type;
 
     /*
-     * Refused: only namespace, name and resourceVersion may be used, and an
-     * empty name says that the key is not known either.  DELETED: the same,
-     * and the key is known.
+     * Refused: only namespace, name, uid and resourceVersion may be used;
+     * each may be empty, and an empty name says that the key is not known
+     * either.  DELETED: the same, and the key is known.
      */
     kube_object_t          object;
     kube_refusal_t         refusal;

@@ -264,6 +264,7 @@ reflector_put(kube_reflector_t *r, kube_delta_kind_t kind,
                                    .name = meta->name,
                                    .rv = meta->rv,
                                    .reason = kube_str(reason),
+                                   .uid_hash = kube_uid_hash(meta->uid),
                                    .read_ms = r->now_ms
                                });
 }

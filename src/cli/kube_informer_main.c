@@ -276,6 +276,7 @@ cli_informer(cli_t *cli)
     conf.namespaces = cli->options.namespaces;
     conf.namespaces_n = cli->options.namespaces_n;
     conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
+    conf.max_outdated_ms = KUBE_OUTDATED_MS_DEFAULT;
     conf.reflector.page_size = (uint32_t) cli->options.page_size;
     conf.reflector.watch_timeout_ms = 300000;
     conf.reflector.idle_timeout_ms = 90000;

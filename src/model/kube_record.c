@@ -435,6 +435,71 @@ kube_record_same_version(const kube_record_t *a, const kube_record_t *b)
 }
 
 
+kube_str_t
+kube_reason_text(kube_reason_t reason)
+{
+    static const char *const  texts[] = {
+#define XX(name, text)  text,
+        KUBE_REASON_MAP(XX)
+#undef XX
+    };
+
+    return kube_str(texts[(unsigned) reason < KUBE_REASONS ? reason
+                                                           : 0]);
+}
+
+
+kube_reason_t
+kube_reason_of(kube_str_t text)
+{
+    kube_reason_t  reason;
+
+    for (reason = KUBE_REASON_OTHER; reason < KUBE_REASONS; reason++) {
+        if (kube_str_eq(kube_reason_text(reason), text)) {
+            return reason;
+        }
+    }
+
+    return KUBE_REASON_OTHER;
+}
+
+
+uint64_t
+kube_uid_hash(kube_str_t uid)
+{
+    uint64_t  hash;
+
+    if (uid.len == 0) {
+        return 0;
+    }
+
+    hash = kube_hash64((kube_seed_t) { 0, 0 }, uid.data, uid.len);
+
+    return (hash != 0) ? hash : 1;
+}
+
+
+uint64_t
+kube_record_outdated(kube_reason_t reason, uint64_t since_ms)
+{
+    return since_ms << 16 | reason;
+}
+
+
+uint64_t
+kube_record_outdated_since(const kube_record_t *record)
+{
+    return record->outdated >> 16;
+}
+
+
+kube_reason_t
+kube_record_outdated_reason(const kube_record_t *record)
+{
+    return (kube_reason_t) (record->outdated & 0xffff);
+}
+
+
 kube_digest_t
 kube_record_digest(const kube_record_t *record)
 {

@@ -48,10 +48,37 @@ typedef struct {
     uint32_t  check;            /* of kind, resource, content and tail */
     uint32_t  content_size;
     uint32_t  refs_n;           /* published Service: slices */
+    uint64_t  outdated;         /* 0, or kube_record_outdated() */
 } kube_record_t;
 
 /* No server has confirmed the object yet: it comes from a state file. */
 #define KUBE_RECORD_F_STATE_FILE  0x1
+
+/*
+ * The server has a newer version, which was refused: this one is the last
+ * that was good.  It is served, but counts as refused, not as held.
+ */
+#define KUBE_RECORD_F_OUTDATED    0x2
+
+/* Why an object is refused; the text is that of the status and the log. */
+#define KUBE_REASON_MAP(XX)                                                   \
+    XX(OTHER, "refused")                                                      \
+    XX(TOO_LARGE, "too_large")                                                \
+    XX(MALFORMED, "malformed")                                                \
+    XX(TOO_MANY_SLICES, "too_many_slices")                                    \
+    XX(ZONE_FULL, "zone_full")                                                \
+    XX(CRASHED_INFORMER, "crashed_informer")
+
+typedef enum {
+#define XX(name, text)  KUBE_REASON_##name,
+    KUBE_REASON_MAP(XX)
+#undef XX
+    KUBE_REASONS
+} kube_reason_t;
+
+/* "refused" for a foreign value, and OTHER for a foreign text. */
+kube_str_t kube_reason_text(kube_reason_t reason);
+kube_reason_t kube_reason_of(kube_str_t text);
 
 /* One aligned word: the writer moves a slice by one atomic store. */
 typedef struct {
@@ -80,7 +107,7 @@ typedef struct {
 } kube_record_id_t;
 
 #define KUBE_RECORD_REASON_MAX   32
-#define KUBE_RECORD_REFUSED_MAX  424
+#define KUBE_RECORD_REFUSED_MAX  432
 
 /*
  * Writes a REFUSED record into buf of KUBE_RECORD_REFUSED_MAX bytes, 8-byte
@@ -134,7 +161,7 @@ kube_rc_t kube_record_content(const void *bytes, size_t len,
     kube_record_kind_t kind, kube_codec_t *content)  KUBE_MUST_CHECK;
 
 
-/* The four below are for valid records. */
+/* All below is for valid records. */
 
 /* Size without refs: what another record of the object takes. */
 size_t kube_record_base(const kube_record_t *record);
@@ -147,6 +174,17 @@ bool kube_record_same(const kube_record_t *a, const kube_record_t *b);
 
 /* Contents and resourceVersions equal. */
 bool kube_record_same_version(const kube_record_t *a, const kube_record_t *b);
+
+/* Tells one uid from another; 0: an empty one. */
+uint64_t kube_uid_hash(kube_str_t uid);
+
+/*
+ * The word of a record that is outdated since_ms (monotonic, 48 bits of it),
+ * and what is in it.
+ */
+uint64_t kube_record_outdated(kube_reason_t reason, uint64_t since_ms);
+uint64_t kube_record_outdated_since(const kube_record_t *record);
+kube_reason_t kube_record_outdated_reason(const kube_record_t *record);
 
 /* Hash of the content: what the digest of a scope sums. */
 kube_digest_t kube_record_digest(const kube_record_t *record);

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "kube_publication.h"
@@ -19,6 +20,9 @@
 /* Of a name that a predecessor left; about a slice with few endpoints. */
 #define PUBLICATION_SIZE_UNKNOWN  512
 
+/* Of publication_key_text(); escaped, a key may be longer and is cut. */
+#define PUBLICATION_KEY_MAX       384
+
 
 typedef enum {
     PUBLICATION_SAME = 0,
@@ -28,7 +32,7 @@ typedef enum {
 
 /* What a publication changes in the sums of one scope. */
 typedef struct {
-    uint64_t       added;
+    uint64_t       added;         /* modulo 2^64: objects may go, too */
     kube_digest_t  more;
     kube_digest_t  less;
     bool           changed;
@@ -79,6 +83,22 @@ publication_readable(const kube_publication_t *p, uint32_t entry)
 }
 
 
+/* True if the record is one of those that count and digest are about. */
+static bool
+publication_counts(const kube_record_t *record)
+{
+    return record != NULL && !(record->flags & KUBE_RECORD_F_OUTDATED);
+}
+
+
+static void
+publication_sum_less(kube_scope_sum_t *sum, const kube_record_t *record)
+{
+    sum->count--;
+    kube_digest_sub(&sum->digest, kube_record_digest(record));
+}
+
+
 /* Compares what is staged of an entry with what readers see of it. */
 static publication_change_t
 publication_diff(const kube_publication_t *p, uint32_t entry,
@@ -94,20 +114,27 @@ publication_diff(const kube_publication_t *p, uint32_t entry,
     before = publication_readable(p, entry);
     after = kube_zone_newest(p->conf.writer, entry);
 
-    if (before == NULL) {
-        change = PUBLICATION_ADD;
-        diff->added++;
-
-    } else if (before == after || kube_record_same(before, after)) {
+    if (before == after) {
         return PUBLICATION_SAME;
+    }
 
-    } else {
-        change = PUBLICATION_UPDATE;
+    change = (before == NULL) ? PUBLICATION_ADD
+             : kube_record_same(before, after) ? PUBLICATION_SAME
+                                               : PUBLICATION_UPDATE;
+
+    if (publication_counts(before)) {
+        diff->added--;
         kube_digest_add(&diff->less, kube_record_digest(before));
     }
 
-    kube_digest_add(&diff->more, kube_record_digest(after));
-    diff->changed = true;
+    if (publication_counts(after)) {
+        diff->added++;
+        kube_digest_add(&diff->more, kube_record_digest(after));
+    }
+
+    if (change != PUBLICATION_SAME) {
+        diff->changed = true;
+    }
 
     return change;
 }
@@ -332,6 +359,60 @@ kube_publication_run(kube_publication_t *p, kube_group_t *group,
 }
 
 
+/* "services shop/web", for the log. */
+static void
+publication_key_text(char *text, size_t size, const kube_record_id_t *id)
+{
+    char  ns[KUBE_NAMESPACE_LEN_MAX + 1];
+    char  name[KUBE_NAME_LEN_MAX + 1];
+
+    (void) kube_str_escape(ns, sizeof(ns), id->meta.ns);
+    (void) kube_str_escape(name, sizeof(name), id->meta.name);
+    (void) snprintf(text, size, "%s %s/%s", kube_resource_text(id->resource),
+                    ns, name);
+}
+
+
+static void
+publication_log_refused(kube_publication_t *p, kube_log_level_t level,
+    const char *key, const kube_refusal_t *refusal, const char *what)
+{
+    kube_log_event(&p->log, p->now_ms, level,
+                   refusal->size != 0 ? KUBE_EV_ZONE_FULL : KUBE_EV_REFUSED,
+                   "%s is not held: %.*s%s", key, (int) refusal->reason.len,
+                   refusal->reason.data, what);
+}
+
+
+/* Counts a name or an outdated object; size != 0: for want of room. */
+static void
+publication_count_refused(kube_publication_t *p, kube_member_t *member,
+    uint32_t size)
+{
+    kube_publication_scope_t  *scope;
+
+    scope = &p->scopes[member->scope];
+    scope->sum.refused++;
+    member->lacks_room = (size != 0);
+
+    if (size != 0) {
+        kube_room_refused(&scope->room, size);
+    }
+}
+
+
+static void
+publication_uncount_refused(kube_publication_t *p, kube_member_t *member)
+{
+    kube_publication_scope_t  *scope;
+
+    scope = &p->scopes[member->scope];
+    scope->sum.refused--;
+    scope->room.refused -= member->lacks_room;
+    member->lacks_room = false;
+}
+
+
 static void
 publication_set_refused(kube_publication_t *p, uint32_t entry,
     kube_resource_t resource, unsigned scope, uint32_t size)
@@ -343,45 +424,69 @@ publication_set_refused(kube_publication_t *p, uint32_t entry,
 
     member->resource = (uint8_t) resource;
     member->scope = (uint8_t) scope;
-    member->lacks_room = (size != 0);
-
-    p->scopes[scope].sum.refused++;
-
-    if (size != 0) {
-        kube_room_refused(&p->scopes[scope].room, size);
-    }
+    publication_count_refused(p, member, size);
 }
 
 
 void
 kube_publication_unrefuse(kube_publication_t *p, uint32_t entry)
 {
-    kube_member_t             *member;
-    kube_publication_scope_t  *scope;
-
-    member = &p->index->members[entry];
-    scope = &p->scopes[member->scope];
-    scope->sum.refused--;
-
-    if (member->lacks_room) {
-        scope->room.refused--;
-    }
-
+    publication_uncount_refused(p, &p->index->members[entry]);
     kube_service_index_forget(p->index, entry);
 }
 
 
-static void
-publication_log_refused(kube_publication_t *p, kube_resource_t resource,
-    const char *ns, const char *name, const kube_refusal_t *refusal,
-    bool named)
+void
+kube_publication_outdate(kube_publication_t *p, uint32_t entry,
+    const kube_refusal_t *refusal)
 {
-    kube_log_event(&p->log, p->now_ms, named ? KUBE_LOG_WARN : KUBE_LOG_ERROR,
-                   refusal->size != 0 ? KUBE_EV_ZONE_FULL : KUBE_EV_REFUSED,
-                   "%s %s/%s is not held: %.*s%s",
-                   kube_resource_text(resource), ns, name,
-                   (int) refusal->reason.len, refusal->reason.data,
-                   named ? "" : ", and the zone has no room for its name");
+    char                  key[PUBLICATION_KEY_MAX];
+    uint64_t              since_ms;
+    kube_member_t        *member;
+    kube_zone_item_t      item;
+    const kube_record_t  *record;
+
+    member = &p->index->members[entry];
+    record = kube_zone_newest(p->conf.writer, entry);
+    since_ms = p->now_ms;
+
+    if (member->outdated) {
+        since_ms = kube_record_outdated_since(record);
+        publication_uncount_refused(p, member);
+
+    } else if (record == publication_readable(p, entry)) {
+        publication_sum_less(&p->scopes[member->scope].sum, record);
+    }
+
+    kube_zone_outdate(p->conf.writer, entry, kube_reason_of(refusal->reason),
+                      since_ms);
+    member->outdated = true;
+    p->outdated = true;
+    publication_count_refused(p, member, refusal->size);
+
+    if (refusal->size != 0) {
+        p->found_full = true;
+    }
+
+    if (kube_zone_item_entry(p->conf.writer, entry, &item) == KUBE_OK) {
+        publication_key_text(key, sizeof(key), &item.id);
+        publication_log_refused(p, KUBE_LOG_WARN, key, refusal,
+                                "; its last good version is served");
+    }
+}
+
+
+void
+kube_publication_current(kube_publication_t *p, uint32_t entry)
+{
+    kube_member_t  *member;
+
+    member = &p->index->members[entry];
+
+    if (member->outdated) {
+        member->outdated = false;
+        publication_uncount_refused(p, member);
+    }
 }
 
 
@@ -390,20 +495,24 @@ static bool
 publication_name(kube_publication_t *p, kube_zone_item_t *item, unsigned scope,
     const kube_refusal_t *refusal)
 {
-    char              ns[KUBE_NAMESPACE_LEN_MAX + 1];
-    char              name[KUBE_NAME_LEN_MAX + 1];
+    char              key[PUBLICATION_KEY_MAX];
     kube_rc_t         rc;
     kube_resource_t   resource;
 
     /* the item's names may lie in the record that is replaced */
     resource = item->id.resource;
-    (void) kube_str_escape(ns, sizeof(ns), item->id.meta.ns);
-    (void) kube_str_escape(name, sizeof(name), item->id.meta.name);
+    publication_key_text(key, sizeof(key), &item->id);
 
     rc = kube_zone_refuse(p->conf.writer, item, kube_rv_str(&refusal->rv),
                           refusal->reason);
 
-    publication_log_refused(p, resource, ns, name, refusal, rc == KUBE_OK);
+    if (rc == KUBE_OK) {
+        publication_log_refused(p, KUBE_LOG_WARN, key, refusal, "");
+
+    } else {
+        publication_log_refused(p, KUBE_LOG_ERROR, key, refusal,
+                                ", and the zone has no room for its name");
+    }
 
     if (refusal->size != 0 || rc != KUBE_OK) {
         p->found_full = true;
@@ -446,7 +555,8 @@ kube_publication_found_refused(kube_publication_t *p, const kube_item_t *item)
 {
     bool  lacks_room;
 
-    lacks_room = kube_str_eq(item->zone.id.reason, KUBE_REASON_ZONE_FULL);
+    lacks_room = (kube_reason_of(item->zone.id.reason)
+                  == KUBE_REASON_ZONE_FULL);
 
     publication_set_refused(p, item->zone.entry, item->zone.id.resource,
                             item->scope,
@@ -455,11 +565,28 @@ kube_publication_found_refused(kube_publication_t *p, const kube_item_t *item)
 
 
 void
-kube_publication_found(kube_publication_t *p, unsigned scope,
-    const kube_record_t *record)
+kube_publication_found(kube_publication_t *p, uint32_t entry)
 {
-    p->scopes[scope].sum.count++;
-    kube_digest_add(&p->scopes[scope].sum.digest, kube_record_digest(record));
+    kube_member_t        *member;
+    kube_scope_sum_t     *sum;
+    const kube_record_t  *record;
+
+    member = &p->index->members[entry];
+    record = kube_zone_newest(p->conf.writer, entry);
+
+    if (publication_counts(record)) {
+        sum = &p->scopes[member->scope].sum;
+        sum->count++;
+        kube_digest_add(&sum->digest, kube_record_digest(record));
+        return;
+    }
+
+    member->outdated = true;
+    p->outdated = true;
+    publication_count_refused(p, member,
+                              kube_record_outdated_reason(record)
+                              == KUBE_REASON_ZONE_FULL
+                              ? PUBLICATION_SIZE_UNKNOWN : 0);
 }
 
 
@@ -481,12 +608,13 @@ kube_publication_end(kube_publication_t *p, uint32_t entry,
 
     scope = p->index->members[entry].scope;
     record = publication_readable(p, entry);
+    kube_publication_current(p, entry);
+
+    if (publication_counts(record)) {
+        publication_sum_less(&p->scopes[scope].sum, record);
+    }
 
     if (record != NULL) {
-        p->scopes[scope].sum.count--;
-        kube_digest_sub(&p->scopes[scope].sum.digest,
-                        kube_record_digest(record));
-
         /* now, for afterwards the record's memory is the zone's */
         if (p->conf.change != NULL) {
             p->conf.change(p->conf.change_ctx, KUBE_CHANGE_DELETE, record);

@@ -37,6 +37,8 @@ typedef struct {
     uint64_t                   now_ms;          /* the caller sets these */
     int64_t                    now_unix_ms;
     bool                       found_full;      /* set; the caller resets it */
+    bool                       outdated;        /* set where a member is; the
+                                                   caller resets it */
 
     /* the last is of what no scope covers; nobody asks for it */
     kube_publication_scope_t   scopes[KUBE_SCOPES_MAX + 1];
@@ -86,11 +88,20 @@ void kube_publication_end_refused(kube_publication_t *p, uint32_t entry);
 void kube_publication_refuse(kube_publication_t *p, kube_zone_item_t *item,
     unsigned scope, const kube_refusal_t *refusal);
 
-/* Counts what the zone holds since before: a name, or an object. */
+/*
+ * Flags the newest record of a member as outdated: its newer version is
+ * refused.  Again: the reason is the newer one, the time stays.
+ */
+void kube_publication_outdate(kube_publication_t *p, uint32_t entry,
+    const kube_refusal_t *refusal);
+
+/* A member that was outdated is so no more: a newer record is staged. */
+void kube_publication_current(kube_publication_t *p, uint32_t entry);
+
+/* Counts what the zone holds since before: a name, or a member's object. */
 void kube_publication_found_refused(kube_publication_t *p,
     const kube_item_t *item);
-void kube_publication_found(kube_publication_t *p, unsigned scope,
-    const kube_record_t *record);
+void kube_publication_found(kube_publication_t *p, uint32_t entry);
 
 /* The row of a name becomes that of an object: it is refused no more. */
 void kube_publication_unrefuse(kube_publication_t *p, uint32_t entry);

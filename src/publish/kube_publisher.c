@@ -16,6 +16,10 @@
 #include "kube_zone_writer.h"
 
 
+/* Between two looks for what is outdated too long. */
+#define PUBLISHER_EXPIRE_MS  1000
+
+
 kube_publisher_t *
 kube_publisher_create(const kube_alloc_t *alloc,
     const kube_publisher_conf_t *conf)
@@ -125,7 +129,7 @@ publisher_found(kube_publisher_t *p, const kube_item_t *item)
     }
 
     kube_member_set(kube_publisher_link(p, group, item), KUBE_LIFE_LINKED);
-    kube_publication_found(&p->publication, item->scope, record);
+    kube_publication_found(&p->publication, item->zone.entry);
 
     return KUBE_OK;
 }
@@ -216,6 +220,51 @@ publisher_load_end(kube_publisher_t *p)
 }
 
 
+/*
+ * Ends what was outdated too long.  The rows are walked at most once a second,
+ * and only while there are any of these.
+ */
+static void
+publisher_expire(kube_publisher_t *p, uint64_t now_ms)
+{
+    uint32_t              i;
+    uint64_t              until_ms;
+    const kube_record_t  *record;
+
+    if (!p->publication.outdated || now_ms < p->expire_ms) {
+        return;
+    }
+
+    p->publication.outdated = false;
+    p->expire_ms = KUBE_NEVER;
+
+    for (i = 1; i <= p->index.entries_n; i++) {
+
+        if (!p->index.members[i].outdated) {
+            continue;
+        }
+
+        record = kube_zone_newest(p->publication.conf.writer, i);
+        until_ms = kube_record_outdated_since(record)
+                   + p->publication.conf.max_outdated_ms;
+
+        if (until_ms <= now_ms && kube_publisher_expire(p, i) == KUBE_OK) {
+            continue;
+        }
+
+        p->publication.outdated = true;
+
+        if (until_ms < p->expire_ms) {
+            p->expire_ms = until_ms;
+        }
+    }
+
+    if (p->expire_ms < now_ms + PUBLISHER_EXPIRE_MS) {
+        p->expire_ms = now_ms + PUBLISHER_EXPIRE_MS;
+    }
+}
+
+
 static void
 publisher_turn_begin(kube_publisher_t *p, uint64_t now_ms)
 {
@@ -301,6 +350,7 @@ kube_publisher_run(kube_publisher_t *p, unsigned max, uint64_t now_ms,
 
     publisher_turn_begin(p, now_ms);
     p->publication.now_unix_ms = now_unix_ms;
+    publisher_expire(p, now_ms);
 
     for (n = 0; n < max; n++) {
         group = kube_service_queue_next(&p->queue, &read_ms);

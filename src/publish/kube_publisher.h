@@ -12,6 +12,10 @@
  * slices of a scope are being listed, Services whose slices that list changed
  * are held back, so that no reader ever sees one half replaced.
  *
+ * A refused update does not end what is held: that stays readable, outdated,
+ * until a newer version is taken, it is deleted or made anew (another uid), or
+ * max_outdated_ms have passed; then its name is refused.
+ *
  * When the zone is full, what ranks last (kube_eviction) is refused first.
  *
  * It decides nothing about what is to be held (the indexer does) and talks to
@@ -43,6 +47,8 @@ typedef struct {
        before all others; borrowed for the life of the publisher. */
     const kube_str_t    *static_keys;
     size_t               static_keys_n;
+    uint64_t             max_outdated_ms;      /* 0: a refused update ends
+                                                  what was held at once */
 } kube_publisher_conf_t;
 
 /* NULL: out of memory. */
@@ -69,9 +75,11 @@ bool kube_publisher_pending(const kube_publisher_t *publisher,
     unsigned scope);
 
 typedef struct {
-    uint64_t       count;             /* objects that are readable now */
+    uint64_t       count;             /* objects that are readable now and not
+                                         outdated */
     kube_digest_t  digest;            /* of these */
-    uint64_t       refused;           /* names with a reason */
+    uint64_t       refused;           /* names with a reason, and outdated
+                                         objects */
     bool           refused_unnamed;   /* some could not even be named: the
                                          scope's version must not move */
 } kube_scope_sum_t;

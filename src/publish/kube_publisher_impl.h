@@ -24,6 +24,7 @@ struct kube_publisher_s {
     kube_eviction_t        eviction;
     kube_service_queue_t   queue;
     kube_publication_t     publication;
+    uint64_t               expire_ms;     /* next look at what is outdated */
 };
 
 
@@ -42,6 +43,10 @@ kube_rc_t kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
 kube_rc_t kube_publisher_refused(kube_publisher_t *p, kube_item_t *item)
     KUBE_MUST_CHECK;
 void kube_publisher_deleted(kube_publisher_t *p, const kube_item_t *item);
+
+/* Ends an outdated object.  KUBE_OK, or KUBE_NOMEM: it is still there. */
+kube_rc_t kube_publisher_expire(kube_publisher_t *p, uint32_t entry)
+    KUBE_MUST_CHECK;
 
 /*
  * Publishes the group's Service, or ends it if it is being deleted or the zone

@@ -79,7 +79,10 @@ life_no_room(const kube_publisher_t *p, uint32_t entry)
     kube_zone_item_t      item;
     const kube_record_t  *record;
 
-    refusal = (kube_refusal_t) { .reason = KUBE_REASON_ZONE_FULL, .size = 1 };
+    refusal = (kube_refusal_t) {
+        .reason = kube_reason_text(KUBE_REASON_ZONE_FULL),
+        .size = 1
+    };
     record = kube_zone_newest(p->publication.conf.writer, entry);
 
     if (kube_zone_item_entry(p->publication.conf.writer, entry, &item)
@@ -172,6 +175,22 @@ life_end_slice(kube_publisher_t *p, uint32_t entry,
 }
 
 
+/* True if what is held stays, as the last good state of the same object. */
+static bool
+life_stays(const kube_publisher_t *p, uint32_t entry,
+    const kube_refusal_t *refusal)
+{
+    kube_zone_item_t  item;
+
+    return p->publication.conf.max_outdated_ms != 0
+           && p->index.members[entry].life != KUBE_LIFE_DELETING
+           && kube_zone_item_entry(p->publication.conf.writer, entry, &item)
+              == KUBE_OK
+           && (refusal->uid_hash == 0
+               || refusal->uid_hash == kube_uid_hash(item.held.meta.uid));
+}
+
+
 static kube_rc_t
 life_refuse(kube_publisher_t *p, kube_item_t *item,
     const kube_refusal_t *refusal)
@@ -183,6 +202,12 @@ life_refuse(kube_publisher_t *p, kube_item_t *item,
     if (member->life == KUBE_LIFE_NONE || member->life == KUBE_LIFE_REFUSED) {
         kube_publication_refuse(&p->publication, &item->zone, item->scope,
                                 refusal);
+        return KUBE_OK;
+    }
+
+    if (life_stays(p, item->zone.entry, refusal)) {
+        kube_publication_outdate(&p->publication, item->zone.entry, refusal);
+        p->expire_ms = 0;
         return KUBE_OK;
     }
 
@@ -200,7 +225,10 @@ kube_publisher_refused(kube_publisher_t *p, kube_item_t *item)
 {
     kube_refusal_t  refusal;
 
-    refusal = (kube_refusal_t) { .reason = item->reason };
+    refusal = (kube_refusal_t) {
+        .reason = item->reason,
+        .uid_hash = item->uid_hash
+    };
     kube_refusal_set_rv(&refusal, item->zone.id.meta.rv);
 
     return life_refuse(p, item, &refusal);
@@ -259,38 +287,31 @@ life_publish_or_end(kube_publisher_t *p, kube_group_t *group,
 
 
 /*
- * Evicts one object that makes room for the group.  KUBE_OK; KUBE_NOT_FOUND:
- * there is none; KUBE_NOMEM.
+ * Ends an object that no event ends: a death in the middle must not lose its
+ * name.  KUBE_OK; KUBE_NOMEM: nothing changed.
  */
 static kube_rc_t
-life_evict(kube_publisher_t *p, const kube_group_t *group)
+life_let_go(kube_publisher_t *p, uint32_t entry,
+    const kube_refusal_t *refusal)
 {
     unsigned             scope;
-    uint32_t             entry, owner;
+    uint32_t             owner;
     kube_rc_t            rc;
     kube_member_t       *member;
-    kube_refusal_t       refusal;
     kube_zone_writer_t  *writer;
 
-    writer = p->publication.conf.writer;
-    entry = kube_eviction_next(&p->eviction, group);
-
-    if (entry == 0) {
-        return KUBE_NOT_FOUND;
-    }
-
     member = &p->index.members[entry];
-    refusal = life_no_room(p, entry);
 
     if (kube_member_is_service(member)) {
-        life_end_service(p, member->group, &refusal);
+        life_end_service(p, member->group, refusal);
         return KUBE_OK;
     }
 
+    writer = p->publication.conf.writer;
     owner = member->referenced_by;
     scope = member->scope;
     kube_zone_evict_begin(writer, entry);
-    rc = life_end_slice(p, entry, &refusal, KUBE_NEVER);
+    rc = life_end_slice(p, entry, refusal, KUBE_NEVER);
 
     /* its room returns once its Service was published without it */
     if (rc == KUBE_OK && owner != 0) {
@@ -300,6 +321,51 @@ life_evict(kube_publisher_t *p, const kube_group_t *group)
     kube_zone_evict_end(writer, entry, scope);
 
     return rc;
+}
+
+
+/*
+ * Evicts one object that makes room for the group.  KUBE_OK; KUBE_NOT_FOUND:
+ * there is none; KUBE_NOMEM.
+ */
+static kube_rc_t
+life_evict(kube_publisher_t *p, const kube_group_t *group)
+{
+    uint32_t        entry;
+    kube_refusal_t  refusal;
+
+    entry = kube_eviction_next(&p->eviction, group);
+
+    if (entry == 0) {
+        return KUBE_NOT_FOUND;
+    }
+
+    refusal = life_no_room(p, entry);
+
+    return life_let_go(p, entry, &refusal);
+}
+
+
+kube_rc_t
+kube_publisher_expire(kube_publisher_t *p, uint32_t entry)
+{
+    kube_member_t        *member;
+    kube_refusal_t        refusal;
+    const kube_record_t  *record;
+
+    member = &p->index.members[entry];
+
+    if (member->life == KUBE_LIFE_DELETING) {
+        return KUBE_OK;
+    }
+
+    record = kube_zone_newest(p->publication.conf.writer, entry);
+    refusal = (kube_refusal_t) {
+        .reason = kube_reason_text(kube_record_outdated_reason(record)),
+        .size = member->lacks_room ? record->size : 0
+    };
+
+    return life_let_go(p, entry, &refusal);
 }
 
 
@@ -367,6 +433,7 @@ life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
         kube_publication_unrefuse(&p->publication, item->zone.entry);
     }
 
+    kube_publication_current(&p->publication, item->zone.entry);
     kube_free(p->alloc, member->refusal);
     member->refusal = NULL;
 
@@ -418,6 +485,7 @@ kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
 {
     kube_rc_t        rc;
     kube_group_t    *group;
+    kube_reason_t    reason;
     kube_refusal_t   refusal;
 
     group = kube_publisher_group(p, item);
@@ -428,11 +496,11 @@ kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
     group->pins++;
 
     if (life_has_place(p, group, item)) {
-        refusal = (kube_refusal_t) { .reason = KUBE_STR("too_large") };
+        reason = KUBE_REASON_TOO_LARGE;
         rc = life_stage(p, group, item);
 
     } else {
-        refusal = (kube_refusal_t) { .reason = KUBE_STR("too_many_slices") };
+        reason = KUBE_REASON_TOO_MANY_SLICES;
         rc = KUBE_TOO_LARGE;
     }
 
@@ -451,11 +519,14 @@ kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
         return KUBE_FULL;
     }
 
+    refusal = (kube_refusal_t) { .uid_hash = item->uid_hash };
+
     if (rc == KUBE_FULL) {
-        refusal.reason = KUBE_REASON_ZONE_FULL;
+        reason = KUBE_REASON_ZONE_FULL;
         refusal.size = item->zone.record->size;
     }
 
+    refusal.reason = kube_reason_text(reason);
     kube_refusal_set_rv(&refusal, item->zone.id.meta.rv);
     rc = life_refuse(p, item, &refusal);
 

@@ -34,6 +34,9 @@
  * A slice that moves to another Service is STAGED in the new group while the
  * old Service's published record references it: referenced_by tells.
  *
+ * An object whose newer version was refused stays what it is, outdated; what
+ * is put, deleted or published of it later goes as above.
+ *
  * It stores no object, publishes nothing and knows no reader.  For the files
  * of src/publish; one thread.
  *
@@ -84,11 +87,12 @@ typedef struct {
     int64_t            trigger_ms;  /* earliest not yet published; 0: none */
 } kube_group_t;
 
-/* Why an object is not held. */
+/* Why an object, or its newest version, is not held. */
 typedef struct {
     kube_str_t   reason;            /* static text */
     uint32_t     size;              /* bytes that the zone lacked; else 0 */
     kube_rv_t    rv;                /* len 0: unknown */
+    uint64_t     uid_hash;          /* kube_uid_hash(); 0: unknown */
 } kube_refusal_t;
 
 typedef struct {
@@ -102,7 +106,9 @@ typedef struct {
     uint8_t          life;
     uint8_t          resource;
     uint8_t          scope;
-    bool             lacks_room;    /* REFUSED for want of room */
+    bool             outdated;      /* a newer version was refused; the newest
+                                       record is flagged so */
+    bool             lacks_room;    /* REFUSED or outdated for want of room */
 } kube_member_t;
 
 typedef struct {

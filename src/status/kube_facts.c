@@ -80,7 +80,7 @@ static const kube_fact_t  facts_informer[] = {
     { NULL, NULL, "zone_bytes", KUBE_FACT_GAUGE, "state", "free", NULL,
       KUBE_FACT_NUMBER, IN_REPORT(free_bytes) },
     { NULL, NULL, "refused_objects", GAUGE,
-      "Objects named as refused now.",
+      "Objects named as refused now, and those served outdated.",
       KUBE_FACT_NUMBER, IN_REPORT(usage.refused) },
 
     { "state_file", "written", NULL, NO_HELP,

@@ -171,17 +171,26 @@ report_scope_of(kube_report_t *report, const kube_record_id_t *id)
 
 
 static kube_rc_t
-report_refuse(kube_report_t *report, const kube_record_id_t *id,
-    kube_arena_t *arena)
+report_refuse(kube_report_t *report, const kube_record_t *record,
+    const kube_record_id_t *id, kube_arena_t *arena)
 {
     int                     len;
     kube_rc_t               rc;
-    kube_str_t              key;
+    uint64_t                since_ms;
+    kube_str_t              key, reason;
     kube_report_scope_t    *scope;
     kube_report_refused_t  *refused;
     char                    text[KUBE_KEY_LEN_MAX + 1];
 
-    if (kube_str_eq(id->reason, KUBE_STR("zone_full"))) {
+    reason = id->reason;
+    since_ms = KUBE_NEVER;
+
+    if (record->flags & KUBE_RECORD_F_OUTDATED) {
+        reason = kube_reason_text(kube_record_outdated_reason(record));
+        since_ms = kube_record_outdated_since(record);
+    }
+
+    if (kube_reason_of(reason) == KUBE_REASON_ZONE_FULL) {
         report->causes[KUBE_CAUSE_ZONE_FULL] = true;
     }
 
@@ -208,11 +217,17 @@ report_refuse(kube_report_t *report, const kube_record_id_t *id,
                                             : sizeof(text) - 1;
 
     refused = &scope->refused[scope->refused_n];
+    refused->outdated_ms = KUBE_NEVER;
+
+    if (since_ms != KUBE_NEVER) {
+        refused->outdated_ms = (since_ms < report->now_ms)
+                               ? report->now_ms - since_ms : 0;
+    }
 
     rc = report_copy(arena, key, &refused->key);
 
     if (rc == KUBE_OK) {
-        rc = report_copy(arena, id->reason, &refused->reason);
+        rc = report_copy(arena, reason, &refused->reason);
     }
 
     scope->refused_n += (rc == KUBE_OK);
@@ -225,7 +240,7 @@ static kube_rc_t
 report_refused(kube_report_t *report, kube_arena_t *arena,
     kube_arena_t *scratch)
 {
-    uint32_t              cursor, entry;
+    uint32_t              cursor;
     kube_rc_t             rc;
     kube_record_id_t      id;
     const kube_record_t  *record;
@@ -240,8 +255,7 @@ report_refused(kube_report_t *report, kube_arena_t *arena,
 
         kube_arena_reset(scratch);
 
-        rc = kube_zone_next(report->zone, KUBE_RECORD_REFUSED, &cursor,
-                            scratch, &record, &entry);
+        rc = kube_zone_next_refused(report->zone, &cursor, scratch, &record);
 
         if (rc != KUBE_OK) {
             return (rc == KUBE_NOT_FOUND) ? KUBE_OK : rc;
@@ -249,7 +263,7 @@ report_refused(kube_report_t *report, kube_arena_t *arena,
 
         if (kube_record_id(record, record->size, &id) == KUBE_OK) {
 
-            rc = report_refuse(report, &id, arena);
+            rc = report_refuse(report, record, &id, arena);
 
             if (rc != KUBE_OK) {
                 return rc;

@@ -62,10 +62,12 @@ typedef struct {
 } kube_degraded_t;
 
 
-/* An object that the API server has and the zone does not hold. */
+/* An object that the API server has and the zone does not hold as it is. */
 typedef struct {
     kube_str_t  key;            /* namespace/name */
     kube_str_t  reason;
+    uint64_t    outdated_ms;    /* its last good version is served for so long
+                                   already; KUBE_NEVER: none is */
 } kube_report_refused_t;
 
 /* One list and watch. */

@@ -113,6 +113,13 @@ status_scope(kube_json_writer_t *json, const kube_report_scope_t *scope)
         kube_json_open(json, NULL, '{');
         kube_json_put_str(json, "key", scope->refused[i].key);
         kube_json_put_str(json, "reason", scope->refused[i].reason);
+
+        if (scope->refused[i].outdated_ms != KUBE_NEVER) {
+            kube_json_put_bool(json, "outdated", true);
+            kube_json_put_seconds(json, "age_seconds",
+                                  scope->refused[i].outdated_ms);
+        }
+
         kube_json_close(json, '}');
     }
 

@@ -96,6 +96,11 @@ state_put_all(const kube_zone_writer_t *w, kube_record_kind_t kind,
             continue;
         }
 
+        /* its time is the running system's: read later it would have none */
+        if (record->flags & KUBE_RECORD_F_OUTDATED) {
+            continue;
+        }
+
         if (kube_record_base(record) > size - header->size) {
             return KUBE_TOO_LARGE;
         }

@@ -39,7 +39,7 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
               "atomics in shared memory must need no lock");
 static_assert(sizeof(kube_word_t) == 8 && sizeof(kube_half_t) == 4,
               "atomics are laid out as plain integers");
-static_assert(sizeof(kube_record_t) == 32 && sizeof(kube_ref_t) == 8,
+static_assert(sizeof(kube_record_t) == 40 && sizeof(kube_ref_t) == 8,
               "records are laid out without holes");
 
 
@@ -98,7 +98,7 @@ struct kube_zone_image_s {
     kube_word_t             revision;       /* the last given out */
     kube_word_t             live_bytes;
     kube_word_t             entries_used;
-    kube_word_t             refused;
+    kube_word_t             refused;        /* names, and outdated objects */
     kube_word_t             server;         /* a head, of an INFO record */
 
     /* what a take-over asks of the predecessor */
@@ -166,6 +166,7 @@ struct kube_zone_writer_s {
 
     uint32_t              entries_used;
     uint32_t              refused;
+    uint32_t              outdated;         /* published, flagged so */
     uint32_t              unused;           /* in no chain; a list */
     uint32_t              quarantine_first; /* freed, oldest first; a list */
     uint32_t              quarantine_last;

@@ -646,9 +646,25 @@ kube_zone_read(const kube_zone_t *zone, uint32_t entry, kube_str_t ns,
 }
 
 
-/* Returns the kind of the record under a head, not copied; 0: none. */
-static unsigned
-reader_kind(const kube_zone_t *zone, const kube_word_t *word)
+/* No kind of record: all that is refused. */
+#define READER_REFUSED  0
+
+static bool
+reader_is_of(const kube_record_t *header, unsigned kind)
+{
+    if (kind == READER_REFUSED) {
+        return header->kind == KUBE_RECORD_REFUSED
+               || (header->flags & KUBE_RECORD_F_OUTDATED) != 0;
+    }
+
+    return header->kind == kind;
+}
+
+
+/* True if the record under a head, not copied, is one that is wanted. */
+static bool
+reader_is_wanted(const kube_zone_t *zone, const kube_word_t *word,
+    unsigned kind)
 {
     uint64_t       head, first;
     kube_record_t  header;
@@ -658,29 +674,27 @@ reader_kind(const kube_zone_t *zone, const kube_word_t *word)
     if (kube_head_offset(head) == 0
         || kube_zone_room_at(zone, kube_head_offset(head)) == 0)
     {
-        return 0;
+        return false;
     }
 
     first = kube_word_get(kube_zone_words(zone, kube_head_offset(head)));
     memcpy(&header, &first, sizeof(uint64_t));
 
-    return header.kind;
+    return reader_is_of(&header, kind);
 }
 
 
-kube_rc_t
-kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
-    uint32_t *cursor, kube_arena_t *arena, const kube_record_t **record,
-    uint32_t *entry)
+/* Finds the next record of the kind, or any that is refused. */
+static kube_rc_t
+reader_next(const kube_zone_t *zone, unsigned kind, uint32_t *cursor,
+    kube_arena_t *arena, const kube_record_t **record)
 {
     uint32_t   e;
     kube_rc_t  rc;
 
     for (e = *cursor + 1; e <= zone->geometry.entries_n; e++) {
 
-        if (reader_kind(zone, &kube_zone_entry(zone, e)->head)
-            != (unsigned) kind)
-        {
+        if (!reader_is_wanted(zone, &kube_zone_entry(zone, e)->head, kind)) {
             continue;
         }
 
@@ -692,11 +706,10 @@ kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
 
         if (rc == KUBE_OK
             && *record != NULL
-            && (*record)->kind == kind
+            && reader_is_of(*record, kind)
             && kube_record_measure(*record, (*record)->size) == KUBE_OK)
         {
             *cursor = e;
-            *entry = e;
             return KUBE_OK;
         }
     }
@@ -704,4 +717,26 @@ kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
     *cursor = e - 1;
 
     return KUBE_NOT_FOUND;
+}
+
+
+kube_rc_t
+kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
+    uint32_t *cursor, kube_arena_t *arena, const kube_record_t **record,
+    uint32_t *entry)
+{
+    kube_rc_t  rc;
+
+    rc = reader_next(zone, kind, cursor, arena, record);
+    *entry = *cursor;
+
+    return rc;
+}
+
+
+kube_rc_t
+kube_zone_next_refused(const kube_zone_t *zone, uint32_t *cursor,
+    kube_arena_t *arena, const kube_record_t **record)
+{
+    return reader_next(zone, READER_REFUSED, cursor, arena, record);
 }

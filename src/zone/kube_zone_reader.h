@@ -70,6 +70,13 @@ kube_rc_t kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
     uint32_t *entry)  KUBE_MUST_CHECK;
 
 /*
+ * The same over all that is refused: records of kind REFUSED, and objects
+ * that are outdated (KUBE_RECORD_F_OUTDATED).
+ */
+kube_rc_t kube_zone_next_refused(const kube_zone_t *zone, uint32_t *cursor,
+    kube_arena_t *arena, const kube_record_t **record)  KUBE_MUST_CHECK;
+
+/*
  * Copies one record into the arena, of a Service without its slices; results
  * as kube_zone_read's.  Whose it is has not been compared.
  */

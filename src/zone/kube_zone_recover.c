@@ -58,6 +58,7 @@ recover_reset(kube_zone_writer_t *w)
 
     w->entries_used = 0;
     w->refused = 0;
+    w->outdated = 0;
     w->unused = 0;
     w->quarantine_first = 0;
     w->quarantine_last = 0;
@@ -268,6 +269,8 @@ recover_mark(recover_t *recover)
             w->entries_used++;
             w->refused += (kube_zone_record_at(w->zone, offset)->kind
                            == KUBE_RECORD_REFUSED);
+            w->outdated += ((kube_zone_record_at(w->zone, offset)->flags
+                             & KUBE_RECORD_F_OUTDATED) != 0);
         }
     }
 }
@@ -438,7 +441,8 @@ recover_refuse(kube_zone_writer_t *w, uint32_t entry)
 
     return kube_zone_item_entry(w, entry, &item) == KUBE_OK
            && kube_zone_refuse(w, &item, item.id.meta.rv,
-                               KUBE_REASON_ZONE_FULL) == KUBE_OK;
+                               kube_reason_text(KUBE_REASON_ZONE_FULL))
+              == KUBE_OK;
 }
 
 

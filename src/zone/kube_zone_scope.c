@@ -268,7 +268,7 @@ scope_synced(const kube_zone_t *zone, unsigned scope, bool *synced)
 {
     size_t             size;
     kube_rc_t          rc;
-    kube_record_t      buf[SCOPE_RECORD_MAX / sizeof(kube_record_t)];
+    uint64_t           buf[SCOPE_RECORD_MAX / sizeof(uint64_t)];
     kube_scope_info_t  info;
 
     *synced = false;

@@ -12,6 +12,9 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <stddef.h>
+#include <string.h>
+
 #include "kube_zone_image.h"
 #include "kube_zone_log.h"
 #include "kube_zone_store.h"
@@ -231,6 +234,38 @@ kube_zone_store_entry(kube_zone_writer_t *w, uint32_t entry, uint32_t offset)
     kube_zone_store_unstage(w, entry);
     kube_zone_log_drop_refs(w, old);
     kube_zone_log_drop(w, old);
+    kube_zone_table_show(w);
+}
+
+
+void
+kube_zone_store_outdated(kube_zone_writer_t *w, uint32_t entry, uint64_t word)
+{
+    uint64_t        first;
+    uint32_t        offset;
+    kube_word_t    *words;
+    kube_record_t   header;
+
+    offset = store_newest_offset(w, entry);
+    header = *kube_zone_record_at(w->zone, offset);
+
+    if (w->side[entry].staged == 0
+        && !(header.flags & KUBE_RECORD_F_OUTDATED))
+    {
+        w->outdated++;
+    }
+
+    header.flags |= KUBE_RECORD_F_OUTDATED;
+    memcpy(&first, &header, sizeof(uint64_t));
+
+    /* a scope's count and digest leave it out: a store like others */
+    kube_word_set(&w->zone->image->stores,
+                  kube_word_get(&w->zone->image->stores) + 1);
+
+    words = kube_zone_words(w->zone, offset);
+    kube_word_set(&words[offsetof(kube_record_t, outdated) / KUBE_ZONE_UNIT],
+                  word);
+    kube_word_set(&words[0], first);
     kube_zone_table_show(w);
 }
 

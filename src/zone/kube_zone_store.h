@@ -45,6 +45,13 @@ void kube_zone_store_staged(kube_zone_writer_t *w, uint32_t entry);
 void kube_zone_store_entry(kube_zone_writer_t *w, uint32_t entry,
     uint32_t offset);
 
+/*
+ * Flags the newest record of an entry as outdated, where it lies.  word is
+ * kube_record_outdated()'s; readers see it before the flag.
+ */
+void kube_zone_store_outdated(kube_zone_writer_t *w, uint32_t entry,
+    uint64_t word);
+
 /* Forgets the staged record of an entry. */
 void kube_zone_store_unstage(kube_zone_writer_t *w, uint32_t entry);
 

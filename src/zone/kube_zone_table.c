@@ -368,6 +368,11 @@ kube_zone_entry_publish(kube_zone_writer_t *w, uint32_t entry,
         w->refused++;
     }
 
+    w->outdated -= (old != NULL && (old->flags & KUBE_RECORD_F_OUTDATED));
+    w->outdated += (offset != 0
+                    && (kube_zone_record_at(w->zone, offset)->flags
+                        & KUBE_RECORD_F_OUTDATED));
+
     /* counted first: a scope's record that has the count has the store */
     kube_word_set(&w->zone->image->stores,
                   kube_word_get(&w->zone->image->stores) + 1);
@@ -384,5 +389,5 @@ kube_zone_table_show(kube_zone_writer_t *w)
 
     kube_word_set(&image->live_bytes, w->live_bytes);
     kube_word_set(&image->entries_used, w->entries_used);
-    kube_word_set(&image->refused, w->refused);
+    kube_word_set(&image->refused, (uint64_t) w->refused + w->outdated);
 }

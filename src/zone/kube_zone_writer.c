@@ -344,6 +344,21 @@ kube_zone_refuse(kube_zone_writer_t *w, kube_zone_item_t *item, kube_str_t rv,
 
 
 void
+kube_zone_outdate(kube_zone_writer_t *w, uint32_t entry,
+    kube_reason_t reason, uint64_t since_ms)
+{
+    const kube_record_t  *record;
+
+    record = kube_zone_newest(w, entry);
+
+    if (record != NULL && record->kind != KUBE_RECORD_REFUSED) {
+        kube_zone_store_outdated(w, entry,
+                                 kube_record_outdated(reason, since_ms));
+    }
+}
+
+
+void
 kube_zone_remove(kube_zone_writer_t *w, uint32_t entry)
 {
     if (kube_zone_newest(w, entry) != NULL) {

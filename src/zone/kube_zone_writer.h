@@ -102,13 +102,19 @@ kube_rc_t kube_zone_refuse(kube_zone_writer_t *writer,
     KUBE_MUST_CHECK;
 
 /*
+ * What the entry holds is the last good state of an object whose newer one
+ * was refused: it stays readable, flagged KUBE_RECORD_F_OUTDATED, until the
+ * entry is staged, refused or removed.  It takes no room.  Called again, it
+ * changes the reason and since_ms.
+ */
+void kube_zone_outdate(kube_zone_writer_t *writer, uint32_t entry,
+    kube_reason_t reason, uint64_t since_ms);
+
+/*
  * Frees an entry and its records.  No published Service may name the slice
  * any more: publish the Service without it first.
  */
 void kube_zone_remove(kube_zone_writer_t *writer, uint32_t entry);
-
-/* The reason of an object that had no room; also what recovery gives. */
-#define KUBE_REASON_ZONE_FULL  KUBE_STR("zone_full")
 
 /*
  * An eviction: no event brings its object again, so a death in the middle

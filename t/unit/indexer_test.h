@@ -307,6 +307,7 @@ it_apply(it_t *it, kube_delta_kind_t kind, const it_object_t *o)
 
     if (kind == KUBE_DELTA_REFUSED) {
         d.reason = KUBE_STR("malformed");
+        d.uid_hash = kube_uid_hash(kube_str(o->uid));
     }
 
     if (kind == KUBE_DELTA_REPLACED || kind == KUBE_DELTA_UPDATED) {

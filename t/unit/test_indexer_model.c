@@ -17,6 +17,9 @@
 #define SPACES    2
 #define OBJECTS   (SPACES * (SERVICES + SLICES))
 
+/* Longer than any history is, but for the leaps of model_expire(). */
+#define OUTDATED_MS  100000000u
+
 static const char  *const spaces[SPACES] = { "shop", "infra" };
 static const char  *const names[SERVICES] = { "a", "b", "c", "d", "e" };
 
@@ -36,7 +39,10 @@ typedef struct {
     it_t           it;
     kube_random_t  random;
     it_object_t    objects[OBJECTS];
-    bool           refused[OBJECTS];     /* is a name, by the last event */
+    it_object_t    served[OBJECTS];      /* the last good state of each */
+    bool           refused[OBJECTS];     /* by the last event: it is a name,
+                                            or what is served is outdated */
+    bool           lost;                 /* nothing is refused for now */
     bool           dirty;                /* something applied, not published */
     seen_t         seen[SPACES * SERVICES];
 
@@ -120,6 +126,7 @@ model_init(model_t *m, uint64_t seed, size_t zone)
     it_zone(&m->it, zone);
     m->it.conf.change = model_change;
     m->it.conf.change_ctx = m;
+    m->it.conf.max_outdated_ms = OUTDATED_MS;
     assert_int_equal(it_start(&m->it), KUBE_OK);
     assert_int_equal(it_scopes(&m->it), KUBE_OK);
     assert_int_equal(kube_indexer_load(m->it.ix, 1), KUBE_OK);
@@ -245,13 +252,19 @@ model_send(model_t *m, unsigned i, bool listed)
 
     if (!o->there) {
         kind = KUBE_DELTA_DELETED;
+        m->served[i].there = false;
 
-    } else if (pick(m, 20) == 0) {
+    } else if (!m->lost && pick(m, 8) == 0) {
         kind = KUBE_DELTA_REFUSED;
         m->refused[i] = true;
 
+        if (strcmp(m->served[i].uid, o->uid) != 0) {
+            m->served[i].there = false;
+        }
+
     } else {
         kind = listed ? KUBE_DELTA_REPLACED : KUBE_DELTA_UPDATED;
+        m->served[i] = *o;
     }
 
     model_compare(m, i);
@@ -297,6 +310,24 @@ model_list(model_t *m, unsigned slot)
     for (i = 0; i < OBJECTS; i++) {
         if (!m->objects[i].there && it_slot(&m->objects[i]) == slot) {
             m->refused[i] = false;
+            m->served[i].there = false;
+        }
+    }
+}
+
+
+/* Time passes, and what is outdated is a name. */
+static void
+model_expire(model_t *m)
+{
+    unsigned  i;
+
+    m->it.now_ms += OUTDATED_MS + 10000;
+
+    for (i = 0; i < OBJECTS; i++) {
+        if (m->refused[i] && m->served[i].there) {
+            m->served[i].there = false;
+            model_disturb(m, &m->served[i]);
         }
     }
 }
@@ -327,8 +358,10 @@ model_takeover(model_t *m)
 
     /* a writer that dies unpublished has not moved its version: again */
     if (lost) {
+        m->lost = true;
         model_list(m, IT_SERVICES);
         model_list(m, IT_SLICES);
+        m->lost = false;
     }
 }
 
@@ -340,10 +373,10 @@ model_expect(const model_t *m, unsigned service, char *text, size_t size)
     unsigned            i, first;
     const it_object_t  *o, *s;
 
-    o = &m->objects[service];
+    o = &m->served[service];
     snprintf(text, size, "-");
 
-    if (!o->there || m->refused[service]) {
+    if (!o->there) {
         return;
     }
 
@@ -351,9 +384,9 @@ model_expect(const model_t *m, unsigned service, char *text, size_t size)
     first = service / (SERVICES + SLICES) * (SERVICES + SLICES) + SERVICES;
 
     for (i = first; i < first + SLICES; i++) {
-        s = &m->objects[i];
+        s = &m->served[i];
 
-        if (s->there && !m->refused[i] && strcmp(s->service, o->name) == 0) {
+        if (s->there && strcmp(s->service, o->name) == 0) {
             len += (size_t) snprintf(text + len, size - len, " %s=%u*%u",
                                      s->name,
                                      s->endpoints != 0 ? s->version & 0xffff
@@ -372,7 +405,7 @@ model_check_service(model_t *m, unsigned service)
     uint64_t            revision;
     const it_object_t  *o;
 
-    o = &m->objects[service];
+    o = m->served[service].there ? &m->served[service] : &m->objects[service];
     seen = &m->seen[service / (SERVICES + SLICES) * SERVICES
                     + service % (SERVICES + SLICES)];
     revision = 0;
@@ -404,13 +437,14 @@ static void
 model_check_sums(model_t *m)
 {
     bool              held;
-    unsigned          i, slot;
+    unsigned          i, slot, unheld;
     kube_digest_t     digest;
     kube_record_t    *record;
     kube_scope_sum_t  sum, expected;
 
     for (slot = 0; slot < 2; slot++) {
         memset(&expected, 0, sizeof(kube_scope_sum_t));
+        unheld = 0;
 
         for (i = 0; i < OBJECTS; i++) {
 
@@ -418,19 +452,23 @@ model_check_sums(model_t *m)
                 continue;
             }
 
-            held = m->objects[i].there && !m->refused[i];
+            held = m->served[i].there;
             assert_int_equal(m->shadow[i].held, held);
 
             if (held) {
-                record = it_record(&m->objects[i]);
+                record = it_record(&m->served[i]);
                 digest = kube_record_digest(record);
                 free(record);
-                kube_digest_add(&expected.digest, digest);
-                expected.count++;
                 assert_true(m->shadow[i].digest.lo == digest.lo);
             }
 
+            if (held && !m->refused[i]) {
+                kube_digest_add(&expected.digest, digest);
+                expected.count++;
+            }
+
             expected.refused += m->refused[i];
+            unheld += (m->refused[i] && !held);
         }
 
         sum = it_sum(&m->it, slot);
@@ -441,7 +479,7 @@ model_check_sums(model_t *m)
         assert_false(sum.refused_unnamed);
         assert_false(kube_publisher_pending(m->it.publisher, slot));
         assert_int_equal(it_refused(&m->it, (kube_resource_t) slot, NULL, 0),
-                         expected.refused);
+                         unheld);
     }
 }
 
@@ -468,6 +506,8 @@ model_check(model_t *m)
     memset(m->disturbed, 0, sizeof(m->disturbed));
 
     kube_zone_usage(&m->it.zone, &usage);
+    assert_int_equal(usage.refused, it_sum(&m->it, 0).refused
+                                    + it_sum(&m->it, 1).refused);
     assert_int_equal(usage.entries_used,
                      it_sum(&m->it, 0).count + it_sum(&m->it, 1).count
                      + it_sum(&m->it, 0).refused
@@ -490,6 +530,10 @@ model_step(model_t *m)
         break;
 
     case 2:
+        model_expire(m);
+        break;
+
+    case 3:
         /* a list that never ends, then one that does */
         model_list_items(m, pick(m, 2), pick(m, 10));
 

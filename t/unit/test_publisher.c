@@ -90,6 +90,7 @@ bed_event(bed_t *bed, kube_item_event_t event, const it_object_t *o,
                    ? kube_str(o->name) : kube_str(o->service);
     item.reason = KUBE_STR("malformed");
     item.scope = it_slot(o);
+    item.uid_hash = kube_uid_hash(kube_str(o->uid));
     item.optional = optional;
     item.read_ms = KUBE_NEVER;
     item.now_ms = bed->it.now_ms;
@@ -246,6 +247,158 @@ test_publisher_refused(void **state)
 }
 
 
+/* A refusal of each kind, of a slice and of a Service, over a good state. */
+static const struct {
+    const char         *reason;
+    kube_resource_t     resource;
+    kube_item_event_t   event;
+    unsigned            endpoints;       /* of the slice that is put */
+    const char         *read;            /* when it is held no more */
+} outdated_rows[] = {
+
+    { "malformed", KUBE_RESOURCE_ENDPOINTSLICES, KUBE_ITEM_REFUSED, 2, "1" },
+    { "malformed", KUBE_RESOURCE_SERVICES, KUBE_ITEM_REFUSED, 0, "-" },
+    { "too_large", KUBE_RESOURCE_ENDPOINTSLICES, KUBE_ITEM_PUT, 1000, "1" }
+};
+
+
+#define OUTDATED_MS  600000u
+
+/* What the zone says of the object; the reason, or "" where it is current. */
+static const char *
+outdated_reason(const bed_t *bed, const it_object_t *o, char *text,
+    size_t size)
+{
+    uint32_t              e;
+    kube_str_t            reason;
+    const kube_record_t  *record;
+
+    e = kube_zone_writer_find(bed->it.writer, o->resource, kube_str(o->ns),
+                              kube_str(o->name));
+    record = kube_zone_published(bed->it.writer, e);
+    assert_non_null(record);
+    reason = KUBE_STR_NULL;
+
+    if (record->flags & KUBE_RECORD_F_OUTDATED) {
+        reason = kube_reason_text(kube_record_outdated_reason(record));
+    }
+
+    snprintf(text, size, "%.*s", (int) reason.len,
+             reason.len != 0 ? reason.data : "");
+
+    return text;
+}
+
+
+static void
+outdated_run(size_t row, bool takeover)
+{
+    char              text[64];
+    bed_t             bed;
+    it_object_t       web, a, *o, bad;
+    kube_scope_sum_t  before, sum;
+
+    bed_init(&bed, 128u << 10);
+    bed.it.conf.max_outdated_ms = OUTDATED_MS;
+    it_takeover(&bed.it);
+    web = it_service(&bed.it, "shop", "web");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    o = (outdated_rows[row].resource == KUBE_RESOURCE_SERVICES) ? &web : &a;
+    PUT(&web);
+    PUT(&a);
+    it_publish(&bed.it);
+    before = it_sum(&bed.it, it_slot(o));
+
+    /* readers find what they found, but it does not count */
+    bad = *o;
+    bad.version++;
+    bad.endpoints = outdated_rows[row].endpoints;
+    it_stamp(&bed.it, &bad);
+    assert_int_equal(bed_event(&bed, outdated_rows[row].event, &bad, false),
+                     outdated_rows[row].event == KUBE_ITEM_PUT ? KUBE_FULL
+                                                               : KUBE_OK);
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+    assert_string_equal(outdated_reason(&bed, o, text, sizeof(text)),
+                        outdated_rows[row].reason);
+    sum = it_sum(&bed.it, it_slot(o));
+    assert_int_equal(sum.count, before.count - 1);
+    assert_int_equal(sum.digest.lo, 0);
+    assert_int_equal(sum.refused, 1);
+
+    if (takeover) {
+        it_takeover(&bed.it);
+        assert_int_equal(it_sum(&bed.it, it_slot(o)).count, before.count - 1);
+        assert_int_equal(it_sum(&bed.it, it_slot(o)).refused, 1);
+    }
+
+    /* refused again, it does not get younger */
+    bed.it.now_ms += OUTDATED_MS - 2000;
+    assert_int_not_equal(bed_event(&bed, outdated_rows[row].event, &bad,
+                                   false), KUBE_NOMEM);
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+    bed.it.now_ms += 1999;
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+
+    /* the end of its time: a name */
+    bed.it.now_ms += 1001;
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", outdated_rows[row].read);
+    sum = it_sum(&bed.it, it_slot(o));
+    assert_int_equal(sum.count, before.count - 1);
+    assert_int_equal(sum.refused, 1);
+    assert_int_equal(it_refused(&bed.it, o->resource, text, sizeof(text)), 1);
+    assert_string_equal(text, outdated_rows[row].reason);
+
+    /* a good one brings it back, with the sums of before */
+    PUT(o);
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+    sum = it_sum(&bed.it, it_slot(o));
+    assert_memory_equal(&sum, &before, sizeof(kube_scope_sum_t));
+
+    /* the same content again is good, too, and a delete ends all */
+    (void) bed_event(&bed, outdated_rows[row].event, &bad, false);
+    it_stamp(&bed.it, o);
+    PUT(o);
+    it_publish(&bed.it);
+    assert_string_equal(outdated_reason(&bed, o, text, sizeof(text)), "");
+    sum = it_sum(&bed.it, it_slot(o));
+    assert_memory_equal(&sum, &before, sizeof(kube_scope_sum_t));
+
+    (void) bed_event(&bed, outdated_rows[row].event, &bad, false);
+    DELETED(o);
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", outdated_rows[row].read);
+    assert_int_equal(it_sum(&bed.it, it_slot(o)).refused, 0);
+
+    /* another uid is another object: nothing of it was ever good */
+    PUT(o);
+    it_publish(&bed.it);
+    snprintf(bad.uid, sizeof(bad.uid), "anew");
+    (void) bed_event(&bed, outdated_rows[row].event, &bad, false);
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", outdated_rows[row].read);
+    it_done(&bed.it);
+}
+
+
+static void
+test_publisher_outdated(void **state)
+{
+    size_t  i;
+
+    (void) state;
+
+    for (i = 0; i < sizeof(outdated_rows) / sizeof(outdated_rows[0]); i++) {
+        outdated_run(i, false);
+        outdated_run(i, true);
+    }
+}
+
+
 static void
 test_publisher_list(void **state)
 {
@@ -398,6 +551,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_publisher_order),
         cmocka_unit_test(test_publisher_refused),
+        cmocka_unit_test(test_publisher_outdated),
         cmocka_unit_test(test_publisher_list),
         cmocka_unit_test(test_publisher_full),
         cmocka_unit_test(test_publisher_oom),

@@ -383,12 +383,14 @@ record_try(const unsigned char *bytes, size_t len, bool *valid)
 }
 
 
-/* flags, revision and entry are the zone's to change. */
+/* flags, revision, entry and outdated are the zone's to change. */
 static bool
 record_byte_is_covered(size_t at)
 {
     return !(at >= offsetof(kube_record_t, flags)
-             && at < offsetof(kube_record_t, check));
+             && at < offsetof(kube_record_t, check))
+           && !(at >= offsetof(kube_record_t, outdated)
+                && at < sizeof(kube_record_t));
 }
 
 

@@ -157,6 +157,29 @@ test_state_round_trip(void **state)
 }
 
 
+/* What is outdated has no time that another system could read. */
+static void
+test_state_outdated(void **state)
+{
+    void               *buf;
+    size_t              len;
+    zone_test_t         t;
+    kube_state_info_t   info;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    state_fill(&t);
+    kube_zone_outdate(t.writer,
+                      zone_test_find(&t, KUBE_RESOURCE_ENDPOINTSLICES, "shop",
+                                     "svc-7-1"), KUBE_REASON_MALFORMED, 5);
+    buf = state_encode(&t, &len);
+    assert_int_equal(kube_state_check(buf, len, &info), KUBE_OK);
+    assert_int_equal(info.objects, 59);
+    free(buf);
+    zone_test_close(&t);
+}
+
+
 static void
 test_state_empty(void **state)
 {
@@ -267,6 +290,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_state_round_trip),
+        cmocka_unit_test(test_state_outdated),
         cmocka_unit_test(test_state_empty),
         cmocka_unit_test(test_state_too_small),
         cmocka_unit_test(test_state_stops),

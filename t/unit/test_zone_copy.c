@@ -40,6 +40,8 @@ copy_setup(zone_test_t *t)
     kube_zone_publish_orphan(t->writer, e);
     assert_int_equal(zone_test_refuse(t, KUBE_RESOURCE_SERVICES, "shop",
                                       "big", "9", "too_large", &e), KUBE_OK);
+    e = zone_test_find(t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "svc-7-1");
+    kube_zone_outdate(t->writer, e, KUBE_REASON_ZONE_FULL, 777);
 
     memset(&info, 0, sizeof(info));
     info.resource = KUBE_RESOURCE_ENDPOINTSLICES;
@@ -52,6 +54,39 @@ copy_setup(zone_test_t *t)
                                            KUBE_STR("slow"), 5), KUBE_OK);
     kube_zone_scope_add(&t->zone, 1, KUBE_COUNTER_LISTS, 3);
     kube_zone_worker_add(&t->zone, 5, 2, 11);
+}
+
+
+/* Since when the one outdated object is so; the other one is a name. */
+static uint64_t
+copy_outdated(zone_test_t *t, const kube_zone_t *zone)
+{
+    uint32_t              cursor;
+    unsigned              names;
+    uint64_t              since;
+    const kube_record_t  *record;
+
+    cursor = 0;
+    names = 0;
+    since = 0;
+
+    while (kube_zone_next_refused(zone, &cursor, &t->arena, &record)
+           == KUBE_OK)
+    {
+        if (record->kind == KUBE_RECORD_REFUSED) {
+            names++;
+            continue;
+        }
+
+        assert_int_equal(since, 0);
+        assert_int_equal(kube_record_outdated_reason(record),
+                         KUBE_REASON_ZONE_FULL);
+        since = kube_record_outdated_since(record);
+    }
+
+    assert_int_equal(names, 1);
+
+    return since;
 }
 
 
@@ -79,7 +114,8 @@ test_copy_grows(void **state)
 
     kube_zone_usage(&to, &u);
     assert_int_equal(u.entries_used, 302);
-    assert_int_equal(u.refused, 1);
+    assert_int_equal(u.refused, 2);
+    assert_int_equal(copy_outdated(&t, &to), 777);
 
     kube_zone_writer_destroy(t.writer);
     t.writer = NULL;

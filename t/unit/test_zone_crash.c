@@ -386,7 +386,7 @@ crash_prepare_evacuate(zone_test_t *t, crash_key_t *keys)
     keys[7].now = 0;
 
     for (i = 0; i < 4000; i++) {
-        snprintf(name, sizeof(name), "fill-%u", i % 40);
+        snprintf(name, sizeof(name), "fill-%u", i % 36);
 
         if (i > 100 && crash_is_due(t->writer)) {
             return;

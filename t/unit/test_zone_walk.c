@@ -238,7 +238,7 @@ test_walk_overlap(void **state)
     e = zone_test_find(&t, KUBE_RESOURCE_SERVICES, "shop", "web");
     inner = kube_zone_published(t.writer, e);
 
-    /* content begins 32 bytes, 4 units, behind the record */
+    /* content begins 40 bytes, 5 units, behind the record */
     assert_int_equal(kube_zone_store_raw(t.writer,
                                          kube_zone_scope_number(&t.zone, 0,
                                                                 false),
@@ -247,7 +247,7 @@ test_walk_overlap(void **state)
     head = kube_zone_head_of(&t.zone, kube_zone_scope_number(&t.zone, 0,
                                                              false));
     outer = kube_head_offset(kube_word_get(head));
-    kube_head_set(&kube_zone_entry(&t.zone, e)->head, outer + 4);
+    kube_head_set(&kube_zone_entry(&t.zone, e)->head, outer + 5);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
 
     kube_zone_writer_release(t.writer);

@@ -247,6 +247,11 @@ test_writer_refuse(void **state)
     kube_zone_usage(&t.zone, &u);
     assert_int_equal(u.refused, 1);
 
+    /* a name has no good state */
+    kube_zone_outdate(t.writer, e, KUBE_REASON_MALFORMED, 1);
+    kube_zone_usage(&t.zone, &u);
+    assert_int_equal(u.refused, 1);
+
     assert_int_equal(zone_test_stage(&t, zone_test_service("shop", "web", 3,
                                                            3),
                                      1000, &again, &same), KUBE_OK);
@@ -256,6 +261,23 @@ test_writer_refuse(void **state)
                      KUBE_OK);
     assert_true(changed);
     assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
+    kube_zone_usage(&t.zone, &u);
+    assert_int_equal(u.refused, 0);
+
+    /* what is held is read as before, counted, and stays so */
+    kube_zone_outdate(t.writer, e, KUBE_REASON_MALFORMED, 70);
+    kube_zone_outdate(t.writer, e, KUBE_REASON_ZONE_FULL, 77);
+    kube_zone_usage(&t.zone, &u);
+    assert_int_equal(u.refused, 1);
+    assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
+    assert_int_equal(kube_zone_validate(t.mem, t.size), KUBE_OK);
+    kube_zone_writer_release(t.writer);
+    zone_test_acquire(&t, 1000, &takeover);
+    kube_zone_usage(&t.zone, &u);
+    assert_int_equal(u.refused, 1);
+    assert_int_equal(kube_record_outdated_since(
+                         kube_zone_published(t.writer, e)), 77);
+    kube_zone_remove(t.writer, e);
     kube_zone_usage(&t.zone, &u);
     assert_int_equal(u.refused, 0);
 
