@@ -12,9 +12,8 @@
 #define NGX_HTTP_KUBE_H
 
 
+#include "ngx_http_kube_rows.h"
 #include "ngx_kube_views.h"
-
-#include <ngx_http.h>
 
 
 #define NGX_HTTP_KUBE_PAGE     0x1
@@ -44,6 +43,12 @@ typedef struct {
     ngx_http_upstream_init_pt     init_upstream;
     ngx_http_upstream_init_peer_pt init_peer;
     ngx_conf_t                    cf;          /* for init_upstream later */
+
+    /* the innermost one; what stands in its place calls it */
+    ngx_http_upstream_init_pt     method;
+    ngx_http_upstream_init_peer_pt method_init_peer;
+    unsigned                      plain:1;     /* requests need not keep views:
+                                                  see ngx_http_kube_stock.c */
 } ngx_http_kube_balancer_t;
 
 
@@ -59,6 +64,7 @@ typedef struct {
     ngx_http_upstream_srv_conf_t *upstream;
     ngx_array_t                   servers;     /* static server lines */
     ngx_http_kube_balancer_t      balancer;
+    ngx_http_kube_rows_t          rows;        /* a worker's */
 } ngx_http_kube_srv_conf_t;
 
 

@@ -24,6 +24,7 @@
 
 
 #include "ngx_http_kube_balancer.h"
+#include "ngx_http_kube_stock.h"
 
 #include <malloc.h>
 
@@ -33,37 +34,41 @@
 
 
 /*
- * own: peers keep their clone.  tries: directives of the module, one for each
- * init_upstream it has; each word ends with a NUL, as modules expect it.
+ * own: peers keep their clone.  plain: all that it keeps of a pick is in the
+ * peer and in memory of the request, and free is round robin's.  tries:
+ * directives of the module, one for each init_upstream it has; each word ends
+ * with a NUL, as modules expect it.
  */
 typedef struct {
     const char   *module;
     unsigned      own;
+    unsigned      plain;
     const char   *tries[2];
 } ngx_http_kube_known_t;
 
 static const ngx_http_kube_known_t  ngx_http_kube_known[] = {
 
-    { "ngx_http_upstream_least_conn_module", 0, { "least_conn\0", NULL } },
+    { "ngx_http_upstream_least_conn_module", 0, 1, { "least_conn\0", NULL } },
 
-    { "ngx_http_upstream_ip_hash_module", 0, { "ip_hash\0", NULL } },
+    { "ngx_http_upstream_ip_hash_module", 0, 1, { "ip_hash\0", NULL } },
 
-    { "ngx_http_upstream_hash_module", 1,
+    { "ngx_http_upstream_hash_module", 1, 1,
       { "hash\0k\0", "hash\0k\0consistent\0" } },
 
-    { "ngx_http_upstream_random_module", 1, { "random\0", NULL } },
+    { "ngx_http_upstream_random_module", 1, 1, { "random\0", NULL } },
 
-    { "ngx_http_upstream_least_time_module", 0,
+    { "ngx_http_upstream_least_time_module", 0, 0,
       { "least_time\0header\0", NULL } },
 
-    { "ngx_http_upstream_keepalive_module", 0, { "keepalive\0001\0", NULL } },
+    { "ngx_http_upstream_keepalive_module", 0, 1,
+      { "keepalive\0001\0", NULL } },
 
-    { "ngx_http_upstream_sticky_module", 0,
+    { "ngx_http_upstream_sticky_module", 0, 0,
       { "sticky\0cookie\0kube\0", NULL } },
 
-    { "ngx_http_upstream_zone_module", 0, { NULL, NULL } },
+    { "ngx_http_upstream_zone_module", 0, 1, { NULL, NULL } },
 
-    { NULL, 0, { NULL, NULL } }
+    { NULL, 0, 0, { NULL, NULL } }
 };
 
 /* What a known directive does to an upstream. */
@@ -73,10 +78,11 @@ typedef struct {
 } ngx_http_kube_trial_t;
 
 
-static ngx_int_t ngx_http_kube_method_check(ngx_conf_t *cf,
-    ngx_http_upstream_srv_conf_t *us);
-static ngx_uint_t ngx_http_kube_method_known(ngx_conf_t *cf,
-    ngx_http_upstream_srv_conf_t *us, ngx_http_upstream_init_pt *init);
+static ngx_int_t ngx_http_kube_method_take(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us, ngx_http_kube_balancer_t *balancer);
+static const ngx_http_kube_known_t *ngx_http_kube_method_known(
+    ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
+    ngx_http_upstream_init_pt init, ngx_http_upstream_init_pt **inner);
 static ngx_int_t ngx_http_kube_method_try(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us, ngx_module_t *module, const char *text,
     ngx_http_kube_trial_t *trial);
@@ -107,7 +113,7 @@ ngx_http_kube_balancer_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     if (ngx_array_init(&balancer->slots, cf->pool, 4,
                        sizeof(ngx_http_kube_slot_t))
         != NGX_OK
-        || ngx_http_kube_method_check(cf, us) != NGX_OK)
+        || ngx_http_kube_method_take(cf, us, balancer) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -132,31 +138,54 @@ void
 ngx_http_kube_balancer_finish(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     ngx_http_kube_balancer_t *balancer)
 {
-    balancer->init_upstream = us->peer.init_upstream
-                              ? us->peer.init_upstream
-                              : ngx_http_upstream_init_round_robin;
+    balancer->init_upstream = us->peer.init_upstream;
     balancer->init_peer = us->peer.init;
     balancer->cf = *cf;
 }
 
 
-static ngx_int_t
-ngx_http_kube_method_check(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
-{
-    ngx_uint_t                 n;
-    ngx_http_upstream_init_pt  init;
+/* Puts ours in the place of the innermost method, before parts are cloned. */
 
-    init = us->peer.init_upstream;
+static ngx_int_t
+ngx_http_kube_method_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
+    ngx_http_kube_balancer_t *balancer)
+{
+    ngx_uint_t                    n;
+    ngx_http_upstream_init_pt    *at, *inner;
+    const ngx_http_kube_known_t  *known;
+
+#ifndef angie_version
+    balancer->plain = 1;
+#endif
+
+    at = &us->peer.init_upstream;
 
     for (n = 0; n < NGX_HTTP_KUBE_WRAPS_MAX; n++) {
 
-        if (init == NULL || init == ngx_http_upstream_init_round_robin) {
+        if (*at == NULL) {
+            *at = ngx_http_upstream_init_round_robin;
+        }
+
+        inner = NULL;
+
+        if (*at != ngx_http_upstream_init_round_robin) {
+            known = ngx_http_kube_method_known(cf, us, *at, &inner);
+            if (known == NULL) {
+                break;
+            }
+
+            if (!known->plain) {
+                balancer->plain = 0;
+            }
+        }
+
+        if (inner == NULL) {
+            balancer->method = *at;
+            *at = ngx_http_kube_stock_init;
             return NGX_OK;
         }
 
-        if (!ngx_http_kube_method_known(cf, us, &init)) {
-            break;
-        }
+        at = inner;
     }
 
     ngx_http_kube_method_refuse(cf, us);
@@ -165,11 +194,11 @@ ngx_http_kube_method_check(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
 }
 
 
-/* *init becomes what it wraps, or NULL. */
+/* *inner: in the upstream, what the method wraps; else untouched. */
 
-static ngx_uint_t
+static const ngx_http_kube_known_t *
 ngx_http_kube_method_known(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
-    ngx_http_upstream_init_pt *init)
+    ngx_http_upstream_init_pt init, ngx_http_upstream_init_pt **inner)
 {
     ngx_uint_t                    i, k;
     ngx_module_t                 *module;
@@ -186,15 +215,15 @@ ngx_http_kube_method_known(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
             if (ngx_http_kube_method_try(cf, us, module, known->tries[k],
                                          &trial)
                 == NGX_OK
-                && trial.init == *init)
+                && trial.init == init)
             {
-                *init = trial.inner ? *trial.inner : NULL;
-                return 1;
+                *inner = trial.inner;
+                return known;
             }
         }
     }
 
-    return 0;
+    return NULL;
 }
 
 

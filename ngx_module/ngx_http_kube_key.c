@@ -65,6 +65,7 @@ ngx_http_kube_key_resolve(ngx_http_request_t *r, ngx_http_kube_key_t *key,
     pick->of = key;
     pick->text = *text;
     pick->view = NULL;
+    pick->kept = 0;
     pick->endpoint = NULL;
 
     if (ref->is_static) {
@@ -99,4 +100,66 @@ done:
     }
 
     ngx_kube_count(ref->informer, KUBE_WORKER_RESOLVED(pick->error));
+}
+
+
+ngx_int_t
+ngx_http_kube_pick_keep(ngx_http_request_t *r, ngx_http_kube_pick_t *pick,
+    const ngx_kube_endpoint_t *endpoint)
+{
+    size_t            len;
+    u_char           *p;
+    ngx_uint_t        i;
+    ngx_str_t        *s[4];
+    ngx_kube_view_t  *view;
+
+    view = pick->view;
+    len = view->name.len;
+
+    if (endpoint != NULL) {
+        len += endpoint->pod.len + endpoint->node.len + endpoint->zone.len;
+    }
+
+    p = ngx_pnalloc(r->pool, len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    pick->kept = 1;
+    pick->from_state_file = view->from_state_file;
+    pick->revision = view->revision;
+    pick->service = view->name;
+    pick->endpoint = NULL;
+
+    if (pick->key == &view->key) {
+        pick->key = NULL;
+    }
+
+    s[0] = &pick->service;
+    s[1] = &pick->copy.pod;
+    s[2] = &pick->copy.node;
+    s[3] = &pick->copy.zone;
+
+    if (endpoint != NULL) {
+        pick->copy = *endpoint;
+        pick->endpoint = &pick->copy;
+    }
+
+    for (i = 0; i < (endpoint != NULL ? 4 : 1); i++) {
+        ngx_memcpy(p, s[i]->data, s[i]->len);
+        s[i]->data = p;
+        p += s[i]->len;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_kube_pick_release(ngx_http_kube_pick_t *pick)
+{
+    if (pick->view != NULL) {
+        ngx_kube_view_release(pick->view);
+        pick->view = NULL;
+    }
 }

@@ -19,11 +19,19 @@
 typedef struct {
     ngx_http_kube_key_t   *of;
     ngx_str_t              text;        /* as evaluated */
-    const kube_key_t      *key;         /* parsed once; NULL: no key */
-    ngx_kube_view_t       *view;        /* counted; NULL: none */
+    const kube_key_t      *key;         /* parsed once; NULL: no key, or
+                                           service says it */
+    ngx_kube_view_t       *view;        /* counted; NULL: none, or kept */
+    kube_resolve_error_t   error;
+
+    /* in the request's own memory, once kept */
+    unsigned               kept:1;
+    unsigned               from_state_file:1;
+    uint64_t               revision;
+    ngx_str_t              service;     /* $kube_service */
     ngx_kube_endpoint_t   *endpoint;    /* the last one picked; NULL: none, or
                                            a static server */
-    kube_resolve_error_t   error;
+    ngx_kube_endpoint_t    copy;
 } ngx_http_kube_pick_t;
 
 
@@ -41,6 +49,17 @@ ngx_int_t ngx_http_kube_key_parse(ngx_conf_t *cf, ngx_http_kube_key_t *key,
  */
 void ngx_http_kube_key_resolve(ngx_http_request_t *r,
     ngx_http_kube_key_t *key, ngx_str_t *text, ngx_http_kube_pick_t *pick);
+
+
+/*
+ * Copies what variables tell of a view and an endpoint of it, or of none: the
+ * view may then be given back.  NGX_ERROR: no memory, nothing has changed.
+ */
+ngx_int_t ngx_http_kube_pick_keep(ngx_http_request_t *r,
+    ngx_http_kube_pick_t *pick, const ngx_kube_endpoint_t *endpoint);
+
+/* Gives the view back, if there is one. */
+void ngx_http_kube_pick_release(ngx_http_kube_pick_t *pick);
 
 
 /* The key's text for this request, in the request's or longer memory. */

@@ -16,28 +16,25 @@
 
 
 static ngx_int_t ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
-    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers);
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch);
 static ngx_int_t ngx_http_kube_peers_endpoints(
     ngx_http_kube_srv_conf_t *kscf, ngx_kube_view_t *view,
-    ngx_http_kube_peers_t *peers);
+    ngx_http_kube_peers_t *peers, ngx_pool_t *scratch);
 static ngx_int_t ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch);
+static ngx_int_t ngx_http_kube_peers_list(ngx_http_kube_srv_conf_t *kscf,
     ngx_kube_view_t *view, ngx_http_kube_peers_t *peers);
-#if (NGX_HTTP_SSL)
-static void ngx_http_kube_sessions_move(ngx_http_kube_peers_t *to,
-    ngx_http_kube_peers_t *from);
-static void ngx_http_kube_sessions_free(void *data);
-#endif
+static void ngx_http_kube_peers_unlist(void *data);
 
 
 ngx_int_t
 ngx_http_kube_peers_made(ngx_kube_views_t *views, ngx_kube_view_t *view,
     ngx_kube_view_t *old)
 {
+    ngx_int_t                  rc;
+    ngx_pool_t                *scratch;
     ngx_http_kube_peers_t     *peers;
     ngx_http_kube_srv_conf_t  *kscf;
-#if (NGX_HTTP_SSL)
-    ngx_pool_cleanup_t        *cln;
-#endif
 
     kscf = views->data;
 
@@ -50,27 +47,33 @@ ngx_http_kube_peers_made(ngx_kube_views_t *views, ngx_kube_view_t *view,
         return NGX_ERROR;
     }
 
-#if (NGX_HTTP_SSL)
-    cln = ngx_pool_cleanup_add(view->pool, 0);
-    if (cln == NULL) {
-        return NGX_ERROR;
-    }
-#endif
+    /* what server lines and clones leave is of no use later */
 
-    if (ngx_http_kube_peers_servers(kscf, view, peers) != NGX_OK
-        || ngx_http_kube_peers_init(kscf, view, peers) != NGX_OK)
+    scratch = view->pool;
+
+    if (kscf->balancer.plain) {
+        scratch = ngx_create_pool(NGX_DEFAULT_POOL_SIZE, ngx_cycle->log);
+        if (scratch == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    rc = ngx_http_kube_peers_servers(kscf, view, peers, scratch);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_kube_peers_init(kscf, view, peers, scratch);
+    }
+
+    if (scratch != view->pool) {
+        ngx_destroy_pool(scratch);
+        peers->us.servers = kscf->upstream->servers;
+    }
+
+    if (rc != NGX_OK
+        || ngx_http_kube_peers_list(kscf, view, peers) != NGX_OK)
     {
         return NGX_ERROR;
     }
-
-#if (NGX_HTTP_SSL)
-    cln->handler = ngx_http_kube_sessions_free;
-    cln->data = peers;
-
-    if (old != NULL && old->data != NULL) {
-        ngx_http_kube_sessions_move(peers, old->data);
-    }
-#endif
 
     view->data = peers;
 
@@ -78,24 +81,112 @@ ngx_http_kube_peers_made(ngx_kube_views_t *views, ngx_kube_view_t *view,
 }
 
 
-ngx_kube_endpoint_t *
-ngx_http_kube_peers_endpoint(ngx_kube_view_t *view, struct sockaddr *sockaddr)
+ngx_http_kube_listed_t *
+ngx_http_kube_peers_listed(ngx_http_kube_peers_t *peers,
+    struct sockaddr *sockaddr)
 {
-    ngx_sockaddr_t         *sa;
-    ngx_http_kube_peers_t  *peers;
-
-    /* balancers hand out the pointers they were given */
+    ngx_uint_t               i;
+    ngx_sockaddr_t          *sa;
+    ngx_http_kube_listed_t  *listed;
 
     sa = (ngx_sockaddr_t *) sockaddr;
-    peers = view->data;
+    listed = peers->listing.elts;
 
-    if (peers->addrs == NULL
-        || sa < peers->addrs || sa >= peers->addrs + view->n)
-    {
-        return NULL;
+    if (peers->n != 0 && sa >= peers->addrs && sa < peers->addrs + peers->n) {
+        return &listed[sa - peers->addrs];
     }
 
-    return &view->endpoints[sa - peers->addrs];
+    for (i = peers->n; i < peers->listing.n; i++) {
+        if (listed[i].peer->sockaddr == sockaddr) {
+            return &listed[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+/*
+ * Gives each peer its row.  Stock nginx makes peers in the order of servers,
+ * those that are backups apart.
+ */
+
+static ngx_int_t
+ngx_http_kube_peers_list(ngx_http_kube_srv_conf_t *kscf,
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers)
+{
+    ngx_uint_t                     i, n;
+    ngx_pool_cleanup_t            *cln;
+    ngx_http_kube_listed_t        *listed;
+    ngx_http_upstream_rr_peer_t   *peer;
+    ngx_http_upstream_rr_peers_t  *primary, *backup;
+
+    static ngx_uint_t  serial;
+
+    primary = peers->us.peer.data;
+    backup = primary->next;
+
+    n = primary->number + (backup != NULL ? backup->number : 0);
+
+    listed = ngx_pcalloc(view->pool, n * sizeof(ngx_http_kube_listed_t));
+    cln = ngx_pool_cleanup_add(view->pool, 0);
+
+    if (listed == NULL || cln == NULL || primary->number < peers->n) {
+        return NGX_ERROR;
+    }
+
+    peers->listing.elts = listed;
+    peers->listing.n = n;
+
+    for (i = 0, peer = primary->peer;
+         peer != NULL && i < n;
+         peer = peer->next, i++)
+    {
+        if (i >= peers->n) {
+            listed->line = (uint32_t) (i - peers->n + 1);
+
+        } else if (peer->sockaddr != &peers->addrs[i].sockaddr) {
+            return NGX_ERROR;
+        }
+
+        listed->peer = peer;
+        listed++;
+    }
+
+    for (peer = (backup != NULL) ? backup->peer : NULL;
+         peer != NULL && i < n;
+         peer = peer->next, i++)
+    {
+        listed->line = (uint32_t) (i - primary->number + 1)
+                       | NGX_HTTP_KUBE_LINE_BACKUP;
+        listed->peer = peer;
+        listed++;
+    }
+
+    if (i != n
+        || ngx_http_kube_rows_list(&kscf->rows, &view->identity,
+                                   &peers->listing)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_http_kube_peers_unlist;
+    cln->data = peers;
+
+    peers->single = primary->single;
+    peers->serial = ++serial;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_kube_peers_unlist(void *data)
+{
+    ngx_http_kube_peers_t *peers = data;
+
+    ngx_http_kube_rows_unlist(&peers->listing);
 }
 
 
@@ -103,7 +194,7 @@ ngx_http_kube_peers_endpoint(ngx_kube_view_t *view, struct sockaddr *sockaddr)
 
 static ngx_int_t
 ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
-    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers)
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch)
 {
     ngx_uint_t                   i, primary;
     ngx_http_upstream_server_t  *server, *fixed;
@@ -114,11 +205,12 @@ ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
 
     /* one more than there are: none of the pushes below allocates */
 
-    peers->us.servers = ngx_array_create(view->pool,
+    peers->us.servers = ngx_array_create(scratch,
                                          view->n + kscf->servers.nelts + 1,
                                          sizeof(ngx_http_upstream_server_t));
     if (peers->us.servers == NULL
-        || ngx_http_kube_peers_endpoints(kscf, view, peers) != NGX_OK)
+        || ngx_http_kube_peers_endpoints(kscf, view, peers, scratch)
+           != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -148,7 +240,7 @@ ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
 
 static ngx_int_t
 ngx_http_kube_peers_endpoints(ngx_http_kube_srv_conf_t *kscf,
-    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers)
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch)
 {
     ngx_uint_t                   i;
     ngx_addr_t                  *addr;
@@ -160,11 +252,13 @@ ngx_http_kube_peers_endpoints(ngx_http_kube_srv_conf_t *kscf,
     }
 
     peers->addrs = ngx_palloc(view->pool, view->n * sizeof(ngx_sockaddr_t));
-    addr = ngx_pcalloc(view->pool, view->n * sizeof(ngx_addr_t));
+    addr = ngx_pcalloc(scratch, view->n * sizeof(ngx_addr_t));
 
     if (peers->addrs == NULL || addr == NULL) {
         return NGX_ERROR;
     }
+
+    peers->n = view->n;
 
     for (i = 0; i < view->n; i++) {
 
@@ -242,7 +336,7 @@ ngx_http_kube_peers_down(ngx_pool_t *pool, ngx_array_t *servers,
 
 static ngx_int_t
 ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
-    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers)
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch)
 {
     void                          *clone;
     ngx_conf_t                     cf;
@@ -271,7 +365,7 @@ ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
 
     for (i = 0; i < kscf->balancer.slots.nelts; i++) {
 
-        clone = ngx_palloc(view->pool, slot[i].size);
+        clone = ngx_palloc(slot[i].own ? view->pool : scratch, slot[i].size);
         if (clone == NULL) {
             return NGX_ERROR;
         }
@@ -281,7 +375,7 @@ ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
     }
 
     cf = kscf->balancer.cf;
-    cf.pool = view->pool;
+    cf.pool = scratch;            /* see ngx_http_kube_stock_init() */
     cf.temp_pool = view->pool;
     cf.cycle = (ngx_cycle_t *) ngx_cycle;
     cf.log = ngx_cycle->log;
@@ -303,59 +397,3 @@ ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
 
     return NGX_OK;
 }
-
-
-#if (NGX_HTTP_SSL)
-
-/* TLS sessions go to the same addresses of the successor. */
-
-static void
-ngx_http_kube_sessions_move(ngx_http_kube_peers_t *to,
-    ngx_http_kube_peers_t *from)
-{
-    ngx_http_upstream_rr_peer_t   *a, *b;
-    ngx_http_upstream_rr_peers_t  *p, *q;
-
-    p = from->us.peer.data;
-    q = to->us.peer.data;
-
-    for (a = p->peer; a != NULL; a = a->next) {
-
-        if (a->ssl_session == NULL) {
-            continue;
-        }
-
-        for (b = q->peer; b != NULL; b = b->next) {
-            if (b->ssl_session == NULL
-                && ngx_cmp_sockaddr(a->sockaddr, a->socklen, b->sockaddr,
-                                    b->socklen, 1)
-                   == NGX_OK)
-            {
-                b->ssl_session = a->ssl_session;
-                a->ssl_session = NULL;
-                break;
-            }
-        }
-    }
-}
-
-
-static void
-ngx_http_kube_sessions_free(void *data)
-{
-    ngx_http_kube_peers_t *peers = data;
-
-    ngx_http_upstream_rr_peer_t   *peer;
-    ngx_http_upstream_rr_peers_t  *set;
-
-    for (set = peers->us.peer.data; set != NULL; set = set->next) {
-        for (peer = set->peer; peer != NULL; peer = peer->next) {
-            if (peer->ssl_session != NULL) {
-                ngx_ssl_free_session(peer->ssl_session);
-                peer->ssl_session = NULL;
-            }
-        }
-    }
-}
-
-#endif

@@ -14,14 +14,18 @@
 #define NGX_HTTP_KUBE_PEERS_H
 
 
+#include "ngx_http_kube_rows.h"
 #include "ngx_kube_views.h"
-
-#include <ngx_http.h>
 
 
 /* A view's data; NULL where there is no endpoint and no static server. */
 typedef struct {
     ngx_sockaddr_t               *addrs;      /* of the view's endpoints */
+    ngx_uint_t                    n;          /* of these */
+    ngx_uint_t                    serial;     /* of all peers ever made */
+    unsigned                      single:1;   /* as the balancer has it */
+    ngx_http_kube_listing_t       listing;    /* endpoints, static servers,
+                                                 backups */
     ngx_http_upstream_srv_conf_t  us;         /* what the balancer sees */
 } ngx_http_kube_peers_t;
 
@@ -30,9 +34,13 @@ typedef struct {
 ngx_int_t ngx_http_kube_peers_made(ngx_kube_views_t *views,
     ngx_kube_view_t *view, ngx_kube_view_t *old);
 
-/* The endpoint behind an address that a balancer picked; NULL: static. */
-ngx_kube_endpoint_t *ngx_http_kube_peers_endpoint(ngx_kube_view_t *view,
-    struct sockaddr *sockaddr);
+/*
+ * The server behind an address that a balancer picked, by the pointer that it
+ * was given; the first peers->n of the listing are the view's endpoints in
+ * order.  NULL: none.
+ */
+ngx_http_kube_listed_t *ngx_http_kube_peers_listed(
+    ngx_http_kube_peers_t *peers, struct sockaddr *sockaddr);
 
 /*
  * A server that is down: nginx refuses an upstream without any, and the
@@ -41,16 +49,6 @@ ngx_kube_endpoint_t *ngx_http_kube_peers_endpoint(ngx_kube_view_t *view,
  */
 ngx_http_upstream_server_t *ngx_http_kube_peers_down(ngx_pool_t *pool,
     ngx_array_t *servers, ngx_str_t *name);
-
-
-/* Of an address made from an endpoint: IPv4 or IPv6. */
-static ngx_inline socklen_t
-ngx_http_kube_socklen(const struct sockaddr *sockaddr)
-{
-    return sockaddr->sa_family == AF_INET
-           ? (socklen_t) sizeof(struct sockaddr_in)
-           : (socklen_t) sizeof(struct sockaddr_in6);
-}
 
 
 #endif /* NGX_HTTP_KUBE_PEERS_H */

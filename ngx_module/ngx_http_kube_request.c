@@ -52,6 +52,7 @@ ngx_http_kube_request(ngx_http_request_t *r, ngx_uint_t create)
     kr->shown = NULL;
     kr->resolutions = NULL;
     kr->balancing.pick.view = NULL;
+    kr->balancing.row = NULL;
     kr->balancing.location = NULL;
 
     cln->handler = ngx_http_kube_request_cleanup;
@@ -69,15 +70,11 @@ ngx_http_kube_request_cleanup(void *data)
 
     ngx_http_kube_resolution_t  *resolution;
 
-    if (kr->balancing.pick.view != NULL) {
-        ngx_kube_view_release(kr->balancing.pick.view);
-    }
+    ngx_http_kube_pick_release(&kr->balancing.pick);
 
     for (resolution = kr->resolutions; resolution != NULL;
          resolution = resolution->next)
     {
-        if (resolution->pick.view != NULL) {
-            ngx_kube_view_release(resolution->pick.view);
-        }
+        ngx_http_kube_pick_release(&resolution->pick);
     }
 }

@@ -14,14 +14,12 @@
 
 
 #include "ngx_http_kube_key.h"
+#include "ngx_http_kube_peers.h"
 
 
-/* Around the stock balancer while the request is proxied. */
+/* The hooks of a peer connection that ours stand before. */
 typedef struct {
-    ngx_http_kube_pick_t            pick;
-    void                          **location;    /* r->loc_conf, then */
-
-    void                           *data;        /* the balancer's */
+    void                           *data;
     ngx_event_get_peer_pt           get;
     ngx_event_free_peer_pt          free;
     ngx_event_notify_peer_pt        notify;
@@ -29,15 +27,30 @@ typedef struct {
     ngx_event_connect_peer_pt       connect;
     ngx_event_close_peer_pt         close;
 #endif
-#if (NGX_HTTP_SSL)
-    ngx_event_set_peer_session_pt   set_session;
-    ngx_event_save_peer_session_pt  save_session;
-#endif
+} ngx_http_kube_hooks_t;
+
+/* Around the stock balancer while the request is proxied. */
+typedef struct {
+    ngx_http_kube_pick_t            pick;
+    void                          **location;    /* r->loc_conf, then */
+
+    ngx_http_kube_hooks_t           chain;       /* outermost: keepalive */
+    ngx_http_kube_hooks_t           method;      /* innermost */
+
+    ngx_http_kube_peers_t          *peers;       /* as long as pick.view is */
+    ngx_uint_t                      serial;      /* of the peers, for ever */
+
+    /* of the server in use */
+    ngx_http_kube_row_t            *row;         /* pinned; NULL: none */
+    ngx_http_upstream_rr_peer_t    *peer;        /* as long as the peers */
+    ngx_uint_t                      number;      /* in the peers' listing */
 
     ngx_array_t                    *tried;       /* ngx_sockaddr_t */
     ngx_uint_t                      attempts;
+    ngx_uint_t                      limit;       /* of attempts */
+    unsigned                        single:1;    /* the peers were one */
     unsigned                        failed:1;    /* look again first */
-    unsigned                        switched:1;  /* not the first view */
+    unsigned                        rejected:1;  /* given back unused */
 } ngx_http_kube_balancing_t;
 
 /* Of one kube_resolve line. */
@@ -65,6 +78,30 @@ typedef struct {
  */
 ngx_http_kube_request_t *ngx_http_kube_request(ngx_http_request_t *r,
     ngx_uint_t create);
+
+
+/* Of the upstream that the request is balanced over. */
+static ngx_inline ngx_http_kube_srv_conf_t *
+ngx_http_kube_conf_of(ngx_http_kube_request_t *kr)
+{
+    return kr->balancing.pick.of->views.data;
+}
+
+
+static ngx_inline void
+ngx_http_kube_hooks_save(ngx_http_kube_hooks_t *hooks,
+    ngx_peer_connection_t *pc)
+{
+    hooks->data = pc->data;
+    hooks->get = pc->get;
+    hooks->free = pc->free;
+    hooks->notify = pc->notify;
+
+#ifdef angie_version
+    hooks->connect = pc->connect;
+    hooks->close = pc->close;
+#endif
+}
 
 
 #endif /* NGX_HTTP_KUBE_REQUEST_H */

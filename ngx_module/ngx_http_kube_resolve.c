@@ -6,7 +6,7 @@
  * is remembered per request and directive instead, so that a request sees one
  * endpoint however often the variable is used.
  *
- * Endpoints are taken in turn, per worker and directive.
+ * Endpoints are taken in turn, per worker and directive, beginning anywhere.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -264,6 +264,7 @@ ngx_http_kube_resolve_pick(ngx_http_kube_request_t *kr,
 {
     ngx_kube_view_t             *view;
     ngx_http_request_t          *r;
+    ngx_kube_endpoint_t         *endpoint;
     ngx_http_kube_resolution_t  *resolution;
 
     r = kr->request;
@@ -300,14 +301,20 @@ ngx_http_kube_resolve_pick(ngx_http_kube_request_t *kr,
         return resolution;
     }
 
-    resolution->pick.endpoint = &view->endpoints[resolve->next++ % view->n];
+    if (resolve->next == 0) {
+        resolve->next = ngx_random();
+    }
 
-    if (ngx_http_kube_resolve_address(r, resolution->pick.endpoint,
-                                      &resolution->value)
-        != NGX_OK)
+    endpoint = &view->endpoints[resolve->next++ % view->n];
+
+    if (ngx_http_kube_resolve_address(r, endpoint, &resolution->value)
+        != NGX_OK
+        || ngx_http_kube_pick_keep(r, &resolution->pick, endpoint) != NGX_OK)
     {
         return NULL;
     }
+
+    ngx_http_kube_pick_release(&resolution->pick);
 
     return resolution;
 }

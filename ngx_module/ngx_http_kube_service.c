@@ -124,6 +124,7 @@ ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     kscf->key.views.made = ngx_http_kube_peers_made;
     kscf->key.views.data = kscf;
+    ngx_http_kube_rows_init(&kscf->rows);
 
     /* nginx refuses an upstream without servers */
 

@@ -14,20 +14,22 @@
  */
 
 
-#include "ngx_http_kube_peers.h"
 #include "ngx_http_kube_request.h"
 #include "ngx_http_kube_upstream.h"
 
 
-static ngx_int_t ngx_http_kube_view_retire(ngx_http_kube_request_t *kr);
-static void ngx_http_kube_view_retired(void *data);
+/*
+ * As many attempts a request has where its Service had fewer servers when it
+ * began: pods that are replaced may all fail at their start.
+ */
+#define NGX_HTTP_KUBE_ATTEMPTS  3
+
+
 static ngx_int_t ngx_http_kube_attach(ngx_http_kube_request_t *kr);
 static void ngx_http_kube_unwrap(ngx_peer_connection_t *pc);
 static void ngx_http_kube_wrap(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
 static ngx_int_t ngx_http_kube_unresolved(ngx_http_kube_request_t *kr);
-static ngx_http_kube_srv_conf_t *ngx_http_kube_conf_of(
-    ngx_http_kube_request_t *kr);
 static ngx_int_t ngx_http_kube_get_nothing(ngx_peer_connection_t *pc,
     void *data);
 static void ngx_http_kube_free_nothing(ngx_peer_connection_t *pc, void *data,
@@ -38,6 +40,8 @@ static ngx_int_t ngx_http_kube_get_untried(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b);
 static void ngx_http_kube_reject(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b);
+static ngx_int_t ngx_http_kube_settle(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr);
 static void ngx_http_kube_free_peer(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
 static ngx_uint_t ngx_http_kube_tried(ngx_http_kube_balancing_t *b,
@@ -46,10 +50,12 @@ static void ngx_http_kube_tried_add(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
 static ngx_uint_t ngx_http_kube_gone_stale(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
-static ngx_kube_view_t *ngx_http_kube_newest(ngx_http_kube_balancing_t *b);
+static ngx_kube_view_t *ngx_http_kube_newest(ngx_http_kube_pick_t *pick);
 static void ngx_http_kube_more_tries(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr, ngx_uint_t stale);
-static ngx_int_t ngx_http_kube_switch(ngx_peer_connection_t *pc,
+static ngx_uint_t ngx_http_kube_untried(ngx_http_kube_balancing_t *b,
+    ngx_http_kube_peers_t *peers);
+static ngx_int_t ngx_http_kube_again(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
 static void ngx_http_kube_notify_peer(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t type);
@@ -93,14 +99,13 @@ ngx_http_kube_init_peer(ngx_http_request_t *r,
 
     /* a request is proxied again after X-Accel-Redirect or error_page */
 
-    if (b->pick.view != NULL && ngx_http_kube_view_retire(kr) != NGX_OK) {
-        return NGX_ERROR;
-    }
+    ngx_http_kube_pick_release(&b->pick);
 
+    b->row = NULL;
     b->tried = NULL;
     b->attempts = 0;
     b->failed = 0;
-    b->switched = 0;
+    b->rejected = 0;
 
     ngx_http_kube_key_resolve(r, &kscf->key, &text, &b->pick);
 
@@ -111,38 +116,13 @@ ngx_http_kube_init_peer(ngx_http_request_t *r,
         return ngx_http_kube_unresolved(kr);
     }
 
-    return ngx_http_kube_attach(kr);
-}
-
-
-/*
- * What nginx keeps of an attempt ($upstream_addr, messages in the log) views
- * the names of its peers: a view once used stays until the request ends.
- */
-
-static ngx_int_t
-ngx_http_kube_view_retire(ngx_http_kube_request_t *kr)
-{
-    ngx_pool_cleanup_t  *cln;
-
-    cln = ngx_pool_cleanup_add(kr->request->pool, 0);
-    if (cln == NULL) {
+    if (ngx_http_kube_attach(kr) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    cln->handler = ngx_http_kube_view_retired;
-    cln->data = kr->balancing.pick.view;
-
-    kr->balancing.pick.view = NULL;
+    b->limit = ngx_max(r->upstream->peer.tries, NGX_HTTP_KUBE_ATTEMPTS);
 
     return NGX_OK;
-}
-
-
-static void
-ngx_http_kube_view_retired(void *data)
-{
-    ngx_kube_view_release(data);
 }
 
 
@@ -151,11 +131,16 @@ ngx_http_kube_view_retired(void *data)
 static ngx_int_t
 ngx_http_kube_attach(ngx_http_kube_request_t *kr)
 {
-    ngx_http_upstream_t    *u;
-    ngx_http_kube_peers_t  *peers;
+    ngx_http_upstream_t        *u;
+    ngx_http_kube_peers_t      *peers;
+    ngx_http_kube_balancing_t  *b;
 
+    b = &kr->balancing;
     u = kr->request->upstream;
-    peers = kr->balancing.pick.view->data;
+
+    peers = b->pick.view->data;
+    b->peers = peers;
+    b->serial = peers->serial;
 
     /* Angie looks for the balancer's part here, not in the peer's data */
 
@@ -200,26 +185,19 @@ ngx_http_kube_wrap(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
 
     b = &kr->balancing;
 
-    b->data = pc->data;
-    b->get = pc->get;
-    b->free = pc->free;
-    b->notify = pc->notify;
+    ngx_http_kube_hooks_save(&b->chain, pc);
 
     pc->data = kr;
     pc->get = ngx_http_kube_get_peer;
     pc->free = ngx_http_kube_free_peer;
-    pc->notify = b->notify ? ngx_http_kube_notify_peer : NULL;
+    pc->notify = b->chain.notify ? ngx_http_kube_notify_peer : NULL;
 
 #ifdef angie_version
-    b->connect = pc->connect;
-    b->close = pc->close;
-    pc->connect = b->connect ? ngx_http_kube_connect_peer : NULL;
-    pc->close = b->close ? ngx_http_kube_close_peer : NULL;
+    pc->connect = b->chain.connect ? ngx_http_kube_connect_peer : NULL;
+    pc->close = b->chain.close ? ngx_http_kube_close_peer : NULL;
 #endif
 
 #if (NGX_HTTP_SSL)
-    b->set_session = pc->set_session;
-    b->save_session = pc->save_session;
     pc->set_session = ngx_http_kube_set_session;
     pc->save_session = ngx_http_kube_save_session;
 #endif
@@ -249,13 +227,6 @@ ngx_http_kube_unresolved(ngx_http_kube_request_t *kr)
     pc->tries = 0;
 
     return NGX_OK;
-}
-
-
-static ngx_http_kube_srv_conf_t *
-ngx_http_kube_conf_of(ngx_http_kube_request_t *kr)
-{
-    return kr->balancing.pick.of->views.data;
 }
 
 
@@ -292,16 +263,16 @@ ngx_http_kube_get_peer(ngx_peer_connection_t *pc, void *data)
     ngx_http_kube_balancing_t  *b;
 
     b = &kr->balancing;
+    rc = NGX_OK;
 
     if (b->failed) {
         b->failed = 0;
-
-        if (ngx_http_kube_switch(pc, kr) != NGX_OK) {
-            return NGX_ERROR;
-        }
+        rc = ngx_http_kube_again(pc, kr);
     }
 
-    rc = ngx_http_kube_get_untried(pc, b);
+    if (rc == NGX_OK) {
+        rc = ngx_http_kube_get_untried(pc, b);
+    }
 
     if (rc == NGX_BUSY) {
         pc->name = &ngx_http_kube_conf_of(kr)->upstream->host;
@@ -309,8 +280,10 @@ ngx_http_kube_get_peer(ngx_peer_connection_t *pc, void *data)
 
     if (rc == NGX_OK || rc == NGX_DONE) {
         b->attempts++;
-        b->pick.endpoint = ngx_http_kube_peers_endpoint(b->pick.view,
-                                                        pc->sockaddr);
+
+        if (ngx_http_kube_settle(pc, kr) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     return rc;
@@ -318,8 +291,8 @@ ngx_http_kube_get_peer(ngx_peer_connection_t *pc, void *data)
 
 
 /*
- * The balancer over a newer view does not know what was tried before: what it
- * picks again is given back.
+ * No address is asked twice, also by a balancer over newer peers, which does
+ * not know what was tried before: what it picks again is given back.
  */
 
 static ngx_int_t
@@ -329,12 +302,11 @@ ngx_http_kube_get_untried(ngx_peer_connection_t *pc,
     ngx_int_t   rc;
     ngx_uint_t  n, tries;
 
-    for (n = 0; n < 2 * b->pick.view->n + 32; n++) {
+    for (n = 0; n < 2 * b->peers->listing.n + 32; n++) {
 
-        rc = b->get(pc, b->data);
+        rc = b->chain.get(pc, b->chain.data);
 
         if ((rc != NGX_OK && rc != NGX_DONE)
-            || !b->switched
             || !ngx_http_kube_tried(b, pc->sockaddr, pc->socklen))
         {
             return rc;
@@ -352,7 +324,9 @@ ngx_http_kube_get_untried(ngx_peer_connection_t *pc,
 static void
 ngx_http_kube_reject(ngx_peer_connection_t *pc, ngx_http_kube_balancing_t *b)
 {
-    b->free(pc, b->data, 0);
+    b->rejected = 1;
+    b->chain.free(pc, b->chain.data, 0);
+    b->rejected = 0;
 
     if (pc->connection != NULL) {
 
@@ -379,6 +353,39 @@ ngx_http_kube_reject(ngx_peer_connection_t *pc, ngx_http_kube_balancing_t *b)
 }
 
 
+/*
+ * Notes what variables tell, and gives the view back: requests may last for
+ * days, while there is a view for each change of a Service.
+ */
+
+static ngx_int_t
+ngx_http_kube_settle(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
+{
+    ngx_kube_endpoint_t        *endpoint;
+    ngx_http_kube_srv_conf_t   *kscf;
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+
+    endpoint = (b->number < b->peers->n) ? &b->pick.view->endpoints[b->number]
+                                         : NULL;
+
+    if (ngx_http_kube_pick_keep(kr->request, &b->pick, endpoint) != NGX_OK) {
+        ngx_http_kube_reject(pc, b);
+        return NGX_ERROR;
+    }
+
+    kscf = ngx_http_kube_conf_of(kr);
+
+    if (kscf->balancer.plain) {
+        kr->request->upstream->upstream = kscf->upstream;
+        ngx_http_kube_pick_release(&b->pick);
+    }
+
+    return NGX_OK;
+}
+
+
 static void
 ngx_http_kube_free_peer(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state)
@@ -391,7 +398,9 @@ ngx_http_kube_free_peer(ngx_peer_connection_t *pc, void *data,
     b = &kr->balancing;
     stale = 0;
 
-    if (state & NGX_PEER_FAILED) {
+    /* NGX_PEER_NEXT: its answer was passed over, as of http_404 */
+
+    if (state & (NGX_PEER_FAILED|NGX_PEER_NEXT)) {
         b->failed = 1;
         stale = ngx_http_kube_gone_stale(pc, kr);
 
@@ -403,7 +412,7 @@ ngx_http_kube_free_peer(ngx_peer_connection_t *pc, void *data,
         }
     }
 
-    b->free(pc, b->data, state);
+    b->chain.free(pc, b->chain.data, state);
 
     if (b->failed) {
         ngx_http_kube_more_tries(pc, kr, stale);
@@ -487,100 +496,145 @@ ngx_http_kube_gone_stale(ngx_peer_connection_t *pc,
            && c != NULL
            && !c->read->timedout
            && !c->write->timedout
-           && kr->request->upstream->headers_in.status_n == 0;
+           && kr->request->upstream->state->bytes_received == 0;
 }
 
 
-/* Another view with peers than the one in use, borrowed, or NULL. */
+/* The newest view with peers, borrowed, or NULL. */
 
 static ngx_kube_view_t *
-ngx_http_kube_newest(ngx_http_kube_balancing_t *b)
+ngx_http_kube_newest(ngx_http_kube_pick_t *pick)
 {
+    kube_key_t             key;
+    ngx_kube_ref_t        *ref;
     ngx_kube_view_t       *view;
     kube_resolve_error_t   error;
 
-    view = ngx_kube_views_get(&b->pick.of->views, b->pick.key, &error);
+    ref = pick->of->ref;
 
-    if (view == NULL || view->data == NULL || view == b->pick.view) {
-        return NULL;
+    if (ref->is_static) {
+        view = ngx_kube_views_get(&pick->of->views, &ref->key, &error);
+
+    } else {
+        view = ngx_kube_views_find(&pick->of->views, &pick->text, &key,
+                                   &error);
     }
 
-    return view;
+    return (view != NULL && view->data != NULL) ? view : NULL;
 }
 
 
 /*
  * Stock nginx gives up when every peer of the set it began with has failed,
- * though new ones may be there.  Whether the request may be sent again at all
- * stays nginx's decision.
+ * though new ones may be there, and there may be new ones for ever.  Whether
+ * the request may be sent again at all stays nginx's decision.
  */
 
 static void
 ngx_http_kube_more_tries(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr, ngx_uint_t stale)
 {
-    ngx_uint_t              i, n, limit;
-    ngx_sockaddr_t         *addr;
-    ngx_kube_view_t        *view;
-    ngx_http_kube_peers_t  *peers;
+    ngx_uint_t                  tries, limit;
+    ngx_kube_view_t            *view;
+    ngx_http_kube_peers_t      *peers;
+    ngx_http_kube_balancing_t  *b;
 
-    view = ngx_http_kube_newest(&kr->balancing);
-    if (view == NULL) {
-        return;
+    b = &kr->balancing;
+
+    /* nginx gives an attempt on a stale connection back itself */
+
+    tries = pc->tries + stale;
+    view = ngx_http_kube_newest(&b->pick);
+
+    if (view != NULL) {
+        peers = view->data;
+
+        if (peers->serial != b->serial) {
+            tries = ngx_http_kube_untried(b, peers);
+        }
+
+    } else if (b->pick.view == NULL) {
+        tries = 0;
     }
 
-    peers = view->data;
-    n = ngx_http_kube_conf_of(kr)->servers.nelts;
+    limit = b->limit;
 
-    for (i = 0; i < view->n; i++) {
-        addr = &peers->addrs[i];
+    if (kr->request->upstream->conf->next_upstream_tries != 0) {
+        limit = ngx_min(limit,
+                        kr->request->upstream->conf->next_upstream_tries);
+    }
 
-        if (!ngx_http_kube_tried(&kr->balancing, &addr->sockaddr,
-                                 ngx_http_kube_socklen(&addr->sockaddr)))
+    limit = (limit > b->attempts) ? limit - b->attempts : 0;
+    tries = ngx_min(tries, limit);
+
+    pc->tries = (tries != 0) ? tries - stale : 0;
+}
+
+
+static ngx_uint_t
+ngx_http_kube_untried(ngx_http_kube_balancing_t *b,
+    ngx_http_kube_peers_t *peers)
+{
+    ngx_uint_t                    i, n;
+    ngx_http_upstream_rr_peer_t  *peer;
+
+    n = 0;
+
+    for (i = 0; i < peers->listing.n; i++) {
+        peer = peers->listing.elts[i].peer;
+
+        if (!peer->down
+            && !ngx_http_kube_tried(b, peer->sockaddr, peer->socklen))
         {
             n++;
         }
     }
 
-    limit = kr->request->upstream->conf->next_upstream_tries;
-
-    if (limit != 0) {
-        limit = (limit > kr->balancing.attempts)
-                ? limit - kr->balancing.attempts : 0;
-        n = ngx_min(n, limit);
-    }
-
-    /* nginx gives the attempt back itself */
-
-    pc->tries = (stale && n != 0) ? n - 1 : n;
+    return n;
 }
 
 
+/*
+ * Before another attempt: where there are newer peers the balancer begins
+ * anew over these, else it goes on where it was.
+ */
+
 static ngx_int_t
-ngx_http_kube_switch(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
+ngx_http_kube_again(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
 {
     ngx_uint_t                  tries;
     ngx_kube_view_t            *view;
+    ngx_http_kube_pick_t       *pick;
+    ngx_http_kube_peers_t      *peers;
     ngx_http_kube_balancing_t  *b;
 
     b = &kr->balancing;
+    pick = &b->pick;
 
-    view = ngx_http_kube_newest(b);
-    if (view == NULL) {
-        return NGX_OK;
+    if (b->attempts >= b->limit) {
+        return NGX_BUSY;
     }
 
-    if (ngx_http_kube_view_retire(kr) != NGX_OK) {
-        return NGX_ERROR;
+    view = ngx_http_kube_newest(pick);
+
+    if (view == NULL) {
+        return (pick->view != NULL) ? NGX_OK : NGX_BUSY;
     }
 
     view->refs++;
+    ngx_http_kube_pick_release(pick);
 
-    b->pick.view = view;
-    b->pick.key = &view->key;
-    b->pick.error = view->error;
-    b->pick.endpoint = NULL;
+    pick->view = view;
+    pick->error = view->error;
 
+    peers = view->data;
+
+    if (peers->serial == b->serial) {
+        kr->request->upstream->upstream = &peers->us;
+        return NGX_OK;
+    }
+
+    pick->endpoint = NULL;
     tries = pc->tries;
 
     if (ngx_http_kube_attach(kr) != NGX_OK) {
@@ -588,7 +642,6 @@ ngx_http_kube_switch(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
     }
 
     pc->tries = tries;
-    b->switched = 1;
 
     return NGX_OK;
 }
@@ -600,7 +653,7 @@ ngx_http_kube_notify_peer(ngx_peer_connection_t *pc, void *data,
 {
     ngx_http_kube_request_t *kr = data;
 
-    kr->balancing.notify(pc, kr->balancing.data, type);
+    kr->balancing.chain.notify(pc, kr->balancing.chain.data, type);
 }
 
 
@@ -611,7 +664,7 @@ ngx_http_kube_connect_peer(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_kube_request_t *kr = data;
 
-    return kr->balancing.connect(pc, kr->balancing.data);
+    return kr->balancing.chain.connect(pc, kr->balancing.chain.data);
 }
 
 
@@ -621,7 +674,7 @@ ngx_http_kube_close_peer(ngx_peer_connection_t *pc, void *data,
 {
     ngx_http_kube_request_t *kr = data;
 
-    kr->balancing.close(pc, kr->balancing.data, state);
+    kr->balancing.chain.close(pc, kr->balancing.chain.data, state);
 }
 
 #endif
@@ -634,7 +687,17 @@ ngx_http_kube_set_session(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_kube_request_t *kr = data;
 
-    return kr->balancing.set_session(pc, kr->balancing.data);
+    ngx_http_kube_row_t  *row;
+
+    row = kr->balancing.row;
+
+    if (row == NULL) {
+        return NGX_OK;
+    }
+
+    return ngx_http_kube_sessions_offer(&row->set->rows->sessions,
+                                        &row->sessions,
+                                        kr->request->upstream);
 }
 
 
@@ -643,7 +706,18 @@ ngx_http_kube_save_session(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_kube_request_t *kr = data;
 
-    kr->balancing.save_session(pc, kr->balancing.data);
+    ngx_http_kube_row_t  *row;
+
+    row = kr->balancing.row;
+
+    /* its address may have left: the next server there is another one */
+
+    if (row == NULL || row->listed == 0) {
+        return;
+    }
+
+    ngx_http_kube_sessions_save(&row->set->rows->sessions, &row->sessions,
+                                kr->request->upstream);
 }
 
 #endif

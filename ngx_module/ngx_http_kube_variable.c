@@ -135,6 +135,7 @@ ngx_http_kube_service_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     size_t                 len;
+    ngx_str_t             *s;
     ngx_http_kube_pick_t  *pick;
     char                   text[KUBE_KEY_TEXT_MAX];
 
@@ -145,9 +146,17 @@ ngx_http_kube_service_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    if (pick->view != NULL && pick->view->name.len != 0) {
-        return ngx_http_kube_value_copy(r, v, pick->view->name.data,
-                                        pick->view->name.len);
+    s = NULL;
+
+    if (pick->kept) {
+        s = &pick->service;
+
+    } else if (pick->view != NULL) {
+        s = &pick->view->name;
+    }
+
+    if (s != NULL && s->len != 0) {
+        return ngx_http_kube_value_copy(r, v, s->data, s->len);
     }
 
     len = (pick->key != NULL) ? kube_key_text(pick->key, text) : 0;
@@ -200,7 +209,7 @@ ngx_http_kube_state_variable(ngx_http_request_t *r,
         return ngx_http_kube_value_copy(r, v, NULL, 0);
     }
 
-    text = pick->view->from_state_file
+    text = pick->from_state_file
            ? KUBE_STR("state_file")
            : kube_endpoint_state_text(pick->endpoint->state);
 
@@ -237,13 +246,15 @@ ngx_http_kube_generation_variable(ngx_http_request_t *r,
 
     pick = ngx_http_kube_shown(r);
 
-    if (pick == NULL || pick->view == NULL) {
+    if (pick == NULL || (!pick->kept && pick->view == NULL)) {
         v->not_found = 1;
         return NGX_OK;
     }
 
     return ngx_http_kube_value_copy(r, v, text,
-               (size_t) (ngx_sprintf(text, "%uL", pick->view->revision)
+               (size_t) (ngx_sprintf(text, "%uL",
+                                     pick->kept ? pick->revision
+                                                : pick->view->revision)
                          - text));
 }
 

@@ -44,6 +44,7 @@ class Backend:
         self.accepted = 0
         self.open = False
         self._server = None
+        self._gate = asyncio.Event()
 
     @property
     def address(self):
@@ -60,6 +61,10 @@ class Backend:
         lets requests in flight end (up to grace seconds), then cuts.
         """
         self.owner.call(self._drain, grace)
+
+    def release(self):
+        """Lets requests with ?hold=1 be answered, now and later."""
+        self.owner.call(self._release)
 
     def reopen(self):
         """Listens again at the same address."""
@@ -83,6 +88,9 @@ class Backend:
             if cut or not getattr(writer, "busy", False):
                 writer.transport.abort()
                 task.cancel()
+
+    async def _release(self):
+        self._gate.set()
 
     async def _drain(self, grace):
         await self._close(cut=False)
@@ -122,6 +130,8 @@ class Backend:
             delay = seconds(query["delay"]) if "delay" in query else self.delay
             if delay:
                 await asyncio.sleep(delay)
+            if "hold" in query:
+                await self._gate.wait()
             keep = keep and self.open
             writer.write(self._answer(method, path, headers, body, query, keep))
             await writer.drain()

@@ -1,0 +1,138 @@
+/*
+ * ngx_http_kube_rows - what a balancer learnt of the servers of an upstream:
+ * connections, failures and weights, in one worker.
+ *
+ * Stock nginx keeps that in its peers, and peers end with each revision of a
+ * Service.  A row outlives them: it belongs to a server, which is an address of
+ * a Service's port, or a static server line beside it.  Workers only; called by
+ * what builds peers and by the hooks directly around the stock method.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef NGX_HTTP_KUBE_ROWS_H
+#define NGX_HTTP_KUBE_ROWS_H
+
+
+#include "ngx_http_kube_sessions.h"
+
+
+/* Beside the endpoints: the number of a static server, from 1 on. */
+#define NGX_HTTP_KUBE_LINE_BACKUP  0x80000000
+
+
+typedef struct ngx_http_kube_set_s  ngx_http_kube_set_t;
+
+
+/* The fields of ngx_http_upstream_rr_peer_t that requests change. */
+typedef struct {
+    ngx_uint_t                    conns;
+    ngx_uint_t                    fails;
+    time_t                        accessed;
+    time_t                        checked;
+    ngx_int_t                     current_weight;
+    ngx_int_t                     effective_weight;
+} ngx_http_kube_server_t;
+
+typedef struct {
+    ngx_str_node_t                sn;        /* str: line and address */
+    ngx_http_kube_set_t          *set;
+
+    ngx_uint_t                    listed;    /* in so many listings */
+    ngx_uint_t                    pins;      /* by requests */
+    ngx_queue_t                   sessions;  /* holder of TLS sessions */
+
+    ngx_int_t                     weight;
+    ngx_uint_t                    max_fails;
+
+    /*
+     * Where it is now: in a peer of the listing that was used last, or here.
+     */
+    ngx_http_upstream_rr_peer_t  *peer;
+    ngx_http_kube_server_t        server;
+    unsigned                      known:1;   /* was in a peer before */
+} ngx_http_kube_row_t;
+
+typedef struct {
+    uint32_t                      line;      /* 0: an endpoint */
+    ngx_http_upstream_rr_peer_t  *peer;
+    ngx_http_kube_row_t          *row;
+} ngx_http_kube_listed_t;
+
+/* The peers of one revision, each with its row. */
+typedef struct {
+    ngx_http_kube_set_t          *set;       /* NULL: not listed */
+    ngx_http_kube_listed_t       *elts;
+    ngx_uint_t                    n;
+} ngx_http_kube_listing_t;
+
+/* All rows of one Service's port. */
+struct ngx_http_kube_set_s {
+    ngx_str_node_t                sn;        /* str: the port's identity */
+    struct ngx_http_kube_rows_s  *rows;
+    ngx_rbtree_t                  tree;
+    ngx_rbtree_node_t             sentinel;
+    ngx_uint_t                    n;
+    ngx_uint_t                    listings;
+    ngx_http_kube_listing_t      *user;      /* where its rows are now */
+};
+
+/* Of one upstream. */
+typedef struct ngx_http_kube_rows_s {
+    ngx_rbtree_t                  tree;
+    ngx_rbtree_node_t             sentinel;
+    ngx_http_kube_sessions_t      sessions;
+} ngx_http_kube_rows_t;
+
+
+void ngx_http_kube_rows_init(ngx_http_kube_rows_t *rows);
+
+/*
+ * Gives each peer of a listing its row, old or new; line and peer are set.
+ * NGX_ERROR: no memory, nothing is listed.
+ */
+ngx_int_t ngx_http_kube_rows_list(ngx_http_kube_rows_t *rows,
+    ngx_str_t *identity, ngx_http_kube_listing_t *listing);
+
+/* Before its peers end.  A row goes that nobody lists or pins any more. */
+void ngx_http_kube_rows_unlist(ngx_http_kube_listing_t *listing);
+
+/* Writes the rows into the listing's peers. */
+void ngx_http_kube_rows_write(ngx_http_kube_listing_t *listing);
+
+
+/* Before a method looks at the peers of a listing. */
+static ngx_inline void
+ngx_http_kube_rows_use(ngx_http_kube_listing_t *listing)
+{
+    if (listing->set->user != listing) {
+        ngx_http_kube_rows_write(listing);
+    }
+}
+
+
+/* A request counts on the row until it unpins it. */
+static ngx_inline void
+ngx_http_kube_row_pin(ngx_http_kube_row_t *row)
+{
+    row->pins++;
+}
+
+
+void ngx_http_kube_row_unpin(ngx_http_kube_row_t *row);
+
+/* Reads and changes a row, wherever it is. */
+void ngx_http_kube_row_get(const ngx_http_kube_row_t *row,
+    ngx_http_kube_server_t *server);
+void ngx_http_kube_row_set(ngx_http_kube_row_t *row,
+    const ngx_http_kube_server_t *server);
+
+/* The same of a peer, which need not be where its row is now. */
+void ngx_http_kube_server_read(const ngx_http_upstream_rr_peer_t *peer,
+    ngx_http_kube_server_t *server);
+void ngx_http_kube_server_write(ngx_http_upstream_rr_peer_t *peer,
+    const ngx_http_kube_server_t *server);
+
+
+#endif /* NGX_HTTP_KUBE_ROWS_H */

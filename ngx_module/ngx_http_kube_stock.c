@@ -1,0 +1,334 @@
+/*
+ * ngx_http_kube_stock - the stock method runs unchanged over peers that hold
+ * their rows.
+ *
+ * A method that is known to keep everything in ngx_http_upstream_rr_peer_t
+ * ("plain") picks; giving back is done here, on the row, with the rules of
+ * ngx_http_upstream_free_round_robin_peer(): the peers of the pick may be gone.
+ * Any other method gives back itself, to a peer that its request keeps alive.
+ *
+ * Workers only.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_http_kube_request.h"
+#include "ngx_http_kube_stock.h"
+
+
+static ngx_int_t ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us);
+static ngx_int_t ngx_http_kube_stock_get(ngx_peer_connection_t *pc,
+    void *data);
+static void ngx_http_kube_stock_free(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t state);
+static ngx_int_t ngx_http_kube_stock_copy(ngx_peer_connection_t *pc,
+    ngx_pool_t *pool);
+static void ngx_http_kube_stock_lend(ngx_peer_connection_t *pc,
+    ngx_http_kube_balancing_t *b, ngx_uint_t state);
+static void ngx_http_kube_stock_judge(ngx_peer_connection_t *pc,
+    ngx_http_kube_balancing_t *b, ngx_uint_t state);
+static void ngx_http_kube_stock_notify(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t type);
+#ifdef angie_version
+static ngx_int_t ngx_http_kube_stock_connect(ngx_peer_connection_t *pc,
+    void *data);
+static void ngx_http_kube_stock_close(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t state);
+#endif
+
+
+ngx_int_t
+ngx_http_kube_stock_init(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_conf_t                 conf;
+    ngx_http_kube_srv_conf_t  *kscf;
+
+    kscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_kube_module);
+
+    conf = *cf;
+
+    if (us != kscf->upstream) {
+        conf.pool = cf->temp_pool;
+    }
+
+    if (kscf->balancer.method(&conf, us) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    kscf->balancer.method_init_peer = us->peer.init;
+    us->peer.init = ngx_http_kube_stock_init_peer;
+
+    return NGX_OK;
+}
+
+
+/* us: of peers that the balancing is attached to. */
+
+static ngx_int_t
+ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_peer_connection_t     *pc;
+    ngx_http_kube_request_t   *kr;
+    ngx_http_kube_srv_conf_t  *kscf;
+
+    kscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_kube_module);
+
+    kr = ngx_http_kube_request(r, 0);
+    if (kr == NULL) {
+        return NGX_ERROR;
+    }
+
+    if (kscf->balancer.method_init_peer(r, us) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    pc = &r->upstream->peer;
+
+    ngx_http_kube_hooks_save(&kr->balancing.method, pc);
+
+    pc->data = kr;
+    pc->get = ngx_http_kube_stock_get;
+    pc->free = ngx_http_kube_stock_free;
+
+    if (pc->notify != NULL) {
+        pc->notify = ngx_http_kube_stock_notify;
+    }
+
+#ifdef angie_version
+    if (pc->connect != NULL) {
+        pc->connect = ngx_http_kube_stock_connect;
+    }
+
+    if (pc->close != NULL) {
+        pc->close = ngx_http_kube_stock_close;
+    }
+#endif
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_kube_stock_get(ngx_peer_connection_t *pc, void *data)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    ngx_int_t                   rc;
+    ngx_http_kube_listed_t     *listed;
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+
+    ngx_http_kube_rows_use(&b->peers->listing);
+
+    rc = b->method.get(pc, b->method.data);
+
+    if (rc != NGX_OK && rc != NGX_DONE) {
+        return rc;
+    }
+
+    listed = ngx_http_kube_peers_listed(b->peers, pc->sockaddr);
+
+    if (listed == NULL) {
+
+        /* balancers hand out the pointers they were given */
+
+        ngx_log_error(NGX_LOG_ALERT, pc->log, 0,
+                      "balancer picked an address that it was not given");
+        b->method.free(pc, b->method.data, 0);
+        return NGX_ERROR;
+    }
+
+    b->row = listed->row;
+    b->peer = listed->peer;
+    b->single = b->peers->single;
+    b->number = listed - b->peers->listing.elts;
+
+    ngx_http_kube_row_pin(b->row);
+
+    if (ngx_http_kube_stock_copy(pc, kr->request->pool) != NGX_OK) {
+        b->rejected = 1;
+        ngx_http_kube_stock_free(pc, kr, 0);
+        b->rejected = 0;
+
+        return NGX_ERROR;
+    }
+
+    return rc;
+}
+
+
+/*
+ * keepalive and nginx read both after the peers may be gone: the name is in
+ * $upstream_addr and in messages of the log until the request ends.
+ */
+
+static ngx_int_t
+ngx_http_kube_stock_copy(ngx_peer_connection_t *pc, ngx_pool_t *pool)
+{
+    u_char     *p;
+    ngx_str_t  *name;
+
+    name = ngx_palloc(pool, sizeof(ngx_str_t) + pc->socklen + pc->name->len);
+    if (name == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_cpymem(name + 1, pc->sockaddr, pc->socklen);
+
+    name->len = pc->name->len;
+    name->data = p;
+    ngx_memcpy(p, pc->name->data, name->len);
+
+    pc->sockaddr = (struct sockaddr *) (name + 1);
+    pc->name = name;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_kube_stock_free(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t state)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    ngx_http_kube_row_t        *row;
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+    row = b->row;
+
+    if (row == NULL) {
+        return;
+    }
+
+    if (ngx_http_kube_conf_of(kr)->balancer.plain) {
+        ngx_http_kube_stock_judge(pc, b, state);
+
+    } else {
+        ngx_http_kube_stock_lend(pc, b, state);
+    }
+
+    b->row = NULL;
+    ngx_http_kube_row_unpin(row);
+}
+
+
+/* What ngx_http_upstream_free_round_robin_peer() does to its peer. */
+
+static void
+ngx_http_kube_stock_judge(ngx_peer_connection_t *pc,
+    ngx_http_kube_balancing_t *b, ngx_uint_t state)
+{
+    time_t                   now;
+    ngx_http_kube_row_t     *row;
+    ngx_http_kube_server_t   server;
+
+    row = b->row;
+    ngx_http_kube_row_get(row, &server);
+
+    if (b->rejected) {
+
+        /* was not asked, so nothing is known of it */
+
+    } else if (b->single) {
+        server.fails = 0;
+
+    } else if (state & NGX_PEER_FAILED) {
+        now = ngx_time();
+
+        server.fails++;
+        server.accessed = now;
+        server.checked = now;
+
+        if (row->max_fails) {
+            server.effective_weight -= row->weight
+                                       / (ngx_int_t) row->max_fails;
+
+            if (server.fails >= row->max_fails) {
+                ngx_log_error(NGX_LOG_WARN, pc->log, 0,
+                              "upstream server temporarily disabled");
+            }
+        }
+
+        if (server.effective_weight < 0) {
+            server.effective_weight = 0;
+        }
+
+    } else if (server.accessed < server.checked) {
+        server.fails = 0;
+    }
+
+    server.conns--;
+    ngx_http_kube_row_set(row, &server);
+
+    if (b->single) {
+        pc->tries = 0;
+
+    } else if (pc->tries) {
+        pc->tries--;
+    }
+}
+
+
+/* Its own peer may be of an old revision: it is lent the row for the time. */
+
+static void
+ngx_http_kube_stock_lend(ngx_peer_connection_t *pc,
+    ngx_http_kube_balancing_t *b, ngx_uint_t state)
+{
+    ngx_uint_t               fails;
+    ngx_http_kube_server_t   server;
+
+    ngx_http_kube_row_get(b->row, &server);
+    ngx_http_kube_server_write(b->peer, &server);
+    fails = server.fails;
+
+    b->method.free(pc, b->method.data, state);
+
+    ngx_http_kube_server_read(b->peer, &server);
+
+    if (b->rejected) {
+        server.fails = fails;
+    }
+
+    ngx_http_kube_row_set(b->row, &server);
+}
+
+
+static void
+ngx_http_kube_stock_notify(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t type)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    kr->balancing.method.notify(pc, kr->balancing.method.data, type);
+}
+
+
+#ifdef angie_version
+
+static ngx_int_t
+ngx_http_kube_stock_connect(ngx_peer_connection_t *pc, void *data)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    return kr->balancing.method.connect(pc, kr->balancing.method.data);
+}
+
+
+static void
+ngx_http_kube_stock_close(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t state)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    kr->balancing.method.close(pc, kr->balancing.method.data, state);
+}
+
+#endif

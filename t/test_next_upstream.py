@@ -1,0 +1,131 @@
+# http: how often one request is sent, while the pods that fail are replaced.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""Attempts of one request."""
+
+import threading
+
+import pytest
+from nginx import WAIT, wait_until
+
+RETRY = """
+    upstream web { METHOD kube_service shop/web; }
+    upstream static { METHOD SERVERS }
+    server {
+        listen 127.0.0.1:PORT;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        proxy_next_upstream error timeout http_404;
+        MORE
+        location /       { proxy_pass http://web; }
+        location /static { proxy_pass http://static; }
+    }
+"""
+
+
+def retrying(cluster, method="", more="", servers="server 127.0.0.1:1;"):
+    """A gateway over shop/web that passes on after errors and 404."""
+    text = RETRY.replace("METHOD", method).replace("MORE", more).replace("SERVERS", servers)
+    return cluster.nginx(text, workers=1)
+
+
+def addresses(answer):
+    """Whom a request was sent to, in order."""
+    return answer.headers["x-upstream-addr"].split(", ")
+
+
+class Asked:
+    """One held request in the background; its answer is in made."""
+
+    def __init__(self, gateway, path="/?hold=1"):
+        self.made = None
+        self.thread = threading.Thread(target=self._run, args=(gateway, path))
+
+    def _run(self, gateway, path):
+        self.made = gateway.get(path)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_exc):
+        self.thread.join(2 * WAIT)
+
+
+METHODS = ["", "least_conn;", "hash $request_id consistent;", "random;", "keepalive 4;"]
+
+
+class TestBound:
+    """Never more than max(servers when it began, 3)."""
+
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("began, tries, most", [(1, 0, 3), (2, 0, 3), (5, 0, 5), (5, 2, 2)])
+    def test_pods_that_fail_are_replaced(self, cluster, method, began, tries, most):
+        pods = cluster.pods(began, "old")
+        cluster.service("shop", "web", pods=pods)
+        fresh = cluster.pods(most + 3, "new", port=pods[0].port)
+        gateway = retrying(cluster, method, f"proxy_next_upstream_tries {tries};")
+        with Asked(gateway) as asked:
+            for new in fresh:
+                wait_until(lambda: any(p.active for p in pods) or asked.made is not None)
+                if asked.made is not None:
+                    break
+                gateway.status.wait_rv(cluster.slice("shop", "web", [new]))
+                for pod in pods:
+                    pod.close()
+                pods = [new]
+        assert asked.made.status == 502
+        used = addresses(asked.made)
+        assert len(used) == most and len(set(used)) == most
+
+    def test_quiet_service_as_static(self, cluster):
+        pods = cluster.service("shop", "web", 5)
+        servers = " ".join(f"server {p.address};" for p in pods)
+        gateway = retrying(cluster, servers=servers)
+        for pod in pods:
+            pod.close()
+        static, ours = gateway.get("/static"), gateway.get()
+        assert static.status == ours.status == 502
+        assert sorted(addresses(static)) == sorted(addresses(ours))
+
+
+class TestPassedOver:
+    """An answer that was passed over counts as an attempt."""
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_not_asked_again(self, cluster, method):
+        old = cluster.service("shop", "web", pods=cluster.pods(2, "old", status=404))
+        (new,) = cluster.pods(1, "new", port=old[0].port)
+        gateway = retrying(cluster, method)
+        with Asked(gateway) as asked:
+            wait_until(lambda: sum(p.active for p in old) == 1)
+            gateway.status.wait_rv(cluster.slice("shop", "web", [*old, new]))
+            for pod in (*old, new):
+                pod.release()
+        assert asked.made.backend == "new-1"
+        used = addresses(asked.made)
+        assert len(used) == len(set(used)) >= 2 and used[-1] == new.address
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_all_pass_over(self, cluster, method):
+        pods = cluster.service("shop", "web", pods=cluster.pods(4, status=404))
+        servers = " ".join(f"server {p.address};" for p in pods)
+        gateway = retrying(cluster, method, servers=servers)
+        static, ours = gateway.get("/static"), gateway.get()
+        assert static.status == ours.status == 404
+        assert sorted(addresses(static)) == sorted(addresses(ours))
+        # and none of them was found to be dead
+        assert len(addresses(gateway.get())) == 4
+
+
+def test_nobody_left(cluster):
+    """The Service is scaled to zero while its last pod fails."""
+    (pod,) = cluster.service("shop", "web", 1)
+    gateway = retrying(cluster)
+    with Asked(gateway) as asked:
+        wait_until(lambda: pod.active == 1)
+        gateway.status.wait_rv(cluster.slice("shop", "web", []))
+        pod.close()
+    assert asked.made.status == 502
+    assert addresses(asked.made) == [pod.address]
