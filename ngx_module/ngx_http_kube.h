@@ -20,6 +20,9 @@
 #define NGX_HTTP_KUBE_API      0x2
 #define NGX_HTTP_KUBE_METRICS  0x4
 
+/* Modules that send requests to upstreams, by name. */
+#define NGX_HTTP_KUBE_SENDERS_MAX  6
+
 
 /* The key of a kube_service or kube_resolve line, and its views. */
 typedef struct {
@@ -60,6 +63,12 @@ typedef struct {
     ngx_int_t                     max_conns;
     ngx_int_t                     max_fails;
     time_t                        fail_timeout;
+    ngx_msec_t                    unsynced_wait;
+
+    /* of unsynced_wait, in each worker: not seen synced yet */
+    unsigned                      may_wait:1;
+    unsigned                      awaited:1;   /* as of awaited_msec */
+    ngx_msec_t                    awaited_msec;
 
     ngx_http_upstream_srv_conf_t *upstream;
     ngx_array_t                   servers;     /* static server lines */
@@ -88,6 +97,11 @@ typedef struct {
     ngx_array_t                   upstreams;   /* ngx_http_kube_srv_conf_t * */
     ngx_array_t                   resolved;    /* ngx_http_kube_resolved_t */
     size_t                        instances_size;    /* kube_instances */
+
+    /* of unsynced_wait: how many upstreams may wait; see its file */
+    ngx_uint_t                    may_wait;
+    ngx_uint_t                    senders[NGX_HTTP_KUBE_SENDERS_MAX];
+    ngx_uint_t                    senders_n;
 } ngx_http_kube_main_conf_t;
 
 

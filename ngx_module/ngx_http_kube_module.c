@@ -12,6 +12,7 @@
 #include "ngx_http_kube_resolve.h"
 #include "ngx_http_kube_service.h"
 #include "ngx_http_kube_variable.h"
+#include "ngx_http_kube_wait.h"
 
 #include "kube_version.h"
 
@@ -170,6 +171,10 @@ ngx_http_kube_postconfiguration(ngx_conf_t *cf)
     kmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_kube_module);
 
     ngx_http_kube_services_finish(cf, kmcf);
+
+    if (ngx_http_kube_wait_add(cf, kmcf) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
     return ngx_http_kube_resolve_finish(cf, kmcf);
 }

@@ -16,6 +16,7 @@
 #include "ngx_http_kube_peers.h"
 #include "ngx_http_kube_service.h"
 #include "ngx_http_kube_upstream.h"
+#include "ngx_http_kube_wait.h"
 
 #include "kube_version.h"
 
@@ -56,6 +57,10 @@ static const ngx_kube_parameter_t  ngx_http_kube_service_parameters[] = {
 
     { ngx_string("fail_timeout"), ngx_conf_set_sec_slot,
       ngx_http_kube_field(fail_timeout), NULL, "fail_timeout= with a time" },
+
+    { ngx_string("unsynced_wait"), ngx_conf_set_msec_slot,
+      ngx_http_kube_field(unsynced_wait), NULL,
+      "unsynced_wait= with a time" },
 
     { ngx_string("backup"), ngx_kube_parameter_planned, 0, NULL, NULL },
 
@@ -109,6 +114,7 @@ ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     kscf->max_conns = NGX_CONF_UNSET;
     kscf->max_fails = NGX_CONF_UNSET;
     kscf->fail_timeout = NGX_CONF_UNSET;
+    kscf->unsynced_wait = NGX_CONF_UNSET_MSEC;
 
     own.table = ngx_http_kube_service_parameters;
     own.conf = kscf;
@@ -121,6 +127,7 @@ ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_conf_init_value(kscf->max_conns, 0);
     ngx_conf_init_value(kscf->max_fails, 1);
     ngx_conf_init_value(kscf->fail_timeout, 10);
+    ngx_conf_init_msec_value(kscf->unsynced_wait, NGX_HTTP_KUBE_WAIT_DEFAULT);
 
     kscf->key.views.made = ngx_http_kube_peers_made;
     kscf->key.views.data = kscf;
@@ -221,7 +228,8 @@ ngx_http_kube_service_check(ngx_conf_t *cf, ngx_http_kube_srv_conf_t *kscf)
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                       "\"zone\" and \"kube_service\" cannot both be in "
                       "upstream \"%V\" in %s:%ui: remove \"zone\", the "
-                      "endpoints are shared already",
+                      "endpoints are shared already, and \"resolve\" of its "
+                      "\"server\" lines, which needs a \"zone\"",
                       &us->host, us->file_name, us->line);
         return NGX_ERROR;
     }

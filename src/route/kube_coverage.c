@@ -79,3 +79,45 @@ kube_coverage_of(const kube_coverage_t *coverage, kube_shape_t shape,
     return (*scope != NULL && (*scope)->forbidden) ? KUBE_RESOLVE_FORBIDDEN
                                                    : KUBE_RESOLVE_NOT_SYNCED;
 }
+
+
+bool
+kube_coverage_awaited(const kube_zone_t *zone,
+    const kube_namespaces_t *namespaces, kube_arena_t *arena)
+{
+    size_t                        i;
+    unsigned                      r;
+    kube_shape_t                  shape;
+    kube_coverage_t               coverage;
+    const kube_coverage_scope_t  *scope;
+
+    if (kube_coverage_read(zone, arena, &coverage) != KUBE_OK) {
+        return false;
+    }
+
+    if (namespaces->all) {
+
+        for (i = 0; i < coverage.n; i++) {
+            if (!coverage.scopes[i].synced && !coverage.scopes[i].forbidden) {
+                return true;
+            }
+        }
+
+        return coverage.n == 0;
+    }
+
+    for (i = 0; i < namespaces->names_n; i++) {
+        for (r = 0; r < KUBE_RESOURCES; r++) {
+            shape = kube_resource_info((kube_resource_t) r)->shape;
+
+            if (kube_coverage_of(&coverage, shape, namespaces->names[i],
+                                 &scope)
+                == KUBE_RESOLVE_NOT_SYNCED)
+            {
+                return true;
+            }
+        }
+    }
+
+    return false;
+}

@@ -3,8 +3,7 @@
  *
  * An object that is not in the zone may be missing from the cluster, not
  * listed yet, or hidden by a 403; only the scopes of the zone tell which.  It
- * looks at no object.  Only kube_resolver and kube_ready call it.  No state;
- * may be called from any process.
+ * looks at no object.  No state; may be called from any process.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -43,6 +42,14 @@ kube_rc_t kube_coverage_read(const kube_zone_t *zone, kube_arena_t *arena,
  */
 kube_resolve_error_t kube_coverage_of(const kube_coverage_t *coverage,
     kube_shape_t shape, kube_str_t ns, const kube_coverage_scope_t **scope);
+
+/*
+ * Whether a first list is still to come that decides about one of the
+ * namespaces; with all: about anything that is watched.  What answers 403 is
+ * not awaited, nor is anything where the arena is too small.
+ */
+bool kube_coverage_awaited(const kube_zone_t *zone,
+    const kube_namespaces_t *namespaces, kube_arena_t *arena);
 
 
 #endif /* KUBE_COVERAGE_H */

@@ -1,0 +1,335 @@
+/*
+ * ngx_http_kube_wait - a handler of the preaccess phase that holds a request
+ * while the first list of what its upstream needs is on its way.
+ *
+ * An upstream waits until it was seen synced once, in each worker: an outage
+ * later costs nobody a wait.  Which upstream a request will go to is read from
+ * the configuration of the module that will send it there; where variables in
+ * "proxy_pass" name the upstream, nobody knows that yet, and nothing waits.
+ *
+ * It resolves nothing.  Workers only.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_http_kube_wait.h"
+
+#include <assert.h>
+
+#include "kube_coverage.h"
+#include "kube_zone_guard.h"
+
+
+/* A worker holds no more requests than these, and looks every 10 ms. */
+#define NGX_HTTP_KUBE_WAIT_MAX     512
+#define NGX_HTTP_KUBE_WAIT_PERIOD  10
+
+#define NGX_HTTP_KUBE_WAIT_ARENA   (1024 * 1024)
+
+
+/* A request that is held. */
+typedef struct {
+    ngx_http_kube_srv_conf_t  *kscf;
+    ngx_msec_t                 begin;
+    unsigned                   held:1;
+} ngx_http_kube_wait_t;
+
+
+static ngx_int_t ngx_http_kube_wait_handler(ngx_http_request_t *r);
+static ngx_http_kube_srv_conf_t *ngx_http_kube_wait_upstream(
+    ngx_http_request_t *r, ngx_http_kube_main_conf_t *kmcf);
+static ngx_uint_t ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf);
+static ngx_uint_t ngx_http_kube_awaited(ngx_kube_ref_t *ref);
+static ngx_http_kube_wait_t *ngx_http_kube_wait_of(ngx_http_request_t *r);
+static void ngx_http_kube_wait_again(ngx_http_request_t *r,
+    ngx_http_kube_wait_t *wait);
+static void ngx_http_kube_wait_over(ngx_http_request_t *r);
+static void ngx_http_kube_wait_cleanup(void *data);
+
+
+/*
+ * Modules whose location configuration begins with the upstream's, which
+ * begins with a pointer to the upstream (NULL where variables name it).
+ */
+static const char *const  ngx_http_kube_senders[] = {
+    "ngx_http_proxy_module",
+    "ngx_http_grpc_module",
+    "ngx_http_fastcgi_module",
+    "ngx_http_uwsgi_module",
+    "ngx_http_scgi_module",
+    "ngx_http_memcached_module"
+};
+
+#define NGX_HTTP_KUBE_SENDERS                                                 \
+    (sizeof(ngx_http_kube_senders) / sizeof(ngx_http_kube_senders[0]))
+
+static_assert(offsetof(ngx_http_upstream_conf_t, upstream) == 0,
+              "the upstream is looked for where its configuration begins");
+
+static_assert(NGX_HTTP_KUBE_SENDERS <= NGX_HTTP_KUBE_SENDERS_MAX,
+              "each sender has its place in the main configuration");
+
+
+/* Requests held by this worker. */
+
+static ngx_uint_t  ngx_http_kube_held;
+
+
+ngx_int_t
+ngx_http_kube_wait_add(ngx_conf_t *cf, ngx_http_kube_main_conf_t *kmcf)
+{
+    ngx_uint_t                  i, n;
+    ngx_module_t               *module;
+    ngx_http_handler_pt        *handler;
+    ngx_http_kube_srv_conf_t  **kscf;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    kscf = kmcf->upstreams.elts;
+
+    for (i = 0; i < kmcf->upstreams.nelts; i++) {
+        kscf[i]->may_wait = (kscf[i]->unsynced_wait != 0);
+        kmcf->may_wait += kscf[i]->may_wait;
+    }
+
+    if (kmcf->may_wait == 0) {
+        return NGX_OK;
+    }
+
+    for (i = 0; cf->cycle->modules[i] != NULL; i++) {
+        module = cf->cycle->modules[i];
+
+        if (module->type != NGX_HTTP_MODULE) {
+            continue;
+        }
+
+        for (n = 0; n < NGX_HTTP_KUBE_SENDERS; n++) {
+            if (ngx_strcmp(module->name, ngx_http_kube_senders[n]) == 0) {
+                kmcf->senders[kmcf->senders_n++] = module->ctx_index;
+                break;
+            }
+        }
+    }
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    handler = ngx_array_push(
+                   &cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
+    if (handler == NULL) {
+        return NGX_ERROR;
+    }
+
+    *handler = ngx_http_kube_wait_handler;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_kube_wait_handler(ngx_http_request_t *r)
+{
+    ngx_http_kube_wait_t       *wait;
+    ngx_pool_cleanup_t         *cln;
+    ngx_http_kube_srv_conf_t   *kscf;
+    ngx_http_kube_main_conf_t  *kmcf;
+
+    kmcf = ngx_http_get_module_main_conf(r, ngx_http_kube_module);
+
+    if (kmcf->may_wait == 0 || r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    kscf = ngx_http_kube_wait_upstream(r, kmcf);
+
+    if (kscf == NULL || !kscf->may_wait) {
+        return NGX_DECLINED;
+    }
+
+    if (!ngx_http_kube_wait_needed(kscf)) {
+        kscf->may_wait = 0;
+        kmcf->may_wait--;
+        return NGX_DECLINED;
+    }
+
+    /* a request waits once, wherever it is sent internally */
+
+    if (ngx_http_kube_held >= NGX_HTTP_KUBE_WAIT_MAX
+        || ngx_http_kube_wait_of(r) != NULL)
+    {
+        return NGX_DECLINED;
+    }
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_kube_wait_t));
+    if (cln == NULL
+        || ngx_handle_read_event(r->connection->read, 0) != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    wait = cln->data;
+    wait->kscf = kscf;
+    wait->begin = ngx_current_msec;
+    wait->held = 1;
+
+    cln->handler = ngx_http_kube_wait_cleanup;
+    ngx_http_kube_held++;
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_kube_wait_over;
+
+    ngx_http_kube_wait_again(r, wait);
+
+    return NGX_AGAIN;
+}
+
+
+static ngx_http_kube_srv_conf_t *
+ngx_http_kube_wait_upstream(ngx_http_request_t *r,
+    ngx_http_kube_main_conf_t *kmcf)
+{
+    ngx_uint_t                     i;
+    ngx_http_kube_srv_conf_t      *kscf;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    for (i = 0; i < kmcf->senders_n; i++) {
+        us = *(ngx_http_upstream_srv_conf_t **) r->loc_conf[kmcf->senders[i]];
+
+        /* an upstream without a block of its own has no srv_conf */
+
+        if (us == NULL || us->srv_conf == NULL) {
+            continue;
+        }
+
+        kscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_kube_module);
+
+        if (kscf->key.ref != NULL) {
+            return kscf;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* Asked by every request that is held: the zone is looked at once a ms. */
+
+static ngx_uint_t
+ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
+{
+    if (!kscf->awaited || kscf->awaited_msec != ngx_current_msec) {
+        kscf->awaited = ngx_http_kube_awaited(kscf->key.ref);
+        kscf->awaited_msec = ngx_current_msec;
+    }
+
+    return kscf->awaited;
+}
+
+
+static ngx_uint_t
+ngx_http_kube_awaited(ngx_kube_ref_t *ref)
+{
+    bool                awaited;
+    kube_arena_t        arena;
+    kube_namespaces_t   one;
+    kube_writer_info_t  writer;
+
+    kube_zone_writer_info(&ref->informer->zone, &writer);
+
+    if (writer.state_in_use && !ref->resolver.unsynced_fail) {
+        return 0;
+    }
+
+    ngx_memzero(&one, sizeof(kube_namespaces_t));
+    one.names = &ref->key.ns;
+    one.names_n = 1;
+
+    kube_arena_init(&arena, &ngx_kube_alloc, NGX_HTTP_KUBE_WAIT_ARENA);
+
+    awaited = kube_coverage_awaited(&ref->informer->zone,
+                                    ref->is_static ? &one
+                                    : &ref->resolver.namespaces, &arena);
+    kube_arena_done(&arena);
+
+    return awaited;
+}
+
+
+static ngx_http_kube_wait_t *
+ngx_http_kube_wait_of(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
+        if (cln->handler == ngx_http_kube_wait_cleanup) {
+            return cln->data;
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+ngx_http_kube_wait_again(ngx_http_request_t *r, ngx_http_kube_wait_t *wait)
+{
+    ngx_msec_t  left;
+
+    left = wait->begin + wait->kscf->unsynced_wait - ngx_current_msec;
+
+    r->connection->write->delayed = 1;
+    ngx_add_timer(r->connection->write,
+                  ngx_min(left, NGX_HTTP_KUBE_WAIT_PERIOD));
+}
+
+
+/* Goes on behind the preaccess handler, which would hold the request again. */
+
+static void
+ngx_http_kube_wait_over(ngx_http_request_t *r)
+{
+    ngx_event_t           *wev;
+    ngx_http_kube_wait_t  *wait;
+
+    wev = r->connection->write;
+
+    if (wev->delayed) {
+
+        if (ngx_handle_write_event(wev, 0) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+
+        return;
+    }
+
+    wait = ngx_http_kube_wait_of(r);
+
+    if (ngx_current_msec - wait->begin < wait->kscf->unsynced_wait
+        && ngx_http_kube_wait_needed(wait->kscf))
+    {
+        ngx_http_kube_wait_again(r, wait);
+        return;
+    }
+
+    ngx_http_kube_wait_cleanup(wait);
+
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    r->read_event_handler = ngx_http_block_reading;
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+}
+
+
+static void
+ngx_http_kube_wait_cleanup(void *data)
+{
+    ngx_http_kube_wait_t *wait = data;
+
+    ngx_http_kube_held -= wait->held;
+    wait->held = 0;
+}

@@ -1,0 +1,181 @@
+# unsynced_wait: a request that comes before the first list waits for it, a
+# bounded time, and at no one else's cost.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""Requests before the first list."""
+
+import concurrent.futures
+import select
+import socket
+
+import pytest
+from nginx import wait_until
+
+CONF = """
+    upstream web { kube_service shop/web:http unsynced_wait=%s; keepalive 8; }
+    upstream mapped { kube_service $http_x namespaces=shop unsynced_wait=%s; }
+    upstream other { server 127.0.0.1:PORT; }
+    server {
+        listen 127.0.0.1:PORT;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        location / { proxy_pass http://web; }
+        location /if { if ($http_y) { proxy_pass http://web; } }
+        location /mapped { proxy_pass http://mapped; }
+        location /static { return 200 static; }
+        location /other { proxy_pass http://other/static; }
+        location /resolve { kube_resolve $one shop/web:http; return 200 "[$one]"; }
+        location /sub { auth_request /resolve; proxy_pass http://other/static; }
+        location /auth { auth_request /; proxy_pass http://other/static; }
+    }
+"""
+
+LONG = "30s"
+
+
+def unsynced(cluster, wait=LONG, **more):
+    """A gateway whose API server answers no list."""
+    cluster.service("shop", "web")
+    cluster.api.fault(verb="list", status=503, times=None)
+    return cluster.nginx(CONF % (wait, wait), sync=False, **more)
+
+
+@pytest.fixture
+def pool():
+    """Threads for requests that wait."""
+    with concurrent.futures.ThreadPoolExecutor(8) as made:
+        yield made
+
+
+def held(cluster, *waiting):
+    """The informer has failed twice more, and nothing was answered."""
+    count = cluster.api.count(verb="list")
+    cluster.api.wait(lambda: cluster.api.count(verb="list") >= count + 3)
+    assert not any(w.done() for w in waiting)
+
+
+def test_waits_for_the_first_list(cluster, pool):
+    gateway = unsynced(cluster)
+    waiting = [
+        pool.submit(gateway.get),
+        pool.submit(gateway.get, "/", method="POST", body=b"x" * 100000),
+        pool.submit(gateway.get, "/mapped", headers={"X": "shop/web:http"}),
+        pool.submit(gateway.get, "/if", headers={"Y": "1"}),
+    ]
+    held(cluster, *waiting)
+    cluster.api.clear_faults()
+    assert [w.result().status for w in waiting] == [200] * 4
+    assert gateway.get().status == 200
+
+
+def test_nothing_else_waits(cluster):
+    """Beside requests that would wait for half a minute."""
+    gateway = unsynced(cluster)
+    assert gateway.get("/static").text == "static"
+    assert gateway.get("/other").text == "static"
+    assert gateway.get("/if").status == 404
+    assert gateway.get("/resolve").text == "[]"
+    assert gateway.get("/sub").text == "static"
+    # a subrequest does not wait: its 502 ends the request as 500
+    assert gateway.get("/auth", timeout=20).status == 500
+
+
+def test_gives_up_in_time(cluster):
+    gateway = unsynced(cluster, "50ms")
+    answer = gateway.get()
+    assert (answer.status, answer.headers["x-kube-error"]) == (502, "not_synced")
+
+
+@pytest.mark.parametrize("wait", ["0", "0s"])
+def test_off(cluster, wait):
+    gateway = unsynced(cluster, wait)
+    answer = gateway.get()
+    assert (answer.status, answer.headers["x-kube-error"]) == (502, "not_synced")
+
+
+def test_forbidden_is_an_answer(cluster):
+    """There will be no list to wait for."""
+    cluster.service("shop", "web")
+    cluster.api.fault(verb="list", status=403, reason="Forbidden", times=None)
+    gateway = cluster.nginx(CONF % (LONG, LONG), sync=False)
+    wait_until(lambda: gateway.status.resource("services")["last_error"]["reason"] == "forbidden")
+    answer = gateway.get()
+    assert (answer.status, answer.headers["x-kube-error"]) == (502, "forbidden")
+
+
+def test_once_synced_an_outage_costs_no_wait(cluster):
+    """Nor does a Service that is missing."""
+    cluster.service("shop", "web")
+    gateway = cluster.nginx(CONF % (LONG, LONG))
+    assert gateway.get().status == 200
+    cluster.api.refuse()
+    answer = gateway.get("/mapped", headers={"X": "shop/none:http"})
+    assert (answer.status, answer.headers["x-kube-error"]) == (502, "no_service")
+    cluster.api.listen()
+
+
+def test_a_worker_holds_so_many(cluster):
+    """512; who comes then has the answer at once, and a place comes back."""
+    gateway = unsynced(cluster, workers=1, connections=2048)
+    line = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    poll, socks = select.poll(), {}
+
+    def send(count):
+        for _ in range(count):
+            sock = socket.create_connection(("127.0.0.1", gateway.port), timeout=30)
+            sock.sendall(line)
+            socks[sock.fileno()] = sock
+            poll.register(sock, select.POLLIN)
+
+    def answered(count):
+        """The status of so many answers."""
+        found = []
+        while len(found) < count:
+            ready = poll.poll(30000)
+            assert ready, f"{len(found)} of {count} answers came"
+            for number, _ in ready:
+                poll.unregister(number)
+                with socks.pop(number) as sock:
+                    found.append(sock.recv(12).split()[1])
+        return found
+
+    send(520)
+    assert answered(8) == [b"502"] * 8
+    for number in list(socks)[:3]:
+        poll.unregister(number)
+        socks.pop(number).close()
+    # the worker has seen that they are gone once it holds three others
+    gateway.wait_status_code(200, "/static")
+    send(3)
+    cluster.api.clear_faults()
+    assert answered(512) == [b"200"] * 512
+
+
+def test_client_goes_while_held(cluster, pool):
+    gateway = unsynced(cluster, workers=1)
+    for _ in range(50):
+        with socket.create_connection(("127.0.0.1", gateway.port)) as sock:
+            sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    waiting = pool.submit(gateway.get)
+    held(cluster, waiting)
+    cluster.api.clear_faults()
+    assert waiting.result().status == 200
+
+
+def test_reload_that_adds_an_informer(cluster):
+    """No request fails between the new workers' start and the first list."""
+    from nginx import full_conf
+
+    cluster.service("shop", "web")
+    plain = "    server { listen 127.0.0.1:PORT; location / { return 200 plain; } }\n"
+    gateway = cluster.nginx(CONF % (LONG, LONG))
+    made = gateway.made()
+    gateway.reload(full_conf(plain.replace("PORT", str(gateway.port))), gone=True)
+    cluster.api.fault(verb="list", delay=0.2, times=None)
+    with gateway.load() as load:
+        wait_until(lambda: load.total > 20)
+        gateway.reload(made, gone=True)
+        total = load.total
+        wait_until(lambda: load.total > total + 50)
+    assert load.failures == []

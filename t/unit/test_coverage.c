@@ -1,0 +1,121 @@
+/*
+ * test_coverage - which first lists are still to come.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "kube_coverage.h"
+#include "route_test.h"
+
+
+/* names: separated by commas; "*": all. */
+static bool
+awaited(zone_test_t *t, const char *names)
+{
+    bool               yes;
+    char              *p, *save;
+    char               text[64];
+    kube_str_t         list[4];
+    kube_arena_t       arena;
+    kube_namespaces_t  named;
+
+    memset(&named, 0, sizeof(kube_namespaces_t));
+    named.all = (strcmp(names, "*") == 0);
+    named.names = list;
+
+    snprintf(text, sizeof(text), "%s", names);
+
+    for (p = strtok_r(text, ",", &save); p != NULL && !named.all;
+         p = strtok_r(NULL, ",", &save))
+    {
+        list[named.names_n++] = zone_test_str(p);
+    }
+
+    kube_arena_init(&arena, &t->at.alloc, 1u << 20);
+    yes = kube_coverage_awaited(&t->zone, &named, &arena);
+    kube_arena_done(&arena);
+
+    return yes;
+}
+
+
+static void
+test_coverage_awaited(void **state)
+{
+    zone_test_t  t;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+
+    assert_true(awaited(&t, "*"));
+    assert_true(awaited(&t, "shop"));
+
+    route_test_namespace(&t, 0, "shop", "synced", "listing");
+    assert_true(awaited(&t, "shop"));
+    assert_true(awaited(&t, "*"));
+
+    route_test_namespace(&t, 0, "shop", "synced", "synced");
+    assert_false(awaited(&t, "shop"));
+    assert_false(awaited(&t, "*"));
+    assert_true(awaited(&t, "shop,infra"));
+
+    route_test_namespace(&t, 2, "infra", "forbidden", "forbidden");
+    assert_false(awaited(&t, "infra"));
+    assert_false(awaited(&t, "shop,infra"));
+    assert_false(awaited(&t, "*"));
+
+    zone_test_close(&t);
+}
+
+
+/* A scope for all namespaces decides about each. */
+static void
+test_coverage_awaited_all(void **state)
+{
+    zone_test_t  t;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+
+    route_test_scope(&t, 0, KUBE_RESOURCE_SERVICES, "", "synced");
+    route_test_scope(&t, 1, KUBE_RESOURCE_ENDPOINTSLICES, "", "listing");
+    assert_true(awaited(&t, "shop"));
+
+    route_test_scope(&t, 1, KUBE_RESOURCE_ENDPOINTSLICES, "", "synced");
+    assert_false(awaited(&t, "shop"));
+
+    zone_test_close(&t);
+}
+
+
+/* Nobody waits for what cannot be known. */
+static void
+test_coverage_awaited_nomem(void **state)
+{
+    zone_test_t  t;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+    route_test_scope(&t, 0, KUBE_RESOURCE_SERVICES, "a-namespace", "listing");
+    assert_true(awaited(&t, "*"));
+
+    alloc_test_fail(&t.at, 1, false);
+    assert_false(awaited(&t, "*"));
+    assert_true(t.at.failed);
+
+    zone_test_close(&t);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_coverage_awaited),
+        cmocka_unit_test(test_coverage_awaited_all),
+        cmocka_unit_test(test_coverage_awaited_nomem)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
