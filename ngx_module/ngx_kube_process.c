@@ -18,6 +18,7 @@
 #include <limits.h>
 #include <sys/prctl.h>
 
+#include "kube_trouble.h"
 #include "kube_zone_damping.h"
 
 
@@ -35,6 +36,9 @@ typedef struct {
     ngx_kube_loop_t       loop;
     ngx_log_t            *log;
     u_char                agent[64];
+    ngx_uint_t            missing_attempts;    /* to read the kubeconfig */
+    uint64_t              missing_since;
+    uint64_t              missing_said;        /* 0: not */
 } ngx_kube_host_t;
 
 
@@ -46,6 +50,7 @@ static void ngx_kube_host_try(ngx_event_t *ev);
 static ngx_int_t ngx_kube_host_setup(ngx_kube_host_t *host);
 static void ngx_kube_host_teardown(ngx_kube_host_t *host);
 static ngx_int_t ngx_kube_host_config(ngx_kube_host_t *host);
+static void ngx_kube_host_missing(ngx_kube_host_t *host, const char *what);
 static ngx_int_t ngx_kube_host_informer(ngx_kube_host_t *host);
 static void ngx_kube_host_run(void *data);
 static uint64_t ngx_kube_host_deadline(void *data);
@@ -355,13 +360,56 @@ ngx_kube_host_config(ngx_kube_host_t *host)
     kube_config_init(&host->kubeconfig, &ngx_kube_alloc);
 
     if (ngx_kube_kubeconfig_read(block, &host->kubeconfig, &error) != KUBE_OK) {
-        ngx_log_error(NGX_LOG_ERR, host->log, 0,
-                      "kube informer \"%V\": %s in kubeconfig \"%V\"",
-                      &block->name, error.what, &block->kubeconfig);
+        ngx_kube_host_missing(host, error.what);
         return NGX_ERROR;
     }
 
+    if (host->missing_said != 0) {
+        ngx_log_error(NGX_LOG_NOTICE, host->log, 0,
+                      "kube informer \"%V\": recovered: credentials: "
+                      "following again after %uL s, %ui attempts",
+                      &block->name, (ngx_kube_now() - host->missing_since)
+                                    / 1000, host->missing_attempts);
+    }
+
+    host->missing_said = 0;
+    host->missing_attempts = 0;
+
+    kube_zone_cause_set(&block->zone, KUBE_CAUSE_CREDENTIALS, 0);
+
     return NGX_OK;
+}
+
+
+/* There is no informer without its kubeconfig: said as kube_trouble would. */
+
+static void
+ngx_kube_host_missing(ngx_kube_host_t *host, const char *what)
+{
+    uint64_t              now;
+    ngx_kube_informer_t  *block;
+
+    block = host->block;
+    now = ngx_kube_now();
+
+    if (host->missing_attempts++ == 0) {
+        host->missing_since = now;
+        kube_zone_cause_set(&block->zone, KUBE_CAUSE_CREDENTIALS, now);
+    }
+
+    if (host->missing_said != 0
+        && now - host->missing_said < KUBE_TROUBLE_REPEAT_MS)
+    {
+        return;
+    }
+
+    host->missing_said = now;
+
+    ngx_log_error(NGX_LOG_ERR, host->log, 0,
+                  "kube informer \"%V\": degraded: credentials: kubeconfig "
+                  "\"%V\": %s, %ui attempts; %s", &block->name,
+                  &block->kubeconfig, what, host->missing_attempts,
+                  kube_cause_info(KUBE_CAUSE_CREDENTIALS)->remedy);
 }
 
 

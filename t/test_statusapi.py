@@ -84,7 +84,8 @@ RESOURCE = {
 DEGRADED = {
     "cause": {
         "unreachable", "unauthorized", "forbidden", "tls", "credentials",
-        "crash_loop", "zone_full", "state_file",
+        "crash_loop", "zone_full", "truncated", "instance_budget", "missing_service",
+        "state_file",
     },
     "following": bool,
     "since": (TIME, None),

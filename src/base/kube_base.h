@@ -55,7 +55,8 @@
     XX(TLS,      -13, "TLS failure")                                          \
     XX(CLOSED,   -14, "the peer closed the connection")                       \
     XX(TIMEOUT,  -15, "timed out")                                            \
-    XX(CHANGED,  -16, "changed while it was read")
+    XX(CHANGED,  -16, "changed while it was read")                            \
+    XX(NO_CREDENTIALS, -17, "credentials cannot be read")
 
 typedef enum {
 #define XX(name, value, text)  KUBE_##name = value,

@@ -68,13 +68,44 @@ log_is_held(kube_log_t *log, uint64_t now_ms, kube_event_id_t id)
 }
 
 
+/* Writes a line and held behind it; one too long loses its end, not held. */
+static void
+log_write(const kube_log_t *log, kube_log_level_t level, kube_event_id_t id,
+    const char *held, const char *fmt, va_list args)
+{
+    char    line[KUBE_LOG_LINE_MAX];
+    size_t  n;
+
+    n = strlen(held);
+
+    (void) vsnprintf(line, sizeof(line) - n, fmt, args);
+    memcpy(line + strlen(line), held, n + 1);
+
+    log->sink.write(log->sink.ctx, level, id, line);
+}
+
+
+void
+kube_log_line(const kube_log_t *log, kube_log_level_t level,
+    kube_event_id_t id, const char *fmt, ...)
+{
+    va_list  args;
+
+    if (log->sink.write == NULL) {
+        return;
+    }
+
+    va_start(args, fmt);
+    log_write(log, level, id, "", fmt, args);
+    va_end(args);
+}
+
+
 void
 kube_log_event(kube_log_t *log, uint64_t now_ms, kube_log_level_t level,
     kube_event_id_t id, const char *fmt, ...)
 {
-    char     line[KUBE_LOG_LINE_MAX];
     char     held[32];
-    size_t   n;
     va_list  args;
 
     if (log->sink.write == NULL || (unsigned) id >= KUBE_EV_MAX) {
@@ -95,14 +126,7 @@ kube_log_event(kube_log_t *log, uint64_t now_ms, kube_log_level_t level,
         }
     }
 
-    /* a line that is too long loses its end, but not the number behind it */
-    n = strlen(held);
-
     va_start(args, fmt);
-    (void) vsnprintf(line, sizeof(line) - n, fmt, args);
+    log_write(log, level, id, held, fmt, args);
     va_end(args);
-
-    memcpy(line + strlen(line), held, n + 1);
-
-    log->sink.write(log->sink.ctx, level, id, line);
 }

@@ -22,7 +22,8 @@
 
 
 typedef enum {
-    KUBE_LOG_ERROR = 0,   /* needs an operator */
+    KUBE_LOG_ERROR = 0,   /* the API server is not followed, or objects are
+                             not held: needs an operator */
     KUBE_LOG_WARN,        /* degraded but serving */
     KUBE_LOG_NOTICE,      /* a state changed: synced, lost, take-over */
     KUBE_LOG_INFO,        /* one line for each list or watch */
@@ -34,12 +35,12 @@ typedef enum {
     XX(TAKEOVER, takeover)            XX(SYNCED, synced)                      \
     XX(LIST, list)                    XX(WATCH, watch)                        \
     XX(WATCH_CLOSED, watch_closed)    XX(RELIST, relist)                      \
-    XX(REQUEST_FAILED, request_failed) XX(FORBIDDEN, forbidden)               \
-    XX(UNAUTHORIZED, unauthorized)    XX(SKIPPED, skipped_object)             \
+    XX(REQUEST_FAILED, request_failed) XX(SKIPPED, skipped_object)            \
     XX(REFUSED, refused_object)       XX(ZONE_FULL, zone_full)                \
     XX(ROOM_RETURNED, room_returned)  XX(ROLLBACK, rollback)                  \
     XX(CREDENTIALS, credentials)      XX(CONFIG, config)                      \
     XX(STATE_FILE, state_file)        XX(CRASH_LOOP, crash_loop)              \
+    XX(DEGRADED, degraded)            XX(RECOVERED, recovered)                \
     XX(INTERNAL, internal)            XX(IDLE, idle_watch)
 
 typedef enum {
@@ -82,6 +83,10 @@ void kube_log_init(kube_log_t *log, kube_log_sink_t sink);
  */
 void kube_log_event(kube_log_t *log, uint64_t now_ms, kube_log_level_t level,
     kube_event_id_t id, const char *fmt, ...)  KUBE_PRINTF(5, 6);
+
+/* The same without a limit, for a caller that has one of its own. */
+void kube_log_line(const kube_log_t *log, kube_log_level_t level,
+    kube_event_id_t id, const char *fmt, ...)  KUBE_PRINTF(4, 5);
 
 
 #endif /* KUBE_LOG_H */

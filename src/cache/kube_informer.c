@@ -13,6 +13,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "kube_api_lister_watcher.h"
@@ -142,6 +143,12 @@ informer_stores(kube_informer_t *inf)
 
     seed.k0 = inf->conf.reflector.seed;
     seed.k1 = inf->conf.pid;
+
+    inf->trouble = kube_trouble_create(&inf->alloc, inf->conf.zone,
+                                       inf->conf.sink, inf->conf.server);
+    if (inf->trouble == NULL) {
+        return KUBE_NOMEM;
+    }
 
     inf->fifo = kube_delta_fifo_create(&inf->alloc, seed, KUBE_FIFO_KEYS_MAX,
                                        KUBE_FIFO_BYTES_MAX);
@@ -299,6 +306,7 @@ kube_informer_destroy(kube_informer_t *inf)
     }
 
     kube_delta_fifo_destroy(inf->fifo);
+    kube_trouble_destroy(inf->trouble);
     kube_arena_done(&inf->arena);
 
     kube_free(&alloc, inf->scopes);
@@ -407,6 +415,7 @@ informer_version(kube_informer_t *inf, unsigned scope)
     rv = kube_reflector_rv(s->reflector);
 
     kube_publisher_sum(inf->publisher, scope, &sum);
+    inf->lacks_room |= sum.lacks_room;
 
     /* whether room has returned is asked now and then */
 
@@ -455,16 +464,20 @@ informer_rollback(kube_informer_t *inf, unsigned scope)
 }
 
 
-/* Shows the last error of a scope. */
+/* Shows the last error of a scope, and what it suffers from. */
 static void
 informer_error(kube_informer_t *inf, unsigned scope)
 {
-    kube_rc_t   rc;
-    kube_str_t  reason, message;
+    kube_rc_t          rc;
+    kube_str_t         reason, message;
+    kube_reflector_t  *reflector;
 
-    if (!kube_reflector_error(inf->scopes[scope].reflector, &reason,
-                              &message))
-    {
+    reflector = inf->scopes[scope].reflector;
+
+    kube_trouble_scope(inf->trouble, scope, kube_reflector_label(reflector),
+                       kube_reflector_suffering(reflector), inf->now_ms);
+
+    if (!kube_reflector_error(reflector, &reason, &message)) {
         return;
     }
 
@@ -499,6 +512,27 @@ kube_informer_synced(const kube_informer_t *inf)
 }
 
 
+static void
+informer_room(kube_informer_t *inf)
+{
+    char         text[KUBE_KEY_LEN_MAX + 128];
+    const char  *lacking;
+
+    if (!inf->lacks_room) {
+        kube_trouble_zone(inf->trouble, KUBE_CAUSE_ZONE_FULL, NULL,
+                          inf->now_ms);
+        return;
+    }
+
+    lacking = kube_publisher_lacking(inf->publisher);
+
+    (void) snprintf(text, sizeof(text), "%s not held, for the zone has no "
+                    "room", lacking[0] != '\0' ? lacking : "objects");
+
+    kube_trouble_zone(inf->trouble, KUBE_CAUSE_ZONE_FULL, text, inf->now_ms);
+}
+
+
 /* Does what can be done now; inf->again says that more is left. */
 static void
 informer_work(kube_informer_t *inf)
@@ -506,6 +540,7 @@ informer_work(kube_informer_t *inf)
     unsigned  scope;
 
     inf->again = false;
+    inf->lacks_room = false;
     inf->deadline_ms = KUBE_NEVER;
 
     for (scope = 0; scope < inf->scopes_n; scope++) {
@@ -539,6 +574,9 @@ informer_work(kube_informer_t *inf)
         inf->again = true;
         kube_indexer_sweep(inf->indexer, inf->now_ms);
     }
+
+    informer_room(inf);
+    kube_trouble_process(inf->trouble, inf->now_ms);
 
     kube_zone_set_queue_depth(inf->conf.zone,
                               kube_delta_fifo_depth(inf->fifo));
@@ -587,6 +625,10 @@ kube_informer_deadline(const kube_informer_t *inf)
 
     if (inf->again) {
         return 0;
+    }
+
+    if (kube_trouble_deadline(inf->trouble) < deadline_ms) {
+        deadline_ms = kube_trouble_deadline(inf->trouble);
     }
 
     for (scope = 0; scope < inf->scopes_n; scope++) {

@@ -16,6 +16,7 @@
 #include "kube_informer.h"
 #include "kube_publisher.h"
 #include "kube_reflector.h"
+#include "kube_trouble.h"
 #include "kube_zone_recover.h"
 
 
@@ -58,11 +59,13 @@ struct kube_informer_s {
     informer_scope_t       *scopes;
     unsigned                scopes_n;
     kube_list_turn_t        turn;
+    kube_trouble_t         *trouble;
     informer_phase_t        phase;
     kube_takeover_t         takeover;
     bool                    wants_state;
     bool                    swept;        /* what no scope covers is gone */
     bool                    again;        /* more work is left */
+    bool                    lacks_room;   /* so does some scope */
     uint64_t                now_ms;
     int64_t                 now_unix_ms;
     uint64_t                deadline_ms;

@@ -34,6 +34,7 @@ typedef struct {
     kube_call_t            *handle;       /* NULL: none */
     bool                    watch;
     kube_rv_t               began;        /* a watch: the version then */
+    uint64_t                sent_ms;
     uint64_t                opened_ms;    /* or KUBE_NEVER */
     uint64_t                events;
 } reflector_call_t;
@@ -62,6 +63,7 @@ struct kube_reflector_s {
     reflector_call_t           call;
     reflector_list_t           list;
     reflector_error_t          error;
+    kube_suffering_t           suffering; /* its message is error.message */
     bool                       waiting;   /* for its turn to list */
     bool                       turn;
     bool                       paused;    /* the FIFO was full */
@@ -89,6 +91,17 @@ static const kube_counter_t  reflector_verdicts[] = {
 };
 
 #undef XX
+
+/* What a refusal means; all others: the server cannot be followed. */
+static const struct {
+    kube_verdict_t  verdict;
+    kube_cause_t    cause;
+} reflector_causes[] = {
+    { KUBE_VERDICT_EXPIRED, KUBE_CAUSES },
+    { KUBE_VERDICT_TOO_LARGE_RV, KUBE_CAUSES },
+    { KUBE_VERDICT_UNAUTHORIZED, KUBE_CAUSE_UNAUTHORIZED },
+    { KUBE_VERDICT_FORBIDDEN, KUBE_CAUSE_FORBIDDEN }
+};
 
 static const kube_counter_t  reflector_refusals[] = {
     [KUBE_REFUSAL_NONE] = KUBE_COUNTERS,
@@ -157,6 +170,30 @@ reflector_show_error(kube_reflector_t *r, const char *reason,
 }
 
 
+/* What the call is to people: there is no watch before one is open. */
+static const char *
+reflector_doing(const kube_reflector_t *r)
+{
+    return !r->call.watch ? "list of"
+           : (r->call.opened_ms == KUBE_NEVER) ? "request to follow"
+           : "watch of";
+}
+
+
+/* The scope does not follow, for another attempt failed or none is answered. */
+static void
+reflector_suffer(kube_reflector_t *r, kube_cause_t cause, uint64_t since_ms)
+{
+    if (r->suffering.cause == KUBE_CAUSES) {
+        r->suffering.since_ms = since_ms;
+        r->suffering.attempts = 0;
+    }
+
+    r->suffering.cause = cause;
+    r->suffering.message = r->error.message;
+}
+
+
 /* Counts, shows and logs the failure of a call that got no answer or end. */
 static void
 reflector_error(kube_reflector_t *r, kube_rc_t rc, const char *text)
@@ -174,9 +211,14 @@ reflector_error(kube_reflector_t *r, kube_rc_t rc, const char *text)
     reflector_count(r, counter, 1);
     reflector_show_error(r, reason, text);
 
-    kube_log_event(&r->log, r->now_ms, KUBE_LOG_WARN, KUBE_EV_REQUEST_FAILED,
-                   "%s of %s failed: %s: %s", r->call.watch ? "watch" : "list",
-                   r->label, reason, text);
+    reflector_suffer(r, (rc == KUBE_TLS) ? KUBE_CAUSE_TLS
+                        : (rc == KUBE_NO_CREDENTIALS) ? KUBE_CAUSE_CREDENTIALS
+                        : KUBE_CAUSE_UNREACHABLE, r->now_ms);
+    r->suffering.attempts++;
+
+    kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_REQUEST_FAILED,
+                   "%s %s failed: %s: %s", reflector_doing(r), r->label,
+                   reason, text);
 }
 
 
@@ -199,19 +241,23 @@ reflector_failed(kube_reflector_t *r, kube_rc_t rc, const char *text)
 static void
 reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
 {
-    kube_counter_t   counter;
-    kube_event_id_t  id;
+    size_t          i;
+    kube_cause_t    cause;
+    kube_counter_t  counter;
 
     counter = reflector_verdicts[status->verdict];
-    id = KUBE_EV_REQUEST_FAILED;
+    cause = KUBE_CAUSE_UNREACHABLE;
 
-    if (status->verdict == KUBE_VERDICT_FORBIDDEN) {
-        reflector_gauge(r, KUBE_COUNTER_GAUGE_FORBIDDEN, 1);
-        id = KUBE_EV_FORBIDDEN;
+    for (i = 0; i < sizeof(reflector_causes) / sizeof(reflector_causes[0]);
+         i++)
+    {
+        if (reflector_causes[i].verdict == status->verdict) {
+            cause = reflector_causes[i].cause;
+        }
     }
 
-    if (status->verdict == KUBE_VERDICT_UNAUTHORIZED) {
-        id = KUBE_EV_UNAUTHORIZED;
+    if (cause == KUBE_CAUSE_FORBIDDEN) {
+        reflector_gauge(r, KUBE_COUNTER_GAUGE_FORBIDDEN, 1);
     }
 
     if (r->call.opened_ms != KUBE_NEVER) {
@@ -222,10 +268,15 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
     reflector_show_error(r, kube_verdict_text(status->verdict),
                          status->message);
 
-    kube_log_event(&r->log, r->now_ms, KUBE_LOG_WARN, id,
-                   "%s of %s was answered %d %s: %s%s",
-                   r->call.watch ? "watch" : "list", r->label, status->code,
-                   kube_verdict_text(status->verdict), status->message,
+    if (cause != KUBE_CAUSES) {
+        reflector_suffer(r, cause, r->now_ms);
+        r->suffering.attempts++;
+    }
+
+    kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_REQUEST_FAILED,
+                   "%s %s was answered %d %s: %s%s", reflector_doing(r),
+                   r->label, status->code, kube_verdict_text(status->verdict),
+                   status->message,
                    status->retry_after_s ? " (with Retry-After)" : "");
 
     reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_STATUS,
@@ -481,6 +532,16 @@ reflector_on_opened(kube_reflector_t *r)
     if (r->call.watch) {
         reflector_count(r, KUBE_COUNTER_WATCHES, 1);
         reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
+
+        kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_WATCH,
+                       "watch of %s from %.*s is open", r->label,
+                       (int) r->call.began.len, r->call.began.data);
+    }
+
+    /* a list that is answered ends a silence, but follows nothing yet */
+
+    if (r->call.watch || r->suffering.attempts == 0) {
+        r->suffering.cause = KUBE_CAUSES;
     }
 
     reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_OPENED });
@@ -716,16 +777,11 @@ reflector_call(kube_reflector_t *r, const kube_action_t *action)
     call = &r->call;
     call->watch = (action->kind == KUBE_ACTION_WATCH);
     call->began = r->machine.rv;
+    call->sent_ms = r->now_ms;
     call->opened_ms = KUBE_NEVER;
     call->events = 0;
 
-    if (call->watch) {
-        kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_WATCH,
-                       "watch of %s from %.*s for %u s", r->label,
-                       (int) action->rv.len, action->rv.data,
-                       (unsigned) action->timeout_s);
-
-    } else if (action->first_page) {
+    if (!call->watch && action->first_page) {
         reflector_count_list(r, action);
     }
 
@@ -864,6 +920,21 @@ reflector_gauges(kube_reflector_t *r)
 }
 
 
+/* When a request without an answer becomes trouble; KUBE_NEVER. */
+static uint64_t
+reflector_silence(const kube_reflector_t *r)
+{
+    if (r->call.handle == NULL
+        || r->call.opened_ms != KUBE_NEVER
+        || r->suffering.cause != KUBE_CAUSES)
+    {
+        return KUBE_NEVER;
+    }
+
+    return r->call.sent_ms + KUBE_UNREACHABLE_MS;
+}
+
+
 /* Carries out actions and takes results until nothing is left to do now. */
 static void
 reflector_run(kube_reflector_t *r)
@@ -892,6 +963,13 @@ kube_reflector_process(kube_reflector_t *r, uint64_t now_ms)
     r->now_ms = now_ms;
 
     reflector_run(r);
+
+    if (now_ms >= reflector_silence(r)) {
+        reflector_show_error(r, reflector_reason(KUBE_COUNTER_ERRORS_TIMEOUT),
+                             "a request gets no answer");
+        reflector_suffer(r, KUBE_CAUSE_UNREACHABLE, r->call.sent_ms);
+    }
+
     reflector_gauges(r);
 }
 
@@ -899,6 +977,8 @@ kube_reflector_process(kube_reflector_t *r, uint64_t now_ms)
 uint64_t
 kube_reflector_deadline(const kube_reflector_t *r)
 {
+    uint64_t  silence_ms;
+
     if (r->waiting) {
         return kube_list_turn_deadline(r->options.turn, r->options.scope);
     }
@@ -915,7 +995,10 @@ kube_reflector_deadline(const kube_reflector_t *r)
         return 0;
     }
 
-    return r->machine.deadline_ms;
+    silence_ms = reflector_silence(r);
+
+    return (silence_ms < r->machine.deadline_ms) ? silence_ms
+                                                 : r->machine.deadline_ms;
 }
 
 
@@ -971,6 +1054,20 @@ kube_reflector_rollback(kube_reflector_t *r)
 }
 
 
+const kube_suffering_t *
+kube_reflector_suffering(const kube_reflector_t *r)
+{
+    return &r->suffering;
+}
+
+
+const char *
+kube_reflector_label(const kube_reflector_t *r)
+{
+    return r->label;
+}
+
+
 bool
 kube_reflector_error(kube_reflector_t *r, kube_str_t *reason,
     kube_str_t *message)
@@ -1008,6 +1105,8 @@ kube_reflector_create(const kube_alloc_t *alloc,
     r->options.ns = KUBE_STR_NULL;
     r->lw = *lw;
     r->call.opened_ms = KUBE_NEVER;
+    r->suffering.cause = KUBE_CAUSES;
+    r->suffering.message = r->error.message;
 
     kube_log_init(&r->log, options->sink);
     kube_reflector_machine_init(&r->machine, &options->step);

@@ -23,6 +23,7 @@
 #include "kube_lister_watcher.h"
 #include "kube_log.h"
 #include "kube_reflector_step.h"
+#include "kube_trouble.h"
 #include "kube_zone.h"
 
 
@@ -86,6 +87,16 @@ bool kube_reflector_rollback(kube_reflector_t *r);
  */
 bool kube_reflector_error(kube_reflector_t *r, kube_str_t *reason,
     kube_str_t *message);
+
+/*
+ * What keeps the scope from following now: from the first attempt that failed,
+ * or KUBE_UNREACHABLE_MS without an answer, until a watch is open.  What the
+ * answer asks for anyway (a list where the version is too old) is none.
+ */
+const kube_suffering_t *kube_reflector_suffering(const kube_reflector_t *r);
+
+/* "services in shop" */
+const char *kube_reflector_label(const kube_reflector_t *r);
 
 
 #endif /* KUBE_REFLECTOR_H */

@@ -2,9 +2,10 @@
  * kube_client - credentials and transport behind the seam kube_io_t.
  *
  * It decides when credentials are read, and that a request is not sent as long
- * as needed ones have never been readable: it is answered with KUBE_IO, as if
- * the network had.  Everything else is the transport's.  Called by the host's
- * loop and, through kube_io_t, by kube_api_lister_watcher.
+ * as needed ones have never been readable: it is answered with
+ * KUBE_NO_CREDENTIALS, as if the network had.  Everything else is the
+ * transport's.  Called by the host's loop and, through kube_io_t, by
+ * kube_api_lister_watcher.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -21,7 +22,6 @@
 
 struct kube_client_s {
     kube_alloc_t         alloc;
-    kube_log_t           log;
     kube_credentials_t  *credentials;
     kube_transport_t    *transport;
     uint64_t             now_ms;         /* of the last process() or start() */
@@ -46,7 +46,6 @@ kube_client_create(const kube_alloc_t *alloc, const kube_client_conf_t *conf,
 
     client->alloc = *alloc;
     client->forced_ms = KUBE_NEVER;
-    kube_log_init(&client->log, sink);
 
     client->credentials = kube_credentials_create(alloc, conf->config, sink);
 
@@ -104,12 +103,6 @@ client_refresh(kube_client_t *client, bool force, uint64_t now_ms)
 
     if (rc == KUBE_OK) {
         client->readable = true;
-
-    } else {
-        kube_log_event(&client->log, now_ms, KUBE_LOG_ERROR,
-                       KUBE_EV_CREDENTIALS,
-                       "credentials cannot be read: %s; requests wait for them",
-                       kube_rc_text(rc));
     }
 
     client->refresh_ms = now_ms + (client->readable
@@ -140,9 +133,9 @@ client_start(void *ctx, const kube_request_t *request,
     }
 
     if (!client->readable) {
-        return kube_transport_refuse(client->transport, KUBE_IO,
-                                     "credentials cannot be read", handler,
-                                     handler_ctx, exchange);
+        return kube_transport_refuse(client->transport, KUBE_NO_CREDENTIALS,
+                                     kube_credentials_why(client->credentials),
+                                     handler, handler_ctx, exchange);
     }
 
     return kube_transport_start(client->transport, request, handler,

@@ -47,7 +47,8 @@ typedef struct {
 
 /*
  * No credential file is read yet.  As long as a needed one has never been
- * readable, the next process() answers every request with done(KUBE_IO).
+ * readable, the next process() answers every request with
+ * done(KUBE_NO_CREDENTIALS).
  * NULL: out of memory or descriptors, or a configuration without a server.
  */
 kube_client_t *kube_client_create(const kube_alloc_t *alloc,

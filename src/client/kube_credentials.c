@@ -9,12 +9,16 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "kube_credentials.h"
 #include "kube_limits.h"
 #include "kube_secret.h"
 
+
+/* A path and what is wrong with it. */
+#define CREDENTIALS_WHY_MAX  512
 
 struct kube_credentials_s {
     kube_alloc_t          alloc;
@@ -24,6 +28,8 @@ struct kube_credentials_s {
     uint64_t              due_ms;
     bool                  token_read;   /* from its file, at least once */
     bool                  complete;     /* nothing that is needed is missing */
+    char                  why[CREDENTIALS_WHY_MAX];
+    char                  said[CREDENTIALS_WHY_MAX];    /* in the log */
 };
 
 /* Where a credential comes from and what it must look like. */
@@ -100,6 +106,10 @@ kube_credentials_destroy(kube_credentials_t *credentials)
 }
 
 
+/*
+ * Keeps what is wrong, for whoever cannot send requests because of it.  Where
+ * another value serves instead nobody notices: that is logged, once.
+ */
 static void
 credentials_report(kube_credentials_t *c, const credentials_want_t *want,
     kube_str_t from, uint64_t now_ms, const char *what, const char *instead)
@@ -107,11 +117,16 @@ credentials_report(kube_credentials_t *c, const credentials_want_t *want,
     char  path[256];
 
     (void) kube_str_escape(path, sizeof(path), from);
+    (void) snprintf(c->why, sizeof(c->why), "%s \"%s\": %s", want->name,
+                    path, what);
 
-    kube_log_event(&c->log, now_ms,
-                   instead[0] != '\0' ? KUBE_LOG_WARN : KUBE_LOG_ERROR,
-                   KUBE_EV_CREDENTIALS, "%s \"%s\": %s%s", want->name, path,
-                   what, instead);
+    if (instead[0] == '\0' || strcmp(c->why, c->said) == 0) {
+        return;
+    }
+
+    memcpy(c->said, c->why, sizeof(c->said));
+    kube_log_event(&c->log, now_ms, KUBE_LOG_WARN, KUBE_EV_CREDENTIALS,
+                   "%s%s", c->why, instead);
 }
 
 
@@ -222,6 +237,7 @@ kube_credentials_refresh(kube_credentials_t *credentials, uint64_t now_ms,
     }
 
     rc = KUBE_OK;
+    c->why[0] = '\0';
 
     for (i = 0; i < KUBE_CREDENTIALS; i++) {
         rcs[i] = credentials_load(c, (kube_credential_t) i, now_ms,
@@ -249,12 +265,23 @@ kube_credentials_refresh(kube_credentials_t *credentials, uint64_t now_ms,
                             ? KUBE_CREDENTIALS_CERTIFICATE : 1u << i, changed);
     }
 
+    if (c->why[0] == '\0') {
+        c->said[0] = '\0';
+    }
+
     c->due_ms = now_ms + KUBE_CREDENTIALS_PERIOD_MS;
     c->complete = (c->complete || rc == KUBE_OK);
 
     /* once complete, an older value stands in for what failed now */
 
     return c->complete ? KUBE_OK : rc;
+}
+
+
+const char *
+kube_credentials_why(const kube_credentials_t *credentials)
+{
+    return credentials->why;
 }
 
 

@@ -57,6 +57,13 @@ void kube_credentials_destroy(kube_credentials_t *credentials);
 kube_rc_t kube_credentials_refresh(kube_credentials_t *credentials,
     uint64_t now_ms, bool force, unsigned *changed)  KUBE_MUST_CHECK;
 
+/*
+ * Which credential could not be read the last time, and why: for people,
+ * escaped, without its content.  Borrowed until the next refresh; empty: all
+ * could.
+ */
+const char *kube_credentials_why(const kube_credentials_t *credentials);
+
 /* Borrowed until the next refresh; empty if there is none. */
 kube_str_t kube_credentials_get(const kube_credentials_t *credentials,
     kube_credential_t which);

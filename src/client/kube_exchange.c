@@ -586,5 +586,6 @@ kube_exchange_finish(kube_exchange_t *exchange, CURLcode code)
 
     e->handler->done(e->ctx, e->rc, text);
 
-    return !e->responded && e->rc != KUBE_NOMEM && e->rc != KUBE_IO;
+    return !e->responded && e->rc != KUBE_NOMEM && e->rc != KUBE_IO
+           && e->rc != KUBE_NO_CREDENTIALS;
 }

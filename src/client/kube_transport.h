@@ -61,7 +61,8 @@ typedef enum {
  *   KUBE_TIMEOUT  TCP, but no TLS within connect_timeout_ms
  *   KUBE_PROTO    no HTTP, or none that was asked for
  *   KUBE_NOMEM    out of memory
- *   KUBE_IO       out of descriptors, or no credentials yet
+ *   KUBE_IO       out of descriptors
+ *   KUBE_NO_CREDENTIALS  none could be read yet
  *
  * text is libcurl's or ours, escaped, "" for KUBE_OK, valid during the call.
  * The exchange is gone when done returns.

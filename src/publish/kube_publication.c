@@ -374,13 +374,17 @@ publication_key_text(char *text, size_t size, const kube_record_id_t *id)
 
 
 static void
-publication_log_refused(kube_publication_t *p, kube_log_level_t level,
-    const char *key, const kube_refusal_t *refusal, const char *what)
+publication_log_refused(kube_publication_t *p, const char *key,
+    const kube_refusal_t *refusal, const char *what)
 {
-    kube_log_event(&p->log, p->now_ms, level,
+    kube_log_event(&p->log, p->now_ms, KUBE_LOG_WARN,
                    refusal->size != 0 ? KUBE_EV_ZONE_FULL : KUBE_EV_REFUSED,
                    "%s is not held: %.*s%s", key, (int) refusal->reason.len,
                    refusal->reason.data, what);
+
+    if (refusal->size != 0) {
+        (void) snprintf(p->lacking, sizeof(p->lacking), "%s", key);
+    }
 }
 
 
@@ -470,7 +474,7 @@ kube_publication_outdate(kube_publication_t *p, uint32_t entry,
 
     if (kube_zone_item_entry(p->conf.writer, entry, &item) == KUBE_OK) {
         publication_key_text(key, sizeof(key), &item.id);
-        publication_log_refused(p, KUBE_LOG_WARN, key, refusal,
+        publication_log_refused(p, key, refusal,
                                 "; its last good version is served");
     }
 }
@@ -506,13 +510,8 @@ publication_name(kube_publication_t *p, kube_zone_item_t *item, unsigned scope,
     rc = kube_zone_refuse(p->conf.writer, item, kube_rv_str(&refusal->rv),
                           refusal->reason);
 
-    if (rc == KUBE_OK) {
-        publication_log_refused(p, KUBE_LOG_WARN, key, refusal, "");
-
-    } else {
-        publication_log_refused(p, KUBE_LOG_ERROR, key, refusal,
-                                ", and the zone has no room for its name");
-    }
+    publication_log_refused(p, key, refusal, (rc == KUBE_OK)
+                            ? "" : ", and the zone has no room for its name");
 
     if (refusal->size != 0 || rc != KUBE_OK) {
         p->found_full = true;

@@ -39,6 +39,7 @@ typedef struct {
     bool                       found_full;      /* set; the caller resets it */
     bool                       outdated;        /* set where a member is; the
                                                    caller resets it */
+    char                       lacking[KUBE_KEY_LEN_MAX + 32];    /* room */
 
     /* the last is of what no scope covers; nobody asks for it */
     kube_publication_scope_t   scopes[KUBE_SCOPES_MAX + 1];

@@ -385,7 +385,16 @@ kube_publisher_sum(const kube_publisher_t *p, unsigned scope,
     if (scope < KUBE_SCOPES_MAX) {
         *sum = p->publication.scopes[scope].sum;
         sum->refused_unnamed = p->publication.scopes[scope].room.unnamed;
+        sum->lacks_room = sum->refused_unnamed
+                          || p->publication.scopes[scope].room.refused != 0;
     }
+}
+
+
+const char *
+kube_publisher_lacking(const kube_publisher_t *p)
+{
+    return p->publication.lacking;
 }
 
 

@@ -82,11 +82,15 @@ typedef struct {
                                          objects */
     bool           refused_unnamed;   /* some could not even be named: the
                                          scope's version must not move */
+    bool           lacks_room;        /* some of them for want of room */
 } kube_scope_sum_t;
 
 /* All 0 for a scope out of range. */
 void kube_publisher_sum(const kube_publisher_t *publisher, unsigned scope,
     kube_scope_sum_t *sum);
+
+/* "services shop/web": the last object without room; "": none here. */
+const char *kube_publisher_lacking(const kube_publisher_t *publisher);
 
 /*
  * True once after room has returned for what was refused of the scope: a list

@@ -91,7 +91,7 @@ static const kube_fact_t  facts_informer[] = {
     { "state_file", "error", NULL, NO_HELP,
       KUBE_FACT_OPTIONAL, IN_REPORT(state_error) },
 
-#define XX(name, text, not_following)                                         \
+#define XX(name, text, not_following, grace_ms, remedy)                       \
     { NULL, NULL, "degraded", KUBE_FACT_GAUGE, "cause", text,                 \
       KUBE_CAUSE_##name ? NULL : "Whether the informer is degraded by that "  \
       "cause.", KUBE_FACT_BOOL,                                               \

@@ -17,39 +17,10 @@
 /* A crash loop is shown for as long as its crashes are damped. */
 #define REPORT_CRASH_WINDOW_MS  60000
 
-/* Each scope may have one; then crash loop, full zone and state file. */
-#define REPORT_DEGRADED_MAX     (KUBE_SCOPES_MAX + 3)
-
 #define REPORT_TEXT_MAX         (KUBE_MESSAGE_LEN_MAX + 128)
 
 static_assert(KUBE_WORKER_REBUILDS < KUBE_WORKER_COUNTERS,
               "the zone has too few counters for workers");
-
-
-const char *
-kube_cause_text(kube_cause_t cause)
-{
-    static const char *const  texts[] = {
-#define XX(name, text, not_following)  text,
-        KUBE_CAUSE_MAP(XX)
-#undef XX
-    };
-
-    return texts[cause];
-}
-
-
-bool
-kube_cause_not_following(kube_cause_t cause)
-{
-    static const bool  not_following[] = {
-#define XX(name, text, not_following)  not_following,
-        KUBE_CAUSE_MAP(XX)
-#undef XX
-    };
-
-    return not_following[cause];
-}
 
 
 static kube_rc_t
@@ -273,9 +244,8 @@ report_refused(kube_report_t *report, kube_arena_t *arena,
 }
 
 
-/* One entry for each cause and text: it began with the oldest of them. */
-static kube_rc_t
-report_degrade(kube_report_t *report, kube_arena_t *arena,
+kube_rc_t
+kube_report_degrade(kube_report_t *report, kube_arena_t *arena,
     kube_cause_t cause, int64_t since_ms, const char *fmt, ...)
 {
     size_t            i;
@@ -299,6 +269,10 @@ report_degrade(kube_report_t *report, kube_arena_t *arena,
         }
     }
 
+    if (report->degraded_n == KUBE_REPORT_DEGRADED_MAX) {
+        return KUBE_OK;
+    }
+
     d = &report->degraded[report->degraded_n++];
 
     d->cause = cause;
@@ -308,72 +282,81 @@ report_degrade(kube_report_t *report, kube_arena_t *arena,
 }
 
 
-/*
- * A scope does not follow where it has no open watch and the last thing it
- * heard was an error; since is when it last knew to be current, or when the
- * writer began.
- */
+/* What a scope suffers from is the informer's judgement: kube_trouble. */
 static kube_rc_t
 report_degraded_scope(kube_report_t *report,
     const kube_report_scope_t *scope, kube_arena_t *arena)
 {
-    size_t        i;
-    bool          forbidden;
-    int64_t       since;
+    uint64_t      since_ms, cause;
     kube_str_t    ns, message;
-    kube_cause_t  cause;
-
-    static const kube_cause_t  causes[] = {
-        KUBE_CAUSE_UNAUTHORIZED, KUBE_CAUSE_TLS, KUBE_CAUSE_CREDENTIALS
-    };
 
     ns = scope->info.ns;
     message = scope->info.error_message;
-    forbidden = (scope->counters[KUBE_COUNTER_GAUGE_FORBIDDEN] != 0);
+    cause = scope->counters[KUBE_COUNTER_GAUGE_CAUSE];
+    since_ms = scope->counters[KUBE_COUNTER_GAUGE_SINCE_MS];
 
-    since = report_unix_ms(report,
-                           scope->counters[KUBE_COUNTER_GAUGE_CONTACT_MS]);
+    /* a moment of this zone's clock, and a row of our table */
 
-    if (!forbidden
-        && (scope->watching || scope->info.error_at_ms == 0
-            || scope->info.error_at_ms < since))
+    if (cause == 0 || cause > KUBE_CAUSES || since_ms > report->now_ms) {
+        return KUBE_OK;
+    }
+
+    cause--;
+
+    if (report->now_ms - since_ms
+        < kube_cause_info((kube_cause_t) cause)->grace_ms)
     {
         return KUBE_OK;
     }
 
-    if (since == 0) {
-        since = report->writer.writer_since_ms;
-    }
-
-    if (forbidden) {
-        return report_degrade(report, arena, KUBE_CAUSE_FORBIDDEN, since,
-                              "%s in %s%.*s", scope->resource.data,
-                              ns.len ? "" : "all namespaces", (int) ns.len,
-                              ns.data);
-    }
-
-    cause = KUBE_CAUSE_UNREACHABLE;
-
-    for (i = 0; i < sizeof(causes) / sizeof(kube_cause_t); i++) {
-        if (kube_str_eq(scope->info.error_reason,
-                        kube_str(kube_cause_text(causes[i]))))
-        {
-            cause = causes[i];
-        }
-    }
-
-    if (cause == KUBE_CAUSE_UNREACHABLE
-        && report->now_unix_ms - since < KUBE_UNREACHABLE_MS)
-    {
-        return KUBE_OK;
+    if (cause == KUBE_CAUSE_FORBIDDEN) {
+        return kube_report_degrade(report, arena, KUBE_CAUSE_FORBIDDEN,
+                                   report_unix_ms(report, since_ms),
+                                   "%s in %s%.*s", scope->resource.data,
+                                   ns.len ? "" : "all namespaces",
+                                   (int) ns.len, ns.data);
     }
 
     if (message.len == 0) {
         message = scope->info.error_reason;
     }
 
-    return report_degrade(report, arena, cause, since, "%.*s",
-                          (int) message.len, message.data);
+    return kube_report_degrade(report, arena, (kube_cause_t) cause,
+                               report_unix_ms(report, since_ms), "%.*s",
+                               (int) message.len, message.data);
+}
+
+
+/* What concerns the informer as a whole, by the zone's words. */
+static kube_rc_t
+report_degraded_zone(kube_report_t *report, kube_arena_t *arena)
+{
+    int64_t    since_ms;
+    kube_rc_t  rc;
+
+    rc = KUBE_OK;
+    since_ms = report_unix_ms(report,
+                              kube_zone_cause_since(report->zone,
+                                                    KUBE_CAUSE_ZONE_FULL));
+
+    if (since_ms != 0 || report->causes[KUBE_CAUSE_ZONE_FULL]) {
+        rc = kube_report_degrade(report, arena, KUBE_CAUSE_ZONE_FULL, since_ms,
+                                 "the zone \"%.*s\" is full: objects are "
+                                 "refused", (int) report->zone_name.len,
+                                 report->zone_name.data);
+    }
+
+    since_ms = report_unix_ms(report,
+                              kube_zone_cause_since(report->zone,
+                                                    KUBE_CAUSE_CREDENTIALS));
+
+    if (rc == KUBE_OK && since_ms != 0) {
+        rc = kube_report_degrade(report, arena, KUBE_CAUSE_CREDENTIALS,
+                                 since_ms, "the kubeconfig cannot be read: "
+                                 "see the log");
+    }
+
+    return rc;
 }
 
 
@@ -388,7 +371,7 @@ report_degraded(kube_report_t *report, kube_arena_t *arena)
     rc = KUBE_OK;
     writer = &report->writer;
 
-    report->degraded = kube_arena_alloc(arena, REPORT_DEGRADED_MAX
+    report->degraded = kube_arena_alloc(arena, KUBE_REPORT_DEGRADED_MAX
                                                * sizeof(kube_degraded_t));
     if (report->degraded == NULL) {
         return KUBE_NOMEM;
@@ -405,7 +388,7 @@ report_degraded(kube_report_t *report, kube_arena_t *arena)
             || (third != KUBE_NEVER
                 && report->now_ms < third + REPORT_CRASH_WINDOW_MS)))
     {
-        rc = report_degrade(report, arena, KUBE_CAUSE_CRASH_LOOP,
+        rc = kube_report_degrade(report, arena, KUBE_CAUSE_CRASH_LOOP,
                             report_unix_ms(report,
                                            third != KUBE_NEVER
                                            ? third
@@ -414,15 +397,12 @@ report_degraded(kube_report_t *report, kube_arena_t *arena)
                             "start is delayed");
     }
 
-    if (rc == KUBE_OK && report->causes[KUBE_CAUSE_ZONE_FULL]) {
-        rc = report_degrade(report, arena, KUBE_CAUSE_ZONE_FULL, 0,
-                            "the zone \"%.*s\" is full: objects are refused",
-                            (int) report->zone_name.len,
-                            report->zone_name.data);
+    if (rc == KUBE_OK) {
+        rc = report_degraded_zone(report, arena);
     }
 
     if (rc == KUBE_OK && writer->state_failed) {
-        rc = report_degrade(report, arena, KUBE_CAUSE_STATE_FILE, 0,
+        rc = kube_report_degrade(report, arena, KUBE_CAUSE_STATE_FILE, 0,
                             "the state file could not be written");
     }
 

@@ -15,46 +15,16 @@
 
 
 #include "kube_select.h"
+#include "kube_zone_cause.h"
 #include "kube_zone_counters.h"
 #include "kube_zone_guard.h"
 #include "kube_zone_scope.h"
 
 
-/*
- * Why an informer is degraded.  Columns: the enumerator behind KUBE_CAUSE_,
- * the word of the API, and whether the informer does not follow the API
- * server while it lasts.
- *
- *   UNREACHABLE   requests fail, or are answered with an error, for more
- *                 than KUBE_UNREACHABLE_MS
- *   CREDENTIALS   what the informer shall identify itself with is unusable
- *   ZONE_FULL     objects are refused for want of room
- *   CRASH_LOOP    the informer process died three times in a minute
- *   STATE_FILE    the state file could not be written
- */
-#define KUBE_CAUSE_MAP(XX)                                                    \
-    XX(UNREACHABLE,  "unreachable",  true)                                    \
-    XX(UNAUTHORIZED, "unauthorized", true)                                    \
-    XX(FORBIDDEN,    "forbidden",    true)                                    \
-    XX(TLS,          "tls",          true)                                    \
-    XX(CREDENTIALS,  "credentials",  true)                                    \
-    XX(CRASH_LOOP,   "crash_loop",   true)                                    \
-    XX(ZONE_FULL,    "zone_full",    false)                                   \
-    XX(STATE_FILE,   "state_file",   false)
+/* One a scope, then what concerns the informer, and workers' own. */
+#define KUBE_REPORT_DEGRADED_MAX  (KUBE_SCOPES_MAX + KUBE_CAUSES + 64)
 
-typedef enum {
-#define XX(name, text, not_following)  KUBE_CAUSE_##name,
-    KUBE_CAUSE_MAP(XX)
-#undef XX
-    KUBE_CAUSES
-} kube_cause_t;
-
-/* A watch that ends is opened again within this time: no outage yet. */
-#define KUBE_UNREACHABLE_MS  5000
-
-const char *kube_cause_text(kube_cause_t cause);
-bool kube_cause_not_following(kube_cause_t cause);
-
+/* A cause that lasts; the table of causes is kube_zone_cause.h's. */
 typedef struct {
     kube_cause_t  cause;
     int64_t       since_ms;     /* unix ms; 0: not known */
@@ -128,6 +98,16 @@ typedef struct {
  */
 kube_rc_t kube_report_read(kube_report_t *report, const kube_zone_t *zone,
     kube_arena_t *arena, kube_arena_t *scratch)  KUBE_MUST_CHECK;
+
+/*
+ * Adds a cause that the zone does not tell of, after kube_report_read().  One
+ * entry for each cause and text: it began with the oldest of them.  since_ms
+ * is a unix time, 0: not known.  More than KUBE_REPORT_DEGRADED_MAX entries
+ * set the cause alone.  KUBE_OK or KUBE_NOMEM.
+ */
+kube_rc_t kube_report_degrade(kube_report_t *report, kube_arena_t *arena,
+    kube_cause_t cause, int64_t since_ms, const char *fmt, ...)
+    KUBE_PRINTF(5, 6)  KUBE_MUST_CHECK;
 
 
 #endif /* KUBE_REPORT_H */

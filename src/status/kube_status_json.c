@@ -147,7 +147,7 @@ status_informer(kube_json_writer_t *json, const kube_report_t *report)
         kube_json_open(json, NULL, '{');
         kube_json_put_str(json, "cause", kube_str(kube_cause_text(d->cause)));
         kube_json_put_bool(json, "following",
-                           !kube_cause_not_following(d->cause));
+                           !kube_cause_info(d->cause)->not_following);
         kube_json_put_time(json, "since", d->since_ms);
         kube_json_put_str(json, "text", d->text);
         kube_json_close(json, '}');

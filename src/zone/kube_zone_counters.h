@@ -88,6 +88,8 @@
     XX(ERRORS_TLS, KUBE_METRIC_ERRORS, "tls", KUBE_TLS)                       \
     XX(ERRORS_TIMEOUT, KUBE_METRIC_ERRORS, "timeout", KUBE_TIMEOUT)           \
     XX(ERRORS_CLOSED, KUBE_METRIC_ERRORS, "closed", KUBE_CLOSED)              \
+    XX(ERRORS_CREDENTIALS, KUBE_METRIC_ERRORS, "credentials",                 \
+       KUBE_NO_CREDENTIALS)                                                   \
     XX(ERRORS_PROTOCOL, KUBE_METRIC_ERRORS, "protocol", KUBE_PROTO)
 
 /* counts: kube_verdict_t, all but KUBE_VERDICT_OK */
@@ -126,7 +128,9 @@
     XX(LAST_EVENT_MS)                                                         \
     XX(RETRY_AT_MS)                                                           \
     XX(FORBIDDEN)               /* 1: the last answer was 403 */              \
-    XX(WATCH_OPEN)              /* 1: a watch has been answered */
+    XX(WATCH_OPEN)              /* 1: a watch has been answered */            \
+    XX(CAUSE)                   /* kube_cause_t + 1; 0: it follows */         \
+    XX(SINCE_MS)                /* since when the cause lasts */
 
 typedef enum {
 #define XX(name, family, value, counts)  KUBE_COUNTER_##name,

@@ -21,6 +21,7 @@
 
 #include "kube_failpoint.h"
 #include "kube_record.h"
+#include "kube_zone_cause.h"
 #include "kube_zone_counters.h"
 
 
@@ -87,6 +88,8 @@ typedef struct {
     kube_word_t  state_written_ms;
     kube_word_t  state_in_use;
     kube_word_t  state_failed;
+    kube_word_t  ready;              /* KUBE_READY_ bits */
+    kube_word_t  cause_since_ms[KUBE_CAUSES];
 } kube_zone_history_t;
 
 struct kube_zone_image_s {

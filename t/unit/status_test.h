@@ -83,11 +83,15 @@ status_test_watch(status_test_t *st, unsigned slot, kube_resource_t resource,
 }
 
 
-/* The watch ended with an error so many ms ago, the last contact before. */
+/* The scope does not follow for so many ms. */
 static inline void
-status_test_error(status_test_t *st, unsigned slot, const char *reason,
-    const char *message, uint64_t ago_ms)
+status_test_error(status_test_t *st, unsigned slot, kube_cause_t cause,
+    const char *reason, const char *message, uint64_t ago_ms)
 {
+    kube_zone_scope_set(&st->t.zone, slot, KUBE_COUNTER_GAUGE_CAUSE,
+                        (uint64_t) cause + 1);
+    kube_zone_scope_set(&st->t.zone, slot, KUBE_COUNTER_GAUGE_SINCE_MS,
+                        STATUS_TEST_NOW - ago_ms);
     kube_zone_scope_set(&st->t.zone, slot, KUBE_COUNTER_GAUGE_STATE,
                         KUBE_STATE_BACKOFF);
     kube_zone_scope_set(&st->t.zone, slot, KUBE_COUNTER_GAUGE_WATCH_OPEN, 0);

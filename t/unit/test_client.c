@@ -215,7 +215,7 @@ test_no_credentials(void **state)
     kube_client_process(b.client, b.now_ms);
 
     assert_int_equal(one.done, 1);
-    assert_int_equal(one.rc, KUBE_IO);
+    assert_int_equal(one.rc, KUBE_NO_CREDENTIALS);
     assert_int_equal(two.done, 0);
     assert_int_equal(three.done, 1);
 
@@ -239,7 +239,7 @@ test_credentials_come(void **state)
 
     (void) bed_ask(&b, &a);
     kube_client_process(b.client, b.now_ms);
-    assert_int_equal(a.rc, KUBE_IO);
+    assert_int_equal(a.rc, KUBE_NO_CREDENTIALS);
 
     bed_token(&b, "secret");
     b.now_ms += 2000;

@@ -196,15 +196,20 @@ test_credentials_bad_token(void **state)
         { "a\x01", 2 }, { "a\tb", 3 },
     };
 
-    /* never readable: an error each time, and no waiting for the period */
+    /* never readable: whoever has no request sent is told why */
 
     credentials_expect(f, 1, false, KUBE_IO, 0, "");
-    assert_int_equal(f->lines, 1);
+    assert_int_equal(f->lines, 0);
+    assert_non_null(strstr(kube_credentials_why(f->credentials), f->token));
+    assert_non_null(strstr(kube_credentials_why(f->credentials),
+                           "no such file"));
 
     credentials_put(f->token, "");
     credentials_expect(f, 2, false, KUBE_INVALID, 0, "");
+    assert_non_null(strstr(kube_credentials_why(f->credentials), "empty"));
     credentials_put(f->token, "good-token");
     credentials_expect(f, 3, false, KUBE_OK, TOKEN, "good-token");
+    assert_string_equal(kube_credentials_why(f->credentials), "");
 
     now_ms = 100000;
 
@@ -217,6 +222,12 @@ test_credentials_bad_token(void **state)
         assert_int_equal(f->lines, 1);
         assert_non_null(strstr(f->line, "last good"));
         assert_null(strstr(f->line, "good-token"));
+
+        credentials_expect(f, now_ms, true, KUBE_OK, 0, "good-token");
+        assert_int_equal(f->lines, 1);
+
+        credentials_put(f->token, "good-token");
+        credentials_expect(f, now_ms, true, KUBE_OK, 0, "good-token");
     }
 
     large = malloc(KUBE_TOKEN_BYTES_MAX + 1);
@@ -243,18 +254,22 @@ test_credentials_bad_token(void **state)
 }
 
 
-/* Each run of 10 s says the same thing once. */
+/* The same is said once, however often the files are read. */
 static void
 test_credentials_log_is_limited(void **state)
 {
     uint64_t                now_ms;
     credentials_fixture_t  *f = *state;
 
+    credentials_put(f->token, "good-token");
+    credentials_expect(f, 1, false, KUBE_OK, TOKEN, "good-token");
+    assert_int_equal(unlink(f->token), 0);
+
     for (now_ms = 1000; now_ms < 1000 + 3 * KUBE_LOG_PERIOD_MS; now_ms += 100) {
-        credentials_expect(f, now_ms, false, KUBE_IO, 0, "");
+        credentials_expect(f, now_ms, true, KUBE_OK, 0, "good-token");
     }
 
-    assert_int_equal(f->lines, 3);
+    assert_int_equal(f->lines, 1);
 }
 
 

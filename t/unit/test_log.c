@@ -103,7 +103,7 @@ log_holds_back(void **state)
     assert_int_equal(seen.lines, 1);
 
     /* another event has a limit of its own */
-    kube_log_event(&log, 1100, KUBE_LOG_ERROR, KUBE_EV_FORBIDDEN, "y");
+    kube_log_event(&log, 1100, KUBE_LOG_ERROR, KUBE_EV_CREDENTIALS, "y");
     assert_int_equal(seen.lines, 2);
 
     kube_log_event(&log, 10999, KUBE_LOG_WARN, KUBE_EV_RELIST, "x");

@@ -86,7 +86,8 @@ test_prometheus_informer(void **state)
     has("nginx_kube_resolve_total{informer=\"default\","
         "result=\"no_service\"} 0\n");
 
-    status_test_error(&st, 0, "connect", "refused", 20000);
+    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "connect",
+                      "refused", 20000);
     kube_zone_worker_add(&st.t.zone, 3,
                          KUBE_WORKER_RESOLVED(KUBE_RESOLVE_OK), 5);
     print(1);

@@ -435,7 +435,8 @@ test_turns(void **state)
     assert_true(kube_reflector_deadline(b.r) == 0);
     bed_process(&b);
     assert_int_equal(b.io.started, 1);
-    assert_true(kube_reflector_deadline(b.r) == b.io.now_ms + KUBE_LIST_MS);
+    assert_true(kube_reflector_deadline(b.r)
+                == b.io.now_ms + KUBE_UNREACHABLE_MS);
 
     /* two pages, one turn */
     assert_false(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
@@ -571,10 +572,23 @@ test_idle_and_slow(void **state)
     /* a list without a head */
     bed_init(&b);
     bed_start(&b, "");
+
+    /* it is said soon, and given up late */
+    b.io.now_ms = kube_reflector_deadline(b.r);
+    assert_int_equal(b.io.now_ms, 5000000 + KUBE_UNREACHABLE_MS);
+    assert_int_equal(kube_reflector_suffering(b.r)->cause, KUBE_CAUSES);
+    bed_process(&b);
+    assert_int_equal(kube_reflector_suffering(b.r)->cause,
+                     KUBE_CAUSE_UNREACHABLE);
+    assert_int_equal(kube_reflector_suffering(b.r)->since_ms, 5000000);
+    assert_int_equal(kube_reflector_suffering(b.r)->attempts, 0);
+    assert_int_equal(b.io.started, 1);
+
     b.io.now_ms = kube_reflector_deadline(b.r);
     assert_int_equal(b.io.now_ms, 5000000 + KUBE_LIST_MS);
     bed_process(&b);
     assert_string_equal(b.reason, "timeout");
+    assert_int_equal(kube_reflector_suffering(b.r)->attempts, 1);
     (void) bed_sleep(&b);
     bed_done(&b);
 }

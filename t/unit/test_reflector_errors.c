@@ -299,9 +299,13 @@ test_unauthorized(void **state)
     io_answer(&b.io, bed_x(&b), 401, STATUS(401, "Unauthorized", ""));
     bed_process(&b);
     assert_int_equal(b.io.credentials, 1);
-    assert_int_equal(b.logged[KUBE_EV_UNAUTHORIZED], 1);
+    assert_int_equal(kube_reflector_suffering(b.r)->cause,
+                     KUBE_CAUSE_UNAUTHORIZED);
+    assert_int_equal(kube_reflector_suffering(b.r)->attempts, 2);
     assert_true(bed_sleep(&b) >= 400);
     assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+    bed_process(&b);
+    assert_int_equal(kube_reflector_suffering(b.r)->cause, KUBE_CAUSES);
     bed_done(&b);
 }
 

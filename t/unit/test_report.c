@@ -55,8 +55,8 @@ test_report_following(void **state)
     status_test_t  st;
     char           expected[64];
 
-    static const char *const  causes[] = {
-        "unauthorized", "tls", "credentials"
+    static const kube_cause_t  causes[] = {
+        KUBE_CAUSE_UNAUTHORIZED, KUBE_CAUSE_TLS, KUBE_CAUSE_CREDENTIALS
     };
 
     (void) state;
@@ -71,43 +71,41 @@ test_report_following(void **state)
 
     /* one reason for all scopes is said once, with the oldest of the times */
 
-    status_test_error(&st, 0, "connect", "connection refused", 20000);
+    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "connect",
+                      "connection refused", 20000);
     DEGRADED("unreachable@20:connection refused;");
-    status_test_error(&st, 1, "connect", "connection refused", 30000);
+    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "connect",
+                      "connection refused", 30000);
     DEGRADED("unreachable@30:connection refused;");
-    assert_true(kube_cause_not_following(KUBE_CAUSE_UNREACHABLE));
+    assert_true(kube_cause_info(KUBE_CAUSE_UNREACHABLE)->not_following);
 
-    /* the end of a watch alone is none, and neither is a short failure */
+    /* a short failure is none; without a message the reason is said */
 
-    status_test_error(&st, 0, "closed", "the peer closed", 4000);
-    status_test_error(&st, 1, "closed", "the peer closed", 4999);
+    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "closed", "it closed",
+                      4000);
+    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "closed", "it closed",
+                      4999);
     DEGRADED("");
-    status_test_error(&st, 1, "closed", "the peer closed", 5001);
-    DEGRADED("unreachable@5:the peer closed;");
+    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "internal", "", 5001);
+    DEGRADED("unreachable@5:internal;");
 
-    /* heard from since: a list goes on, or a watch is open */
-
-    kube_zone_scope_set(&st.t.zone, 1, KUBE_COUNTER_GAUGE_CONTACT_MS,
-                        STATUS_TEST_NOW - 10);
-    DEGRADED("");
-    status_test_error(&st, 1, "internal", "", 7000);
-    DEGRADED("unreachable@7:internal;");
-    kube_zone_scope_set(&st.t.zone, 1, KUBE_COUNTER_GAUGE_WATCH_OPEN, 1);
-    DEGRADED("");
-
-    /* what no waiting heals is said at once, by its name */
+    /* what no waiting heals is said soon, by its name */
 
     for (i = 0; i < 3; i++) {
-        status_test_error(&st, 1, causes[i], "why", 100);
-        snprintf(expected, sizeof(expected), "%s@0:why;", causes[i]);
+        status_test_error(&st, 1, causes[i], "x", "why", 999);
+        DEGRADED("");
+        status_test_error(&st, 1, causes[i], "x", "why", 1000);
+        snprintf(expected, sizeof(expected), "%s@1:why;",
+                 kube_cause_text(causes[i]));
         DEGRADED(expected);
     }
 
-    /* never heard from: since the informer process began */
+    /* words that nobody sane wrote */
 
-    kube_zone_writer_announce(st.t.writer, 77, STATUS_TEST_UNIX - 60000);
-    kube_zone_scope_set(&st.t.zone, 1, KUBE_COUNTER_GAUGE_CONTACT_MS, 0);
-    DEGRADED("credentials@60:why;");
+    kube_zone_scope_set(&st.t.zone, 1, KUBE_COUNTER_GAUGE_CAUSE, UINT64_MAX);
+    DEGRADED("");
+    status_test_error(&st, 1, KUBE_CAUSE_TLS, "tls", "why", UINT64_MAX / 2);
+    DEGRADED("");
 
     status_test_close(&st);
 }
@@ -124,10 +122,10 @@ test_report_forbidden(void **state)
     status_test_watch(&st, 0, KUBE_RESOURCE_SERVICES, "");
     status_test_watch(&st, 1, KUBE_RESOURCE_ENDPOINTSLICES, "shop");
 
-    kube_zone_scope_set(&st.t.zone, 0, KUBE_COUNTER_GAUGE_FORBIDDEN, 1);
-    kube_zone_scope_set(&st.t.zone, 1, KUBE_COUNTER_GAUGE_FORBIDDEN, 1);
-    DEGRADED("forbidden@1:services in all namespaces;"
-             "forbidden@1:endpointslices in shop;");
+    status_test_error(&st, 0, KUBE_CAUSE_FORBIDDEN, "forbidden", "no", 2000);
+    status_test_error(&st, 1, KUBE_CAUSE_FORBIDDEN, "forbidden", "no", 3000);
+    DEGRADED("forbidden@2:services in all namespaces;"
+             "forbidden@3:endpointslices in shop;");
 
     status_test_close(&st);
 }
@@ -153,6 +151,9 @@ test_report_other_causes(void **state)
     DEGRADED("");
     status_test_refuse(&st, "shop", "b", "zone_full");
     DEGRADED("zone_full@?:the zone \"kube\" is full: objects are refused;");
+    kube_zone_cause_set(&st.t.zone, KUBE_CAUSE_ZONE_FULL,
+                        STATUS_TEST_NOW - 9000);
+    DEGRADED("zone_full@9:the zone \"kube\" is full: objects are refused;");
 
     assert_int_equal(st.report.scopes[0].refused_total, 2);
     assert_int_equal(st.report.scopes[0].refused_n, 2);
@@ -172,6 +173,36 @@ test_report_other_causes(void **state)
     assert_int_equal(st.report.scopes[0].refused_n, KUBE_REFUSED_SHOWN_MAX);
     assert_int_equal(st.report.scopes[0].refused_total,
                      KUBE_REFUSED_SHOWN_MAX + 7);
+
+    status_test_close(&st);
+}
+
+
+/* What the zone does not tell of; more than there is room for is a cause. */
+static void
+test_report_degrade(void **state)
+{
+    unsigned       i;
+    kube_rc_t      rc;
+    status_test_t  st;
+
+    (void) state;
+    status_test_open(&st);
+    assert_int_equal(status_test_report(&st), KUBE_OK);
+
+    for (i = 0; i < KUBE_REPORT_DEGRADED_MAX + 3; i++) {
+        rc = kube_report_degrade(&st.report, &st.arena,
+                                 KUBE_CAUSE_MISSING_SERVICE, 0, "shop/%u", i);
+        assert_int_equal(rc, KUBE_OK);
+    }
+
+    assert_int_equal(st.report.degraded_n, KUBE_REPORT_DEGRADED_MAX);
+    rc = kube_report_degrade(&st.report, &st.arena, KUBE_CAUSE_TRUNCATED, 0,
+                             "one more");
+    assert_int_equal(rc, KUBE_OK);
+    assert_true(st.report.causes[KUBE_CAUSE_TRUNCATED]);
+    assert_true(st.report.causes[KUBE_CAUSE_MISSING_SERVICE]);
+    assert_false(st.report.causes[KUBE_CAUSE_TLS]);
 
     status_test_close(&st);
 }
@@ -289,7 +320,8 @@ test_report_oom(void **state)
     (void) state;
     status_test_open(&st);
     status_test_watch(&st, 0, KUBE_RESOURCE_SERVICES, "shop");
-    status_test_error(&st, 0, "connect", "connection refused", 20000);
+    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "connect",
+                      "connection refused", 20000);
     status_test_refuse(&st, "shop", "a", "too_large");
 
     ALLOC_TEST_RUN(report_oom, &st);
@@ -305,6 +337,7 @@ main(void)
         cmocka_unit_test(test_report_following),
         cmocka_unit_test(test_report_forbidden),
         cmocka_unit_test(test_report_other_causes),
+        cmocka_unit_test(test_report_degrade),
         cmocka_unit_test(test_report_crash_loop),
         cmocka_unit_test(test_report_scopes),
         cmocka_unit_test(test_report_oom),

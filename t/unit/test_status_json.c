@@ -118,7 +118,8 @@ test_json_degraded(void **state)
 {
     (void) state;
 
-    status_test_error(&st, 0, "connect", "\"x\" refused", 20000);
+    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "connect",
+                      "\"x\" refused", 20000);
     print();
 
     has("\"degraded\":[{\"cause\":\"unreachable\",\"following\":false,"
@@ -231,7 +232,8 @@ test_html(void **state)
 {
     (void) state;
 
-    status_test_error(&st, 0, "connect", "<b>&\"", 20000);
+    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "connect",
+                      "<b>&\"", 20000);
     assert_int_equal(status_test_report(&st), KUBE_OK);
 
     text_test_reset(&st.tt);

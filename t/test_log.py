@@ -1,0 +1,228 @@
+# What error.log says while an informer does not follow: one line for each
+# cause, and what the status says of it at the same time.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""Saying why."""
+
+import os
+import re
+import signal
+
+import pytest
+from client import request
+from cluster import informer
+from nginx import PATIENCE, never, wait_until
+
+CONF = """
+    upstream web { kube_service shop/web; }
+    upstream by { kube_service $http_x namespaces=shop,infra; }
+    server {
+        listen 127.0.0.1:PORT;
+        location / { proxy_pass http://web; }
+        location /by { proxy_pass http://by; }
+    }
+"""
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: a, cluster: {server: "%s"}}]
+contexts: [{name: c, context: {cluster: a, user: b}}]
+users: [{name: b, user: {}}]
+"""
+
+OURS = re.compile(r"kube informer \"default\": (degraded|recovered): (\w+): (.*)")
+
+
+def said(gateway, level):
+    """What was said of causes at a level: [(cause, text)]."""
+    lines = gateway.grep_log(rf"\[{level}\] .*kube informer")
+    found = [OURS.search(line) for line in lines]
+    assert all(found), lines
+    return [(m.group(2), m.group(3)) for m in found]
+
+
+def degraded(gateway):
+    """The causes that the status shows."""
+    return {d["cause"] for d in gateway.status.informer()["degraded"]}
+
+
+def away(gateway, cause):
+    """Waits until a cause is said; status, metrics, page and kube_ready agree."""
+    wait_until(
+        lambda: said(gateway, "error"), timeout=20 * PATIENCE, what=lambda: gateway.tail()
+    )
+    wait_until(lambda: degraded(gateway) == {cause})
+    metrics = gateway.status.metrics()
+    assert metrics.value("nginx_kube_degraded", cause=cause) == 1
+    assert sum(metrics.find("nginx_kube_degraded")) == 1
+    assert f"{cause}: " in gateway.status.get("/").text
+    answer = request(gateway.status_port, "/ready")
+    assert answer.status == 200, answer
+    assert gateway.get().status == 200
+
+
+def back(gateway, cause):
+    """Waits until it is over, and said to be."""
+    gateway.wait_log(rf"\[notice\] .*recovered: {cause}: following again after \d+ s, \d+ attempt")
+    assert degraded(gateway) == set()
+
+
+def one_line(gateway, cause, *parts):
+    """One line was said of one cause, with its parts; one that it is over."""
+    ((found, text),) = said(gateway, "error")
+    assert found == cause
+    for part in parts:
+        assert part in text, (part, text)
+
+
+@pytest.fixture
+def gateway(cluster):
+    """One that follows, at a level that has both lines."""
+    cluster.service("shop", "web")
+    made = cluster.nginx(CONF, level="notice")
+    for resource in ("services", "endpointslices"):
+        made.status.wait_state("watching", resource)
+    return made
+
+
+def test_outage(cluster, gateway):
+    cluster.api.refuse()
+    away(gateway, "unreachable")
+    assert gateway.get("/by", headers={"X": "shop/none"}).headers["x-kube-error"] == "no_service"
+    cluster.api.listen()
+    back(gateway, "unreachable")
+    one_line(gateway, "unreachable", cluster.api.url, "onnect", "see that the API server runs")
+
+
+def test_silence(cluster):
+    """Connections are taken, and nothing is answered."""
+    cluster.service("shop", "web")
+    gateway = cluster.nginx(CONF, more="idle_timeout 1s;", level="notice")
+    cluster.api.freeze()
+    away(gateway, "unreachable")
+    cluster.api.thaw()
+    back(gateway, "unreachable")
+    one_line(gateway, "unreachable", cluster.api.url, "no answer")
+
+
+@pytest.mark.parametrize(
+    "status, cause, remedy", [(401, "unauthorized", "renew the token"), (503, "unreachable", "")]
+)
+def test_answers(cluster, gateway, status, cause, remedy):
+    cluster.api.fault(status=status, times=None)
+    cluster.api.close_watches(how="rst")
+    away(gateway, cause)
+    cluster.api.clear_faults()
+    back(gateway, cause)
+    one_line(gateway, cause, cluster.api.url, remedy)
+
+
+def test_forbidden(cluster, gateway):
+    """One scope alone: it is named, and the other one follows."""
+    cluster.api.fault(status=403, resource="endpointslices", times=None)
+    cluster.api.close_watches(how="rst")
+    away(gateway, "forbidden")
+    metrics = gateway.status.metrics()
+    watching = "nginx_kube_watching"
+    wait_until(
+        lambda: gateway.status.metrics().value(watching, resource="services", namespace="") == 1
+    )
+    assert metrics.value(watching, resource="endpointslices", namespace="") == 0
+    cluster.api.clear_faults()
+    back(gateway, "forbidden")
+    one_line(gateway, "forbidden", "endpointslices at " + cluster.api.url, "grant list and watch")
+
+
+def test_wrong_ca(cluster, gateway, pki, pki_of):
+    """From the start; another CA file heals it."""
+    with open(pki_of("other").ca_file, "rb") as f:
+        wrong = f.read()
+    with open(pki.ca_file, "rb") as f:
+        right = f.read()
+    cluster.api.set_tls(pki.server_context())
+    second = cluster.nginx(CONF, more="ca_file ca.pem;", start=False, level="notice")
+    second.write("ca.pem", wrong)
+    second.start()
+    wait_until(lambda: said(second, "error"), timeout=20 * PATIENCE)
+    wait_until(lambda: degraded(second) == {"tls"})
+    second.write("ca.pem", right)
+    back(second, "tls")
+    one_line(second, "tls", cluster.api.url, "endpointslices", "compare the CA")
+
+
+def missing(made):
+    """A file is missing: its name is said, once."""
+    wait_until(lambda: said(made, "error"), timeout=20 * PATIENCE)
+    wait_until(lambda: degraded(made) == {"credentials"})
+    never(lambda: len(said(made, "error")) > 1, 6, "a second line")
+    one_line(made, "credentials", "secret", "no such file", "readable")
+
+
+def test_token(cluster):
+    cluster.service("shop", "web")
+    made = cluster.nginx(CONF, more="token_file secret;", level="notice", sync=False)
+    missing(made)
+    made.write("secret", "first")
+    back(made, "credentials")
+
+
+def test_kubeconfig(cluster):
+    """It goes while nginx runs, and the next informer process misses it."""
+    cluster.service("shop", "web")
+    made = cluster.nginx(
+        CONF, block=informer("api kubeconfig=secret;"), start=False, level="notice"
+    )
+    text = KUBECONFIG % cluster.api.url
+    made.write("secret", text)
+    made.start()
+    made.status.wait_synced()
+    os.remove(made.path("secret"))
+    made.allow(r"cache manager process \d+ exited on signal 9")
+    made.kill(signal.SIGKILL, made.informer())
+    missing(made)
+    made.write("secret", text)
+    back(made, "credentials")
+
+
+def test_full_zone(cluster):
+    """One line, with an object; what has room again is said as well."""
+    cluster.api.load_scale(1500, 10)
+    made = cluster.nginx(
+        CONF,
+        block=informer(cluster.api.url, zone="kube 1m"),
+        workers=1,
+        sync=False,
+        level="notice",
+    )
+    made.status.wait_synced(60 * PATIENCE)
+    assert "zone_full" in degraded(made)
+    for n in range(40):
+        cluster.service("ns-009", f"more-{n}", pods=[])
+    one_line(made, "zone_full", "/", "enlarge the zone")
+    (shown,) = [d for d in made.status.informer()["degraded"] if d["cause"] == "zone_full"]
+    assert shown["since"] is not None and shown["following"]
+
+
+def test_nothing_is_said_of_a_short_failure(cluster, gateway):
+    """Watches are cut and opened again: nobody needs to know."""
+    for _ in range(5):
+        cluster.api.close_watches(how="rst")
+        for resource in ("services", "endpointslices"):
+            cluster.api.wait_watch(resource)
+    gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1)))
+    assert not gateway.grep_log("degraded|recovered")
+
+
+def test_no_watch_before_one_is_open(cluster):
+    """At info as well."""
+    cluster.service("shop", "web")
+    cluster.api.fault(status=403, verb="watch", times=None)
+    made = cluster.nginx(CONF, level="info", sync=False)
+    made.wait_log("degraded: forbidden", count=2)
+    assert made.grep_log(r"kube informer .*: request_failed: request to follow ")
+    assert not made.grep_log(r"kube informer .*: watch: ")
+    cluster.api.clear_faults()
+    made.wait_log(r"kube informer .*: watch: watch of services from \d+ is open")
