@@ -400,7 +400,7 @@ indexer_sweep_scope(kube_indexer_t *ix, unsigned scope, uint32_t list,
 
         if (row->scope != scope
             || row->list_generation == list
-            || kube_zone_newest(ix->conf.writer, i) == NULL)
+            || !kube_zone_holds(ix->conf.writer, i))
         {
             continue;
         }

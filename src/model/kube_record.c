@@ -311,6 +311,30 @@ record_get_object(kube_arena_t *arena, const record_view_t *view,
 }
 
 
+/* As record_view(); the checksum is right, too. */
+static kube_rc_t
+record_view_checked(const void *bytes, size_t len, record_view_t *view)
+{
+    if (record_view(bytes, len, view) != KUBE_OK
+        || record_check(&view->header, view->content, view->base)
+           != view->header.check)
+    {
+        return KUBE_CORRUPT;
+    }
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_record_verify(const void *bytes, size_t len)
+{
+    record_view_t  view;
+
+    return record_view_checked(bytes, len, &view);
+}
+
+
 kube_rc_t
 kube_record_validate(const void *bytes, size_t len)
 {
@@ -319,10 +343,7 @@ kube_record_validate(const void *bytes, size_t len)
     record_view_t     view;
     kube_record_id_t  id;
 
-    if (record_view(bytes, len, &view) != KUBE_OK
-        || record_check(&view.header, view.content, view.base)
-           != view.header.check)
-    {
+    if (record_view_checked(bytes, len, &view) != KUBE_OK) {
         return KUBE_CORRUPT;
     }
 

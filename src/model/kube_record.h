@@ -136,6 +136,10 @@ void kube_record_raw_encode(kube_record_kind_t kind, const void *content,
 kube_rc_t kube_record_validate(const void *bytes, size_t len)
     KUBE_MUST_CHECK;
 
+/* Checks lengths and checksum: what the writer wrote, it is. */
+kube_rc_t kube_record_verify(const void *bytes, size_t len)
+    KUBE_MUST_CHECK;
+
 /* Checks the lengths alone: content, tail and refs lie within len bytes. */
 kube_rc_t kube_record_measure(const void *bytes, size_t len)
     KUBE_MUST_CHECK;

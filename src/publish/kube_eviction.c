@@ -108,11 +108,10 @@ kube_eviction_remove(kube_eviction_t *eviction, kube_group_t *group)
 static uint32_t
 eviction_last_slice(const kube_eviction_t *eviction, const kube_group_t *group)
 {
-    unsigned              n;
-    uint32_t              i, last;
-    kube_str_t            name;
-    kube_record_id_t      id;
-    const kube_record_t  *record;
+    unsigned          n;
+    uint32_t          i, last;
+    kube_str_t        name;
+    kube_record_id_t  id;
 
     last = group->slices;
     name = KUBE_STR_NULL;
@@ -122,10 +121,7 @@ eviction_last_slice(const kube_eviction_t *eviction, const kube_group_t *group)
          i != 0 && n < KUBE_SERVICE_SLICES_MAX;
          i = eviction->index->members[i].next, n++)
     {
-        record = kube_zone_newest(eviction->writer, i);
-
-        if (record != NULL
-            && kube_record_id(record, record->size, &id) == KUBE_OK
+        if (kube_zone_entry_id(eviction->writer, i, &id) == KUBE_OK
             && kube_str_cmp(id.meta.name, name) > 0)
         {
             last = i;

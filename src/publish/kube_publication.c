@@ -114,7 +114,7 @@ publication_diff(const kube_publication_t *p, uint32_t entry,
     before = publication_readable(p, entry);
     after = kube_zone_newest(p->conf.writer, entry);
 
-    if (before == after) {
+    if (!kube_zone_is_staged(p->conf.writer, entry)) {
         return PUBLICATION_SAME;
     }
 
@@ -458,7 +458,9 @@ kube_publication_outdate(kube_publication_t *p, uint32_t entry,
         since_ms = kube_record_outdated_since(record);
         publication_uncount_refused(p, member);
 
-    } else if (record == publication_readable(p, entry)) {
+    } else if (record->kind != KUBE_RECORD_REFUSED
+               && !kube_zone_is_staged(p->conf.writer, entry))
+    {
         publication_sum_less(&p->scopes[member->scope].sum, record);
     }
 

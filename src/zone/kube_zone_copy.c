@@ -305,8 +305,8 @@ copy_all(copy_t *copy)
 
     if (rc == KUBE_OK) {
         /* revisions are shown as generations: they must not go back */
-        kube_word_set(&copy->to->image->revision,
-                      kube_word_get(&copy->from->image->revision));
+        copy->writer->revision = kube_word_get(&copy->from->image->revision);
+        kube_word_set(&copy->to->image->revision, copy->writer->revision);
 
         copy->evicting = kube_word_get(&copy->from->image->evicting);
         copy->epoch = kube_word_get(&copy->from->image->history.epoch);

@@ -18,6 +18,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "kube_failpoint.h"
 #include "kube_record.h"
@@ -126,12 +127,21 @@ struct kube_zone_image_s {
 /* The rest of this header is not in the image. */
 
 /*
- * What the writer knows of an entry.  service is the published Service that
+ * What the writer knows of a number: entries, then scopes and the server,
+ * which have offset alone.  It is the truth: what readers see of it in the
+ * image may have been changed by any process that has the zone mapped, so the
+ * writer reads no length, link or count there that it does not bound.
+ *
+ * service is the published Service that
  * names a record of this slice, so that no label is read for it; 0: none.
  * Where more than one may (while a slice changes its label), each record's
  * label tells: KUBE_ZONE_SEVERAL.
  */
 typedef struct {
+    uint32_t  offset;         /* of the published record, as in the head; 0 */
+    uint32_t  hash;           /* of the key that the entry was taken for */
+    uint8_t   kind;           /* of the published record; 0: none */
+    bool      outdated;       /* it is flagged so */
     uint32_t  staged;         /* offset of a record not published; 0 */
     uint32_t  service;
     uint32_t  next;           /* free entries: in unused or in quarantine */
@@ -153,19 +163,29 @@ typedef struct {
  * evacuation has a place to go to.  All but the first four fields are made
  * anew by the walk at acquire.
  */
+enum {
+    KUBE_ZONE_COPY_NEWEST,
+    KUBE_ZONE_COPY_PUBLISHED,
+    KUBE_ZONE_COPIES
+};
+
 struct kube_zone_writer_s {
     const kube_alloc_t   *alloc;
     kube_zone_t          *zone;
     bool                  held;
     uint64_t              now_ms;           /* kube_zone_writer_now() */
 
-    kube_zone_side_t     *side;             /* by entry; [0] is not used */
+    kube_zone_side_t     *side;             /* by number; [0] is not used */
     uint64_t             *bits;             /* a live record begins here */
+    uint64_t             *ends;             /* a live record's last unit */
     kube_zone_segment_t  *segments;
 
     uint32_t              open_segment;     /* KUBE_ZONE_NO_SEGMENT: none */
     uint32_t              free_n;
     uint64_t              live_bytes;
+    uint64_t              revision;         /* the last given out */
+    uint64_t              reuse;            /* even */
+    bool                  suspicion;
 
     uint32_t              entries_used;
     uint32_t              refused;
@@ -173,6 +193,14 @@ struct kube_zone_writer_s {
     uint32_t              unused;           /* in no chain; a list */
     uint32_t              quarantine_first; /* freed, oldest first; a list */
     uint32_t              quarantine_last;
+
+    /*
+     * What reading may change: the copies that kube_zone_newest() and
+     * kube_zone_published() return, and whether something was found that is
+     * not as this writer left it (it points to suspicion).
+     */
+    kube_record_t        *copies[KUBE_ZONE_COPIES];
+    bool                 *suspect;
 };
 
 
@@ -368,6 +396,68 @@ kube_zone_room_at(const kube_zone_t *zone, uint32_t offset)
     at = g->segment_size - at % g->segment_size;
 
     return (at > sizeof(kube_record_t)) ? (size_t) at : 0;
+}
+
+
+/* True if the header's refs lie within its size. */
+static inline bool
+kube_zone_refs_fit(const kube_record_t *header)
+{
+    return header->refs_n <= KUBE_SERVICE_SLICES_MAX
+           && sizeof(kube_record_t) + header->refs_n * sizeof(kube_ref_t)
+              < header->size;
+}
+
+
+/*
+ * Ref i of the record at offset with this header, which was checked; what the
+ * ref says is not.
+ */
+static inline kube_ref_t
+kube_zone_ref_at(const kube_zone_t *zone, uint32_t offset,
+    const kube_record_t *header, uint32_t i)
+{
+    uint64_t    word;
+    kube_ref_t  ref;
+
+    word = kube_word_get(kube_zone_words(zone, offset)
+                         + kube_record_base(header) / KUBE_ZONE_UNIT + i);
+    memcpy(&ref, &word, sizeof(kube_ref_t));
+
+    return ref;
+}
+
+
+/*
+ * Reads the header of the record at offset, word by word: of an image that
+ * changes it is one that was checked, whatever is there a moment later.
+ * False: no record with such a size can be there.
+ */
+static inline bool
+kube_zone_header_at(const kube_zone_t *zone, uint32_t offset,
+    kube_record_t *header)
+{
+    size_t              i, room;
+    uint64_t            words[sizeof(kube_record_t) / KUBE_ZONE_UNIT];
+    const kube_word_t  *from;
+
+    room = kube_zone_room_at(zone, offset);
+
+    if (room == 0) {
+        return false;
+    }
+
+    from = kube_zone_words(zone, offset);
+
+    for (i = 0; i < sizeof(kube_record_t) / KUBE_ZONE_UNIT; i++) {
+        words[i] = kube_word_get(&from[i]);
+    }
+
+    memcpy(header, words, sizeof(kube_record_t));
+
+    return header->size > sizeof(kube_record_t)
+           && header->size <= room
+           && header->size % KUBE_ZONE_UNIT == 0;
 }
 
 

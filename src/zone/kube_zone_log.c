@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kube_zone_image.h"
+#include "kube_zone_live.h"
 #include "kube_zone_log.h"
 #include "kube_zone_table.h"
 
@@ -29,18 +30,11 @@ log_segments_n(const kube_zone_writer_t *w)
 }
 
 
-/* Returns the number of the bit: units from the first segment on. */
-static uint64_t
-log_bit(const kube_zone_writer_t *w, uint32_t offset)
-{
-    return offset - w->zone->geometry.segments / KUBE_ZONE_UNIT;
-}
-
-
 static uint32_t
 log_segment_of(const kube_zone_writer_t *w, uint32_t offset)
 {
-    return (uint32_t) (log_bit(w, offset) * KUBE_ZONE_UNIT
+    return (uint32_t) (((uint64_t) offset * KUBE_ZONE_UNIT
+                        - w->zone->geometry.segments)
                        / log_segment_size(w));
 }
 
@@ -51,27 +45,6 @@ log_segment_offset(const kube_zone_writer_t *w, uint32_t segment)
     return (uint32_t) ((w->zone->geometry.segments
                         + (uint64_t) segment * log_segment_size(w))
                        / KUBE_ZONE_UNIT);
-}
-
-
-static bool
-log_bit_get(const kube_zone_writer_t *w, uint32_t offset)
-{
-    uint64_t  bit;
-
-    bit = log_bit(w, offset);
-
-    return (w->bits[bit / 64] >> (bit % 64) & 1) != 0;
-}
-
-
-static void
-log_bit_flip(kube_zone_writer_t *w, uint32_t offset)
-{
-    uint64_t  bit;
-
-    bit = log_bit(w, offset);
-    w->bits[bit / 64] ^= 1ull << (bit % 64);
 }
 
 
@@ -87,18 +60,19 @@ log_tail(const kube_zone_writer_t *w, uint32_t segment)
 
 
 static void
-log_forget(kube_zone_writer_t *w, uint32_t offset, uint32_t size)
+log_forget(kube_zone_writer_t *w, uint32_t offset)
 {
-    uint32_t              i;
+    uint32_t              i, size;
     kube_zone_segment_t  *segment;
 
     i = log_segment_of(w, offset);
     segment = &w->segments[i];
+    size = kube_zone_live_size(w, offset);
 
-    log_bit_flip(w, offset);
+    kube_zone_live_flip(w, offset, size);
 
-    segment->live -= (size < segment->live) ? size : segment->live;
-    w->live_bytes -= (size < w->live_bytes) ? size : w->live_bytes;
+    segment->live -= size;
+    w->live_bytes -= size;
 
     if (segment->live == 0 && i != w->open_segment) {
         segment->used = 0;
@@ -111,10 +85,10 @@ log_forget(kube_zone_writer_t *w, uint32_t offset, uint32_t size)
 static bool
 log_is_apart(const kube_zone_writer_t *w, uint32_t offset, uint32_t size)
 {
-    uint32_t  at, first, units;
+    uint32_t  at, first;
 
     for (at = offset + 1; at < offset + size / KUBE_ZONE_UNIT; at++) {
-        if (log_bit_get(w, at)) {
+        if (kube_zone_live_at(w, at)) {
             return false;
         }
     }
@@ -122,9 +96,9 @@ log_is_apart(const kube_zone_writer_t *w, uint32_t offset, uint32_t size)
     first = log_segment_offset(w, log_segment_of(w, offset));
 
     for (at = offset; at > first; at--) {
-        if (log_bit_get(w, at - 1)) {
-            units = kube_zone_record_at(w->zone, at - 1)->size / KUBE_ZONE_UNIT;
-            return at - 1 + units <= offset;
+        if (kube_zone_live_at(w, at - 1)) {
+            return at - 1 + kube_zone_live_size(w, at - 1) / KUBE_ZONE_UNIT
+                   <= offset;
         }
     }
 
@@ -136,19 +110,22 @@ bool
 kube_zone_log_mark(kube_zone_writer_t *w, uint32_t offset)
 {
     uint32_t              i, end, size;
+    kube_record_t         header;
     kube_zone_segment_t  *segment;
 
-    if (log_bit_get(w, offset)) {
+    if (kube_zone_live_at(w, offset)) {
         return true;
     }
 
-    size = kube_zone_record_at(w->zone, offset)->size;
-
-    if (!log_is_apart(w, offset, size)) {
+    /* it was valid a moment ago, which says nothing of its size now */
+    if (!kube_zone_header_at(w->zone, offset, &header)
+        || !log_is_apart(w, offset, header.size))
+    {
         return false;
     }
 
-    log_bit_flip(w, offset);
+    size = header.size;
+    kube_zone_live_flip(w, offset, size);
 
     i = log_segment_of(w, offset);
     segment = &w->segments[i];
@@ -229,7 +206,7 @@ log_take(kube_zone_writer_t *w, size_t size)
     segment->live += (uint32_t) size;
     w->live_bytes += size;
 
-    log_bit_flip(w, offset);
+    kube_zone_live_flip(w, offset, (uint32_t) size);
 
     return offset;
 }
@@ -278,28 +255,22 @@ kube_zone_log_append(kube_zone_writer_t *w, const kube_record_t *record,
 
 /* Returns the Service whose ref was changed; 0: none names the slice. */
 static uint32_t
-log_move_ref(kube_zone_writer_t *w, uint32_t offset, uint32_t moved)
+log_move_ref(kube_zone_writer_t *w, uint32_t offset,
+    const kube_record_t *header, uint32_t moved)
 {
-    size_t             at;
-    uint32_t           service;
-    kube_ref_t         changed;
-    const kube_ref_t  *ref;
+    size_t      skip;
+    uint32_t    service;
+    kube_ref_t  changed;
 
-    ref = kube_zone_ref_to(w, offset, &service);
-
-    if (ref == NULL) {
+    if (!kube_zone_ref_to(w, offset, header, &service, &skip)) {
         return 0;
     }
 
-    changed.entry = ref->entry;
+    changed.entry = header->entry;
     changed.offset = moved;
 
-    offset = kube_zone_entry_offset(w->zone, service);
-    at = (size_t) ((const char *) ref
-                   - (const char *) kube_zone_record_at(w->zone, offset));
-
-    kube_zone_log_store(w, offset, at, &changed, sizeof(kube_ref_t));
-
+    kube_zone_log_store(w, w->side[service].offset, skip, &changed,
+                        sizeof(kube_ref_t));
     return service;
 }
 
@@ -307,42 +278,48 @@ log_move_ref(kube_zone_writer_t *w, uint32_t offset, uint32_t moved)
 static void
 log_move(kube_zone_writer_t *w, uint32_t offset)
 {
-    uint32_t        moved, size, number, service;
-    kube_word_t    *head;
-    kube_record_t  *record;
+    uint32_t           moved, size, service;
+    kube_record_t      header;
+    kube_zone_side_t  *side;
 
-    record = kube_zone_record_at(w->zone, offset);
-    size = record->size;
-    number = record->entry;
+    /* a record that nobody can be found for is not worth its room */
+    if (!kube_zone_live_header(w, offset, &header)) {
+        log_forget(w, offset);
+        return;
+    }
+
+    size = header.size;
+    side = &w->side[header.entry];
+    service = 0;
 
     moved = log_take(w, size);
-    kube_zone_log_store(w, moved, 0, record, size);
+    kube_zone_log_store(w, moved, 0, kube_zone_record_at(w->zone, offset),
+                        size);
     KUBE_FAILPOINT("move_copied");
 
-    if (record->kind == KUBE_RECORD_SLICE) {
-        service = log_move_ref(w, offset, moved);
+    if (header.kind == KUBE_RECORD_SLICE) {
+        service = log_move_ref(w, offset, &header, moved);
         KUBE_FAILPOINT("move_ref");
 
         if (service != 0) {
-            head = kube_zone_head_of(w->zone, service);
-            kube_head_set(head, kube_head_get(head));
+            kube_zone_head_store(w, service, w->side[service].offset);
             KUBE_FAILPOINT("move_service_head");
         }
     }
 
-    head = kube_zone_head_of(w->zone, number);
+    if (side->offset == offset) {
+        kube_zone_head_store(w, header.entry, moved);
 
-    if (kube_head_get(head) == offset) {
-        kube_head_set(head, moved);
+    } else if (side->staged == offset) {
+        side->staged = moved;
 
-    } else if (number <= w->zone->geometry.entries_n
-               && w->side[number].staged == offset)
-    {
-        w->side[number].staged = moved;
+    } else if (service == 0) {
+        *w->suspect = true;
+        log_forget(w, moved);
     }
 
     KUBE_FAILPOINT("move_head");
-    log_forget(w, offset, size);
+    log_forget(w, offset);
 }
 
 
@@ -363,11 +340,11 @@ log_evacuate(kube_zone_writer_t *w, uint32_t segment)
     for ( /* void */ ; offset < end && w->segments[segment].live != 0;
          offset++)
     {
-        if (!log_bit_get(w, offset)) {
+        if (!kube_zone_live_at(w, offset)) {
             continue;
         }
 
-        size = kube_zone_record_at(w->zone, offset)->size;
+        size = kube_zone_live_size(w, offset);
 
         if (size > log_tail(w, w->open_segment)) {
             log_open_next(w);
@@ -500,23 +477,18 @@ kube_zone_log_open(kube_zone_writer_t *w)
 static bool
 log_is_named(const kube_zone_writer_t *w, uint32_t offset)
 {
-    uint32_t              number, service;
-    const kube_record_t  *record;
+    size_t         skip;
+    uint32_t       service;
+    kube_record_t  header;
 
-    record = kube_zone_record_at(w->zone, offset);
-    number = record->entry;
-
-    if (kube_head_get(kube_zone_head_of(w->zone, number)) == offset) {
-        return true;
-    }
-
-    if (number > w->zone->geometry.entries_n) {
+    if (!kube_zone_live_header(w, offset, &header)) {
         return false;
     }
 
-    return w->side[number].staged == offset
-           || (record->kind == KUBE_RECORD_SLICE
-               && kube_zone_ref_to(w, offset, &service) != NULL);
+    return w->side[header.entry].offset == offset
+           || w->side[header.entry].staged == offset
+           || (header.kind == KUBE_RECORD_SLICE
+               && kube_zone_ref_to(w, offset, &header, &service, &skip));
 }
 
 
@@ -524,10 +496,10 @@ void
 kube_zone_log_drop(kube_zone_writer_t *w, uint32_t offset)
 {
     if (offset != 0
-        && log_bit_get(w, offset)
+        && kube_zone_live_at(w, offset)
         && !log_is_named(w, offset))
     {
-        log_forget(w, offset, kube_zone_record_at(w->zone, offset)->size);
+        log_forget(w, offset);
     }
 }
 
@@ -535,23 +507,27 @@ kube_zone_log_drop(kube_zone_writer_t *w, uint32_t offset)
 void
 kube_zone_log_drop_refs(kube_zone_writer_t *w, uint32_t offset)
 {
-    uint32_t              i;
-    const kube_ref_t     *refs;
-    const kube_record_t  *record;
+    uint32_t       i;
+    kube_ref_t     ref;
+    kube_record_t  header;
 
-    if (offset == 0) {
+    if (offset == 0 || !kube_zone_live_header(w, offset, &header)) {
         return;
     }
 
-    record = kube_zone_record_at(w->zone, offset);
-    refs = kube_record_refs(record);
+    for (i = 0; i < header.refs_n; i++) {
+        ref = kube_zone_ref_at(w->zone, offset, &header, i);
 
-    for (i = 0; i < record->refs_n; i++) {
-        if (w->side[refs[i].entry].service == record->entry) {
-            w->side[refs[i].entry].service = 0;
+        if (ref.entry == 0 || ref.entry > w->zone->geometry.entries_n) {
+            *w->suspect = true;
+            continue;
         }
 
-        kube_zone_log_drop(w, refs[i].offset);
+        if (w->side[ref.entry].service == header.entry) {
+            w->side[ref.entry].service = 0;
+        }
+
+        kube_zone_log_drop(w, ref.offset);
     }
 }
 
@@ -559,12 +535,14 @@ kube_zone_log_drop_refs(kube_zone_writer_t *w, uint32_t offset)
 void
 kube_zone_log_reset(kube_zone_writer_t *w)
 {
+    size_t                       bits;
     const kube_zone_geometry_t  *g;
 
     g = &w->zone->geometry;
+    bits = (size_t) g->segments_n * g->segment_size / KUBE_ZONE_UNIT / 8;
 
-    memset(w->bits, 0,
-           (size_t) g->segments_n * g->segment_size / KUBE_ZONE_UNIT / 8);
+    memset(w->bits, 0, bits);
+    memset(w->ends, 0, bits);
     memset(w->segments, 0, g->segments_n * sizeof(kube_zone_segment_t));
 
     w->open_segment = KUBE_ZONE_NO_SEGMENT;

@@ -251,6 +251,23 @@ kube_zone_find(const kube_zone_t *zone, kube_resource_t resource,
 
 
 /*
+ * True if the size bytes that were copied are one whole record, as its writer
+ * wrote it: another process may have written since.
+ */
+static bool
+reader_is_sound(const void *copy, size_t size)
+{
+    const kube_record_t  *record;
+
+    record = copy;
+
+    return size != 0
+           && record->size == size
+           && kube_record_verify(record, size) == KUBE_OK;
+}
+
+
+/*
  * Copies the record that head names if head is *word afterwards.  KUBE_OK,
  * KUBE_CHANGED, KUBE_TOO_LARGE (*size is what is needed), KUBE_CORRUPT (the
  * head names no record at all).
@@ -273,8 +290,11 @@ reader_copy_record(const kube_zone_t *zone, const kube_word_t *word,
         return KUBE_CHANGED;
     }
 
-    return (need > room) ? KUBE_TOO_LARGE : (need == 0) ? KUBE_CORRUPT
-                                                        : KUBE_OK;
+    if (need > room) {
+        return KUBE_TOO_LARGE;
+    }
+
+    return reader_is_sound(buf, need) ? KUBE_OK : KUBE_CORRUPT;
 }
 
 
@@ -309,6 +329,10 @@ kube_zone_load_into(const kube_zone_t *zone, uint32_t number, void *buf,
 
         *size = room;
         rc = reader_copy_record(zone, word, head, buf, size);
+
+        if (rc == KUBE_OK && ((const kube_record_t *) buf)->entry != number) {
+            rc = KUBE_CORRUPT;
+        }
 
         if (rc != KUBE_CHANGED) {
             return (rc == KUBE_CORRUPT) ? reader_corrupt(zone) : rc;
@@ -421,12 +445,13 @@ reader_load_slices(const kube_zone_t *zone, const kube_record_t *service,
 
         reader_copy(zone, refs[i].offset, space->buf + at, size);
         slices[i] = (const kube_record_t *) (void *) (space->buf + at);
-        at += size;
 
         /* overwritten since its size was read: no byte of it is looked at */
         if (slices[i]->size != size) {
             return KUBE_CHANGED;
         }
+
+        at += size;
     }
 
     bundle->slices = slices;
@@ -457,7 +482,7 @@ reader_bundle_check(const kube_zone_bundle_t *bundle)
 
         if (slice->kind != KUBE_RECORD_SLICE
             || slice->entry != refs[i].entry
-            || kube_record_measure(slice, slice->size) != KUBE_OK
+            || kube_record_verify(slice, slice->size) != KUBE_OK
             || kube_record_id(slice, slice->size, &id) != KUBE_OK
             || !kube_str_eq(id.service, service.meta.name)
             || !kube_str_eq(id.meta.ns, service.meta.ns))
@@ -704,11 +729,7 @@ reader_next(const kube_zone_t *zone, unsigned kind, uint32_t *cursor,
             return KUBE_NOMEM;
         }
 
-        if (rc == KUBE_OK
-            && *record != NULL
-            && reader_is_of(*record, kind)
-            && kube_record_measure(*record, (*record)->size) == KUBE_OK)
-        {
+        if (rc == KUBE_OK && reader_is_of(*record, kind)) {
             *cursor = e;
             return KUBE_OK;
         }

@@ -4,8 +4,10 @@
  * Readers take no lock and leave no trace: load head (acquire), bound it,
  * copy the record word by word with acquire loads into own memory, load the
  * head again; changed: again, KUBE_ZONE_TRIES times, then KUBE_CHANGED (keep
- * what you have).  Nothing in a copy is interpreted before that re-check, and
- * the identity in a copy is compared with the one asked for.
+ * what you have).  Nothing in a copy is interpreted before that re-check, the
+ * identity in a copy is compared with the one asked for, and its checksum is
+ * verified: any process that has the zone mapped may have written to it.
+ * Copies are made when an instance is built, not for each request.
  *
  * Why the re-check is enough: the writer moves a head away before it
  * overwrites the record under it, both with release stores.  Words are copied

@@ -56,6 +56,8 @@ recover_reset(kube_zone_writer_t *w)
 
     kube_zone_log_reset(w);
 
+    *w->suspect = false;
+    w->revision = kube_word_get(&w->zone->image->revision);
     w->entries_used = 0;
     w->refused = 0;
     w->outdated = 0;
@@ -63,7 +65,7 @@ recover_reset(kube_zone_writer_t *w)
     w->quarantine_first = 0;
     w->quarantine_last = 0;
 
-    memset(w->side, 0, (recover_entries(w) + 1ull)
+    memset(w->side, 0, (kube_zone_server_number(w->zone) + 1ull)
                        * sizeof(kube_zone_side_t));
 
     /* recover_names() fills in which Service names which slice */
@@ -76,12 +78,26 @@ recover_reset(kube_zone_writer_t *w)
 static void
 recover_revision(kube_zone_writer_t *w, const kube_record_t *record)
 {
-    kube_zone_image_t  *image;
+    if (record->revision > w->revision) {
+        w->revision = record->revision;
+        kube_word_set(&w->zone->image->revision, w->revision);
+    }
+}
 
-    image = w->zone->image;
 
-    if (record->revision > kube_word_get(&image->revision)) {
-        kube_word_set(&image->revision, record->revision);
+/* Notes what is published under a number, and for which key. */
+static void
+recover_note(kube_zone_writer_t *w, uint32_t number, uint32_t offset,
+    const kube_record_t *header)
+{
+    w->side[number].offset = offset;
+    w->side[number].kind = header->kind;
+    w->side[number].outdated = (header->flags & KUBE_RECORD_F_OUTDATED) != 0;
+
+    if (number <= recover_entries(w)) {
+        w->side[number].hash =
+            kube_half_get(&kube_zone_entry(w->zone, number)->hash);
+        recover_revision(w, header);
     }
 }
 
@@ -102,21 +118,24 @@ recover_cut_off(recover_t *recover, uint32_t number)
         recover->takeover->cut_off++;
     }
 
-    kube_head_set(kube_zone_head_of(recover->w->zone, number), 0);
+    recover->w->side[number].kind = 0;
+    recover->w->side[number].outdated = false;
+    kube_zone_head_store(recover->w, number, 0);
 }
 
 
 /* A head without a valid record is cut off. */
 static void
-recover_head(void *ctx, uint32_t number, const kube_record_t *record)
+recover_head(void *ctx, uint32_t number, uint32_t offset,
+    const kube_record_t *header)
 {
     recover_t  *recover = ctx;
 
-    if (record == NULL) {
+    if (header == NULL) {
         recover_cut_off(recover, number);
 
-    } else if (number <= recover_entries(recover->w)) {
-        recover_revision(recover->w, record);
+    } else {
+        recover_note(recover->w, number, offset, header);
     }
 }
 
@@ -125,7 +144,10 @@ typedef void (*recover_step_pt)(recover_t *recover, uint32_t entry,
     const kube_record_t *record);
 
 
-/* Calls step for every entry that holds a record of the kind. */
+/*
+ * Calls step with a copy of each record of the kind that an entry holds, once
+ * they are marked.
+ */
 static void
 recover_each(recover_t *recover, kube_record_kind_t kind,
     recover_step_pt step)
@@ -134,6 +156,10 @@ recover_each(recover_t *recover, kube_record_kind_t kind,
     const kube_record_t  *record;
 
     for (e = 1; e <= recover_entries(recover->w); e++) {
+        if (recover->w->side[e].kind != kind) {
+            continue;
+        }
+
         record = kube_zone_published(recover->w, e);
 
         if (record != NULL && record->kind == kind) {
@@ -149,13 +175,15 @@ recover_each(recover_t *recover, kube_record_kind_t kind,
  * before the room of what it names is used again.
  */
 static void
-recover_bump(recover_t *recover, uint32_t entry, const kube_record_t *service)
+recover_bump(kube_zone_writer_t *w)
 {
-    kube_word_t  *head;
+    uint32_t  e;
 
-    (void) service;
-    head = &kube_zone_entry(recover->w->zone, entry)->head;
-    kube_head_set(head, kube_head_get(head));
+    for (e = 1; e <= recover_entries(w); e++) {
+        if (w->side[e].kind == KUBE_RECORD_SERVICE) {
+            kube_zone_head_store(w, e, w->side[e].offset);
+        }
+    }
 }
 
 
@@ -167,9 +195,10 @@ static void
 recover_ref(void *ctx, uint32_t service, kube_ref_t ref,
     const kube_record_t *slice)
 {
-    recover_t            *recover = ctx;
-    kube_zone_writer_t   *w;
-    const kube_record_t  *now;
+    recover_t           *recover = ctx;
+    kube_record_t        now;
+    kube_zone_side_t    *side;
+    kube_zone_writer_t  *w;
 
     w = recover->w;
 
@@ -179,14 +208,14 @@ recover_ref(void *ctx, uint32_t service, kube_ref_t ref,
         return;
     }
 
-    now = kube_zone_published(w, ref.entry);
+    side = &w->side[ref.entry];
 
-    if (now == NULL
-        || (slice->revision >= now->revision
-            && kube_zone_entry_offset(w->zone, ref.entry) != ref.offset))
+    if (side->offset != ref.offset
+        && (!kube_zone_header_at(w->zone, side->offset, &now)
+            || slice->revision >= now.revision))
     {
-        kube_head_set(&kube_zone_entry(w->zone, ref.entry)->head, ref.offset);
-        recover_revision(w, slice);
+        kube_zone_head_store(w, ref.entry, ref.offset);
+        recover_note(w, ref.entry, ref.offset, slice);
     }
 }
 
@@ -215,8 +244,9 @@ recover_chains_rebuild(kube_zone_writer_t *w)
         w->side[e].freed_ms &= ~RECOVER_LINKED;
         entry = kube_zone_entry(w->zone, e);
 
-        if (kube_zone_entry_offset(w->zone, e) != 0) {
-            bucket = kube_zone_bucket(w->zone, kube_half_get(&entry->hash));
+        if (w->side[e].offset != 0) {
+            bucket = kube_zone_bucket(w->zone, w->side[e].hash);
+            kube_half_set(&entry->hash, w->side[e].hash);
             kube_half_set(&entry->next, kube_half_get(bucket));
             kube_half_set(bucket, e);
             w->side[e].freed_ms |= RECOVER_LINKED;
@@ -234,6 +264,7 @@ recover_chains(kube_zone_writer_t *w)
 
     reuse = &w->zone->image->reuse;
     odd = kube_word_get(reuse) | 1;
+    w->reuse = odd + 1;
 
     if (!kube_zone_walk_chains(w->zone, recover_link, w)) {
         kube_word_set(reuse, odd);
@@ -250,29 +281,38 @@ recover_chains(kube_zone_writer_t *w)
 static void
 recover_mark(recover_t *recover)
 {
-    uint32_t             number, offset;
+    uint32_t             number;
+    kube_zone_side_t    *side;
     kube_zone_writer_t  *w;
 
     w = recover->w;
 
     for (number = 1; number <= kube_zone_server_number(w->zone); number++) {
-        offset = kube_head_get(kube_zone_head_of(w->zone, number));
+        side = &w->side[number];
 
-        if (offset == 0) {
+        if (side->offset == 0) {
             continue;
         }
 
-        if (!kube_zone_log_mark(w, offset)) {
+        if (!kube_zone_log_mark(w, side->offset)) {
             recover_cut_off(recover, number);
 
         } else if (number <= recover_entries(w)) {
             w->entries_used++;
-            w->refused += (kube_zone_record_at(w->zone, offset)->kind
-                           == KUBE_RECORD_REFUSED);
-            w->outdated += ((kube_zone_record_at(w->zone, offset)->flags
-                             & KUBE_RECORD_F_OUTDATED) != 0);
+            w->refused += (side->kind == KUBE_RECORD_REFUSED);
+            w->outdated += side->outdated;
         }
     }
+}
+
+
+/* True if what the ref names is the slice's record as it is now. */
+static bool
+recover_is_current(const kube_zone_writer_t *w, kube_ref_t ref)
+{
+    return ref.entry != 0
+           && ref.entry <= recover_entries(w)
+           && w->side[ref.entry].offset == ref.offset;
 }
 
 
@@ -282,6 +322,7 @@ recover_mark_refs(recover_t *recover, uint32_t entry,
     const kube_record_t *service)
 {
     uint32_t             i;
+    kube_record_t        slice;
     kube_record_id_t     id;
     const kube_ref_t    *refs;
     kube_zone_writer_t  *w;
@@ -296,7 +337,7 @@ recover_mark_refs(recover_t *recover, uint32_t entry,
 
     for (i = 0; i < service->refs_n; i++) {
         if ((w->side[entry].freed_ms & RECOVER_BROKEN)
-            && kube_zone_walk_slice(w->zone, &id, refs[i]) == NULL)
+            && !kube_zone_walk_slice(w->zone, &id, refs[i], &slice))
         {
             continue;
         }
@@ -305,9 +346,7 @@ recover_mark_refs(recover_t *recover, uint32_t entry,
             recover_distrust(w);
             w->side[entry].freed_ms |= RECOVER_BROKEN;
 
-        } else if (kube_zone_entry_offset(w->zone, refs[i].entry)
-                   == refs[i].offset)
-        {
+        } else if (recover_is_current(w, refs[i])) {
             w->side[refs[i].entry].freed_ms |= RECOVER_NAMED;
 
         } else {
@@ -323,7 +362,7 @@ recover_service_end(recover_t *recover, uint32_t entry)
 {
     uint32_t  offset;
 
-    offset = kube_zone_entry_offset(recover->w->zone, entry);
+    offset = recover->w->side[entry].offset;
     recover_cut_off(recover, entry);
     kube_zone_log_drop(recover->w, offset);
     recover->w->entries_used--;
@@ -361,9 +400,7 @@ recover_current(const kube_zone_writer_t *w, const kube_record_t *service,
          i < service->refs_n && n < KUBE_SERVICE_SLICES_MAX;
          i++)
     {
-        if (kube_zone_entry_offset(w->zone, refs[i].entry)
-            == refs[i].offset)
-        {
+        if (recover_is_current(w, refs[i])) {
             slices[n++] = refs[i].entry;
         }
     }
@@ -507,12 +544,16 @@ recover_free_list(kube_zone_writer_t *w, kube_takeover_t *takeover)
     for (e = recover_entries(w); e != 0; e--) {
         side = &w->side[e];
         marks = side->freed_ms;
-        memset(side, 0, sizeof(kube_zone_side_t));
 
-        if (kube_zone_entry_offset(w->zone, e) != 0) {
+        side->service = 0;
+        side->next = 0;
+        side->freed_ms = 0;
+
+        if (side->offset != 0) {
             takeover->records++;
 
         } else if (marks & RECOVER_LINKED) {
+            side->hash = kube_half_get(&kube_zone_entry(w->zone, e)->hash);
             w->entries_used++;
             kube_zone_entry_free(w, e);
 
@@ -552,7 +593,7 @@ recover_all(kube_zone_writer_t *w, kube_takeover_t *takeover)
     KUBE_FAILPOINT("recover_walked");
 
     if (takeover->crashed) {
-        recover_each(&recover, KUBE_RECORD_SERVICE, recover_bump);
+        recover_bump(w);
     }
 
     kube_zone_walk_refs(w->zone, recover_ref, &recover);

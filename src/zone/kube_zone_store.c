@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "kube_zone_image.h"
+#include "kube_zone_live.h"
 #include "kube_zone_log.h"
 #include "kube_zone_store.h"
 #include "kube_zone_table.h"
@@ -37,7 +38,7 @@ kube_zone_store_revision(kube_zone_writer_t *w)
 {
     uint64_t  revision;
 
-    revision = kube_word_get(&w->zone->image->revision) + 1;
+    revision = ++w->revision;
     kube_word_set(&w->zone->image->revision, revision);
 
     return revision;
@@ -48,7 +49,19 @@ static uint32_t
 store_newest_offset(const kube_zone_writer_t *w, uint32_t entry)
 {
     return (w->side[entry].staged != 0)
-           ? w->side[entry].staged : kube_zone_entry_offset(w->zone, entry);
+           ? w->side[entry].staged : w->side[entry].offset;
+}
+
+
+/* True if the live records at both offsets show one revision. */
+static bool
+store_same_revision(const kube_zone_writer_t *w, uint32_t a, uint32_t b)
+{
+    kube_record_t  header_a, header_b;
+
+    return kube_zone_live_header(w, a, &header_a)
+           && kube_zone_live_header(w, b, &header_b)
+           && header_a.revision == header_b.revision;
 }
 
 
@@ -95,9 +108,7 @@ store_diff(const kube_zone_writer_t *w, const kube_record_t *published,
 
         } else if (ref->offset != offset) {
             diff.same_refs = false;
-            diff.same_revisions =
-                kube_zone_record_at(w->zone, ref->offset)->revision
-                == kube_zone_record_at(w->zone, offset)->revision;
+            diff.same_revisions = store_same_revision(w, ref->offset, offset);
         }
     }
 
@@ -108,14 +119,13 @@ store_diff(const kube_zone_writer_t *w, const kube_record_t *published,
 /* Appends the newest record of a Service with refs to its slices. */
 static uint32_t
 store_service_append(kube_zone_writer_t *w, uint32_t service,
-    const uint32_t *slices, size_t n, uint64_t revision)
+    const kube_record_t *newest, const uint32_t *slices, size_t n,
+    uint64_t revision)
 {
-    size_t                i, base;
-    uint32_t              offset;
-    kube_ref_t            ref;
-    const kube_record_t  *newest;
+    size_t      i, base;
+    uint32_t    offset;
+    kube_ref_t  ref;
 
-    newest = kube_zone_newest(w, service);
     base = kube_record_base(newest);
     offset = kube_zone_log_append(w, newest, service, revision, n);
 
@@ -152,7 +162,7 @@ kube_zone_store_service(kube_zone_writer_t *w, uint32_t service,
         *changed = !diff.same_revisions
                    || !kube_record_same(newest, published);
 
-        if (diff.same_refs && newest == published) {
+        if (diff.same_refs && w->side[service].staged == 0) {
             return KUBE_OK;
         }
     }
@@ -165,14 +175,12 @@ kube_zone_store_service(kube_zone_writer_t *w, uint32_t service,
         return KUBE_FULL;
     }
 
-    /* making room may have moved the published record */
-    published = kube_zone_published(w, service);
     revision = *changed ? kube_zone_store_revision(w) : published->revision;
 
-    offset = store_service_append(w, service, slices, n, revision);
+    offset = store_service_append(w, service, newest, slices, n, revision);
     KUBE_FAILPOINT("service_written");
 
-    old = kube_zone_entry_offset(w->zone, service);
+    old = w->side[service].offset;
     kube_zone_entry_publish(w, service, offset);
     KUBE_FAILPOINT("service_head");
 
@@ -210,7 +218,7 @@ kube_zone_store_staged(kube_zone_writer_t *w, uint32_t entry)
         return;
     }
 
-    old = kube_zone_entry_offset(w->zone, entry);
+    old = w->side[entry].offset;
     kube_zone_entry_publish(w, entry, offset);
     w->side[entry].staged = 0;
 
@@ -224,7 +232,7 @@ kube_zone_store_entry(kube_zone_writer_t *w, uint32_t entry, uint32_t offset)
 {
     uint32_t  old;
 
-    old = kube_zone_entry_offset(w->zone, entry);
+    old = w->side[entry].offset;
 
     if (old != offset) {
         kube_zone_entry_publish(w, entry, offset);
@@ -247,11 +255,13 @@ kube_zone_store_outdated(kube_zone_writer_t *w, uint32_t entry, uint64_t word)
     kube_record_t   header;
 
     offset = store_newest_offset(w, entry);
-    header = *kube_zone_record_at(w->zone, offset);
 
-    if (w->side[entry].staged == 0
-        && !(header.flags & KUBE_RECORD_F_OUTDATED))
-    {
+    if (!kube_zone_live_header(w, offset, &header)) {
+        return;
+    }
+
+    if (w->side[entry].staged == 0 && !w->side[entry].outdated) {
+        w->side[entry].outdated = true;
         w->outdated++;
     }
 
@@ -286,8 +296,7 @@ kube_rc_t
 kube_zone_store_raw(kube_zone_writer_t *w, uint32_t number,
     kube_record_kind_t kind, const void *content, size_t size)
 {
-    uint32_t      old, offset;
-    kube_word_t  *head;
+    uint32_t  old, offset;
 
     union {
         kube_record_t  record;
@@ -307,9 +316,8 @@ kube_zone_store_raw(kube_zone_writer_t *w, uint32_t number,
     }
 
     offset = kube_zone_log_append(w, &raw.record, number, 0, 0);
-    head = kube_zone_head_of(w->zone, number);
-    old = kube_head_get(head);
-    kube_head_set(head, offset);
+    old = w->side[number].offset;
+    kube_zone_head_store(w, number, offset);
     KUBE_FAILPOINT("raw_head");
 
     kube_zone_log_drop(w, old);
@@ -322,14 +330,12 @@ kube_zone_store_raw(kube_zone_writer_t *w, uint32_t number,
 void
 kube_zone_store_raw_clear(kube_zone_writer_t *w, uint32_t number)
 {
-    uint32_t      old;
-    kube_word_t  *head;
+    uint32_t  old;
 
-    head = kube_zone_head_of(w->zone, number);
-    old = kube_head_get(head);
+    old = w->side[number].offset;
 
     if (old != 0) {
-        kube_head_set(head, 0);
+        kube_zone_head_store(w, number, 0);
         kube_zone_log_drop(w, old);
         kube_zone_table_show(w);
     }

@@ -12,36 +12,163 @@
 #include <string.h>
 
 #include "kube_zone_image.h"
+#include "kube_zone_live.h"
 #include "kube_zone_table.h"
+
+
+/* Offset of an entry's newest record; 0: it holds none, or is no entry. */
+static uint32_t
+table_newest(const kube_zone_writer_t *w, uint32_t entry)
+{
+    const kube_zone_side_t  *side;
+
+    if (entry == 0 || entry > w->zone->geometry.entries_n) {
+        return 0;
+    }
+
+    side = &w->side[entry];
+
+    return (side->staged != 0) ? side->staged : side->offset;
+}
+
+
+bool
+kube_zone_holds(const kube_zone_writer_t *w, uint32_t entry)
+{
+    return table_newest(w, entry) != 0;
+}
+
+
+bool
+kube_zone_is_staged(const kube_zone_writer_t *w, uint32_t entry)
+{
+    return kube_zone_holds(w, entry) && w->side[entry].staged != 0;
+}
+
+
+/*
+ * What an entry holds is never NULL for its callers: in place of a record
+ * that is not as it was written there is a refused name that nobody has.
+ */
+static const kube_record_t *
+table_copy(const kube_zone_writer_t *w, uint32_t entry, uint32_t offset,
+    kube_record_t *copy)
+{
+    size_t              i, size;
+    uint64_t            word;
+    const kube_word_t  *from;
+
+    size = kube_zone_live_size(w, offset);
+    from = kube_zone_words(w->zone, offset);
+
+    for (i = 0; i < size / KUBE_ZONE_UNIT; i++) {
+        word = kube_word_get(&from[i]);
+        memcpy((char *) copy + i * KUBE_ZONE_UNIT, &word, KUBE_ZONE_UNIT);
+    }
+
+    if (size == 0
+        || copy->size != size
+        || copy->entry != entry
+        || kube_record_measure(copy, size) != KUBE_OK)
+    {
+        *w->suspect = true;
+        kube_record_raw_encode(KUBE_RECORD_REFUSED, "", 1, copy);
+        copy->entry = entry;
+    }
+
+    return copy;
+}
 
 
 const kube_record_t *
 kube_zone_published(const kube_zone_writer_t *w, uint32_t entry)
 {
-    uint32_t  offset;
-
-    if (entry == 0 || entry > w->zone->geometry.entries_n) {
+    if (entry == 0
+        || entry > w->zone->geometry.entries_n
+        || w->side[entry].offset == 0)
+    {
         return NULL;
     }
 
-    offset = kube_zone_entry_offset(w->zone, entry);
-
-    return (offset != 0) ? kube_zone_record_at(w->zone, offset) : NULL;
+    return table_copy(w, entry, w->side[entry].offset,
+                      w->copies[KUBE_ZONE_COPY_PUBLISHED]);
 }
 
 
 const kube_record_t *
 kube_zone_newest(const kube_zone_writer_t *w, uint32_t entry)
 {
-    if (entry == 0 || entry > w->zone->geometry.entries_n) {
+    uint32_t  offset;
+
+    offset = table_newest(w, entry);
+
+    if (offset == 0) {
         return NULL;
     }
 
-    if (w->side[entry].staged != 0) {
-        return kube_zone_record_at(w->zone, w->side[entry].staged);
+    return table_copy(w, entry, offset, w->copies[KUBE_ZONE_COPY_NEWEST]);
+}
+
+
+/* The identity in an entry's live record, read where it lies, and its kind. */
+static kube_rc_t
+table_id(const kube_zone_writer_t *w, uint32_t entry, uint32_t offset,
+    kube_record_id_t *id, unsigned *kind)
+{
+    uint32_t       size;
+    kube_record_t  header;
+
+    size = kube_zone_live_size(w, offset);
+
+    if (size == 0
+        || !kube_zone_header_at(w->zone, offset, &header)
+        || header.entry != entry
+        || kube_record_id(kube_zone_record_at(w->zone, offset), size, id)
+           != KUBE_OK)
+    {
+        *w->suspect = true;
+        return KUBE_CORRUPT;
     }
 
-    return kube_zone_published(w, entry);
+    *kind = header.kind;
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_zone_entry_id(const kube_zone_writer_t *w, uint32_t entry,
+    kube_record_id_t *id)
+{
+    unsigned  kind;
+    uint32_t  offset;
+
+    offset = table_newest(w, entry);
+
+    return (offset != 0) ? table_id(w, entry, offset, id, &kind)
+                         : KUBE_NOT_FOUND;
+}
+
+
+/*
+ * The next entry of a chain, after steps of it: more than there are entries
+ * make a loop, which ends here.
+ */
+static uint32_t
+table_step(const kube_zone_writer_t *w, const kube_half_t *link, uint32_t steps)
+{
+    uint32_t  e;
+
+    e = kube_half_get(link);
+
+    if (e > w->zone->geometry.entries_n
+        || (e != 0 && steps >= w->zone->geometry.entries_n))
+    {
+        *w->suspect = true;
+        return 0;
+    }
+
+    return e;
 }
 
 
@@ -49,34 +176,28 @@ kube_zone_newest(const kube_zone_writer_t *w, uint32_t entry)
 static void
 table_find(const kube_zone_writer_t *w, kube_zone_item_t *item)
 {
-    uint32_t                  e;
-    kube_record_id_t         *held;
-    const kube_record_t      *record;
-    const kube_zone_entry_t  *entry;
+    unsigned           kind;
+    uint32_t           e, steps;
+    kube_half_t       *link;
+    kube_record_id_t  *held;
 
     held = &item->held;
     item->hash = kube_zone_hash(w->zone, &item->id);
+    link = kube_zone_bucket(w->zone, item->hash);
+    steps = 0;
 
-    for (e = kube_half_get(kube_zone_bucket(w->zone, item->hash));
-         e != 0;
-         e = kube_half_get(&entry->next))
-    {
-        entry = kube_zone_entry(w->zone, e);
+    while ((e = table_step(w, link, steps++)) != 0) {
+        link = &kube_zone_entry(w->zone, e)->next;
 
-        if (kube_half_get(&entry->hash) != item->hash) {
-            continue;
-        }
-
-        record = kube_zone_newest(w, e);
-
-        if (record != NULL
-            && kube_record_id(record, record->size, held) == KUBE_OK
+        if (w->side[e].hash == item->hash
+            && kube_zone_holds(w, e)
+            && table_id(w, e, table_newest(w, e), held, &kind) == KUBE_OK
             && held->resource == item->id.resource
             && kube_str_eq(held->meta.name, item->id.meta.name)
             && kube_str_eq(held->meta.ns, item->id.meta.ns))
         {
             item->entry = e;
-            item->relabelled = (record->kind != KUBE_RECORD_SLICE
+            item->relabelled = (kind != KUBE_RECORD_SLICE
                                 || !kube_str_eq(held->service,
                                                 item->id.service));
             return;
@@ -129,19 +250,14 @@ kube_rc_t
 kube_zone_item_entry(const kube_zone_writer_t *w, uint32_t entry,
     kube_zone_item_t *item)
 {
-    const kube_record_t  *record;
-
     memset(item, 0, sizeof(kube_zone_item_t));
-    record = kube_zone_newest(w, entry);
 
-    if (record == NULL
-        || kube_record_id(record, record->size, &item->held) != KUBE_OK)
-    {
+    if (kube_zone_entry_id(w, entry, &item->held) != KUBE_OK) {
         return KUBE_NOT_FOUND;
     }
 
     item->id = item->held;
-    item->hash = kube_half_get(&kube_zone_entry(w->zone, entry)->hash);
+    item->hash = w->side[entry].hash;
     item->entry = entry;
 
     return KUBE_OK;
@@ -166,7 +282,7 @@ uint32_t
 kube_zone_writer_next(const kube_zone_writer_t *w, uint32_t entry)
 {
     for (entry++; entry <= w->zone->geometry.entries_n; entry++) {
-        if (kube_zone_newest(w, entry) != NULL) {
+        if (kube_zone_holds(w, entry)) {
             return entry;
         }
     }
@@ -175,55 +291,67 @@ kube_zone_writer_next(const kube_zone_writer_t *w, uint32_t entry)
 }
 
 
+/* The published Service that a slice of this identity names; 0: none. */
+static uint32_t
+table_service_of(const kube_zone_writer_t *w, const kube_record_id_t *slice)
+{
+    uint32_t  e;
+
+    e = kube_zone_writer_find(w, KUBE_RESOURCE_SERVICES, slice->meta.ns,
+                              slice->service);
+
+    return (e != 0 && w->side[e].kind == KUBE_RECORD_SERVICE) ? e : 0;
+}
+
+
 uint32_t
 kube_zone_service_of(const kube_zone_writer_t *w, const kube_record_t *slice)
 {
-    uint32_t              e;
-    kube_record_id_t      id;
-    const kube_record_t  *service;
+    kube_record_id_t  id;
 
     if (kube_record_id(slice, slice->size, &id) != KUBE_OK) {
         return 0;
     }
 
-    e = kube_zone_writer_find(w, KUBE_RESOURCE_SERVICES, id.meta.ns,
-                              id.service);
-    service = kube_zone_published(w, e);
-
-    return (service != NULL && service->kind == KUBE_RECORD_SERVICE) ? e : 0;
+    return table_service_of(w, &id);
 }
 
 
-const kube_ref_t *
+bool
 kube_zone_ref_to(const kube_zone_writer_t *w, uint32_t offset,
-    uint32_t *service)
+    const kube_record_t *slice, uint32_t *service, size_t *skip)
 {
-    uint32_t              i;
-    const kube_ref_t     *refs;
-    const kube_record_t  *record;
+    uint32_t          i, at;
+    unsigned          kind;
+    kube_record_t     header;
+    kube_record_id_t  id;
 
-    record = kube_zone_record_at(w->zone, offset);
-    *service = w->side[record->entry].service;
+    /* only entries are of slices, whatever the header says */
+    if (slice->entry > w->zone->geometry.entries_n) {
+        return false;
+    }
+
+    *service = w->side[slice->entry].service;
 
     if (*service == KUBE_ZONE_SEVERAL) {
-        *service = kube_zone_service_of(w, record);
+        *service = (table_id(w, slice->entry, offset, &id, &kind) == KUBE_OK)
+                   ? table_service_of(w, &id) : 0;
     }
 
-    record = kube_zone_published(w, *service);
+    at = w->side[*service].offset;
 
-    if (record == NULL) {
-        return NULL;
+    if (*service == 0 || at == 0 || !kube_zone_live_header(w, at, &header)) {
+        return false;
     }
 
-    refs = kube_record_refs(record);
-
-    for (i = 0; i < record->refs_n; i++) {
-        if (refs[i].offset == offset) {
-            return &refs[i];
+    for (i = 0; i < header.refs_n; i++) {
+        if (kube_zone_ref_at(w->zone, at, &header, i).offset == offset) {
+            *skip = kube_record_base(&header) + i * sizeof(kube_ref_t);
+            return true;
         }
     }
 
-    return NULL;
+    return false;
 }
 
 
@@ -232,6 +360,11 @@ kube_zone_service_names(kube_zone_writer_t *w, uint32_t service,
     uint32_t slice)
 {
     uint32_t  *known;
+
+    if (slice == 0 || slice > w->zone->geometry.entries_n) {
+        *w->suspect = true;
+        return;
+    }
 
     known = &w->side[slice].service;
 
@@ -257,21 +390,23 @@ kube_zone_entry_available(const kube_zone_writer_t *w)
 static void
 table_unlink(kube_zone_writer_t *w, uint32_t entry)
 {
-    uint32_t            e;
-    kube_half_t        *link;
-    kube_zone_entry_t  *freed;
+    uint32_t      e, steps;
+    kube_half_t  *link;
 
-    freed = kube_zone_entry(w->zone, entry);
-    link = kube_zone_bucket(w->zone, kube_half_get(&freed->hash));
+    link = kube_zone_bucket(w->zone, w->side[entry].hash);
+    steps = 0;
 
-    for (e = kube_half_get(link); e != 0; e = kube_half_get(link)) {
+    while ((e = table_step(w, link, steps++)) != 0) {
         if (e == entry) {
-            kube_half_set(link, kube_half_get(&freed->next));
+            kube_half_set(link,
+                          kube_half_get(&kube_zone_entry(w->zone, e)->next));
             return;
         }
 
         link = &kube_zone_entry(w->zone, e)->next;
     }
+
+    *w->suspect = true;
 }
 
 
@@ -284,8 +419,9 @@ table_link(kube_zone_writer_t *w, uint32_t entry, uint32_t hash)
     taken = kube_zone_entry(w->zone, entry);
     bucket = kube_zone_bucket(w->zone, hash);
 
+    w->side[entry].hash = hash;
     kube_half_set(&taken->hash, hash);
-    kube_half_set(&taken->next, kube_half_get(bucket));
+    kube_half_set(&taken->next, table_step(w, bucket, 0));
     KUBE_FAILPOINT("entry_unlinked");
     kube_half_set(bucket, entry);
 }
@@ -308,10 +444,11 @@ kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash)
         entry = w->quarantine_first;
         w->quarantine_first = w->side[entry].next;
 
-        kube_word_set(&image->reuse, kube_word_get(&image->reuse) + 1);
+        kube_word_set(&image->reuse, w->reuse + 1);
         table_unlink(w, entry);
         table_link(w, entry, hash);
-        kube_word_set(&image->reuse, kube_word_get(&image->reuse) + 1);
+        w->reuse += 2;
+        kube_word_set(&image->reuse, w->reuse);
 
     } else {
         return 0;
@@ -354,29 +491,37 @@ void
 kube_zone_entry_publish(kube_zone_writer_t *w, uint32_t entry,
     uint32_t offset)
 {
-    const kube_record_t  *old;
+    kube_record_t      header;
+    kube_zone_side_t  *side;
 
-    old = kube_zone_published(w, entry);
+    side = &w->side[entry];
+    w->refused -= (side->kind == KUBE_RECORD_REFUSED);
 
-    if (old != NULL && old->kind == KUBE_RECORD_REFUSED) {
-        w->refused--;
+    w->outdated -= side->outdated;
+
+    side->kind = 0;
+    side->outdated = false;
+
+    if (offset != 0 && kube_zone_live_header(w, offset, &header)) {
+        side->kind = header.kind;
+        side->outdated = (header.flags & KUBE_RECORD_F_OUTDATED) != 0;
     }
 
-    if (offset != 0
-        && kube_zone_record_at(w->zone, offset)->kind == KUBE_RECORD_REFUSED)
-    {
-        w->refused++;
-    }
-
-    w->outdated -= (old != NULL && (old->flags & KUBE_RECORD_F_OUTDATED));
-    w->outdated += (offset != 0
-                    && (kube_zone_record_at(w->zone, offset)->flags
-                        & KUBE_RECORD_F_OUTDATED));
+    w->refused += (side->kind == KUBE_RECORD_REFUSED);
+    w->outdated += side->outdated;
 
     /* counted first: a scope's record that has the count has the store */
     kube_word_set(&w->zone->image->stores,
                   kube_word_get(&w->zone->image->stores) + 1);
-    kube_head_set(&kube_zone_entry(w->zone, entry)->head, offset);
+    kube_zone_head_store(w, entry, offset);
+}
+
+
+void
+kube_zone_head_store(kube_zone_writer_t *w, uint32_t number, uint32_t offset)
+{
+    w->side[number].offset = offset;
+    kube_head_set(kube_zone_head_of(w->zone, number), offset);
 }
 
 

@@ -27,14 +27,33 @@
 
 
 /*
- * The newest record of an entry (staged, else published), or the published
- * one; NULL if there is none.  Good until the next call that stages,
- * publishes or refuses: making room moves records.
+ * A copy of the newest record of an entry (staged, else published), or of the
+ * published one; NULL if there is none.  Its lengths are sound.  It is good
+ * until the next call of the same function, and for a call that stages,
+ * publishes or refuses: those may make copies of their own.
+ *
+ * Where the record in the image is not as it was written, the copy is one of
+ * kind REFUSED without a name.
  */
 const kube_record_t *kube_zone_newest(const kube_zone_writer_t *writer,
     uint32_t entry);
 const kube_record_t *kube_zone_published(const kube_zone_writer_t *writer,
     uint32_t entry);
+
+/* True if the entry holds something: kube_zone_newest() without a copy. */
+bool kube_zone_holds(const kube_zone_writer_t *writer, uint32_t entry);
+
+/* True if the entry's newest record is one that readers do not see yet. */
+bool kube_zone_is_staged(const kube_zone_writer_t *writer, uint32_t entry);
+
+/*
+ * The identity of an entry's newest record.  Its strings lie in the image:
+ * they are good until the next call that stages, publishes or refuses, and
+ * of the bytes there nothing is certain but that they are there.  KUBE_OK,
+ * KUBE_NOT_FOUND, KUBE_CORRUPT.
+ */
+kube_rc_t kube_zone_entry_id(const kube_zone_writer_t *writer, uint32_t entry,
+    kube_record_id_t *id)  KUBE_MUST_CHECK;
 
 /* The next entry that holds something; 0 starts and ends. */
 uint32_t kube_zone_writer_next(const kube_zone_writer_t *writer,
@@ -90,11 +109,12 @@ uint32_t kube_zone_service_of(const kube_zone_writer_t *w,
     const kube_record_t *slice);
 
 /*
- * The ref of a published Service to the slice's record at offset, and the
- * Service; NULL: none names it.
+ * The published Service with a ref to the slice's record at offset, of which
+ * slice is the header, and where in the Service's record the ref is.  False:
+ * none names it.
  */
-const kube_ref_t *kube_zone_ref_to(const kube_zone_writer_t *w,
-    uint32_t offset, uint32_t *service);
+bool kube_zone_ref_to(const kube_zone_writer_t *w, uint32_t offset,
+    const kube_record_t *slice, uint32_t *service, size_t *skip);
 
 /* Notes that the published Service names a record of the slice. */
 void kube_zone_service_names(kube_zone_writer_t *w, uint32_t service,
@@ -108,6 +128,10 @@ uint32_t kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash);
 
 /* Puts an entry that holds nothing in quarantine. */
 void kube_zone_entry_free(kube_zone_writer_t *w, uint32_t entry);
+
+/* Stores the head of any number, and notes it: what all head stores use. */
+void kube_zone_head_store(kube_zone_writer_t *w, uint32_t number,
+    uint32_t offset);
 
 /* Stores an entry's head (offset 0: none) and counts the refused. */
 void kube_zone_entry_publish(kube_zone_writer_t *w, uint32_t entry,

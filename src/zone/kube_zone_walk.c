@@ -12,74 +12,43 @@
 #include "kube_zone_walk.h"
 
 
-/* Returns the valid record of number at offset; NULL: there is none. */
-static const kube_record_t *
-walk_record(const kube_zone_t *zone, uint32_t number, uint32_t offset)
+/* True if the record of number is at offset, and is valid. */
+static bool
+walk_record(const kube_zone_t *zone, uint32_t number, uint32_t offset,
+    kube_record_t *header)
 {
-    size_t                room;
-    const kube_record_t  *record;
-
-    room = kube_zone_room_at(zone, offset);
-
-    if (room == 0) {
-        return NULL;
-    }
-
-    record = kube_zone_record_at(zone, offset);
-
-    if (kube_record_validate(record, room) != KUBE_OK
-        || record->entry != number)
-    {
-        return NULL;
-    }
-
-    return record;
+    return kube_zone_header_at(zone, offset, header)
+           && header->entry == number
+           && kube_record_validate(kube_zone_record_at(zone, offset),
+                                   header->size) == KUBE_OK;
 }
 
 
 /* As walk_record(); the record's key must be the entry's. */
-static const kube_record_t *
+static bool
 walk_object(const kube_zone_t *zone, uint32_t entry, uint32_t offset,
-    kube_record_id_t *id)
+    kube_record_t *header, kube_record_id_t *id)
 {
-    const kube_record_t  *record;
-
-    record = walk_record(zone, entry, offset);
-
-    if (record == NULL
-        || kube_record_id(record, record->size, id) != KUBE_OK
-        || kube_zone_hash(zone, id)
-           != kube_half_get(&kube_zone_entry(zone, entry)->hash))
-    {
-        return NULL;
-    }
-
-    return record;
+    return walk_record(zone, entry, offset, header)
+           && kube_record_id(kube_zone_record_at(zone, offset), header->size,
+                             id) == KUBE_OK
+           && kube_zone_hash(zone, id)
+              == kube_half_get(&kube_zone_entry(zone, entry)->hash);
 }
 
 
-const kube_record_t *
+bool
 kube_zone_walk_slice(const kube_zone_t *zone, const kube_record_id_t *service,
-    kube_ref_t ref)
+    kube_ref_t ref, kube_record_t *slice)
 {
-    kube_record_id_t      id;
-    const kube_record_t  *slice;
+    kube_record_id_t  id;
 
-    if (ref.entry == 0 || ref.entry > zone->geometry.entries_n) {
-        return NULL;
-    }
-
-    slice = walk_object(zone, ref.entry, ref.offset, &id);
-
-    if (slice == NULL
-        || slice->kind != KUBE_RECORD_SLICE
-        || !kube_str_eq(id.service, service->meta.name)
-        || !kube_str_eq(id.meta.ns, service->meta.ns))
-    {
-        return NULL;
-    }
-
-    return slice;
+    return ref.entry != 0
+           && ref.entry <= zone->geometry.entries_n
+           && walk_object(zone, ref.entry, ref.offset, slice, &id)
+           && slice->kind == KUBE_RECORD_SLICE
+           && kube_str_eq(id.service, service->meta.name)
+           && kube_str_eq(id.meta.ns, service->meta.ns);
 }
 
 
@@ -87,9 +56,10 @@ void
 kube_zone_walk_heads(const kube_zone_t *zone, kube_zone_head_pt visit,
     void *ctx)
 {
-    uint32_t              number, offset;
-    kube_record_id_t      id;
-    const kube_record_t  *record;
+    bool              valid;
+    uint32_t          number, offset;
+    kube_record_t     header;
+    kube_record_id_t  id;
 
     for (number = 1; number <= kube_zone_server_number(zone); number++) {
         offset = kube_head_get(kube_zone_head_of(zone, number));
@@ -99,13 +69,13 @@ kube_zone_walk_heads(const kube_zone_t *zone, kube_zone_head_pt visit,
         }
 
         if (number <= zone->geometry.entries_n) {
-            record = walk_object(zone, number, offset, &id);
+            valid = walk_object(zone, number, offset, &header, &id);
 
         } else {
-            record = walk_record(zone, number, offset);
+            valid = walk_record(zone, number, offset, &header);
         }
 
-        visit(ctx, number, record);
+        visit(ctx, number, offset, valid ? &header : NULL);
     }
 }
 
@@ -114,24 +84,26 @@ void
 kube_zone_walk_refs(const kube_zone_t *zone, kube_zone_ref_pt visit,
     void *ctx)
 {
-    uint32_t              e, i, offset;
-    kube_record_id_t      id;
-    const kube_ref_t     *refs;
-    const kube_record_t  *service;
+    bool              valid;
+    uint32_t          e, i, offset;
+    kube_ref_t        ref;
+    kube_record_t     header, slice;
+    kube_record_id_t  id;
 
     for (e = 1; e <= zone->geometry.entries_n; e++) {
         offset = kube_zone_entry_offset(zone, e);
-        service = walk_object(zone, e, offset, &id);
 
-        if (service == NULL || service->kind != KUBE_RECORD_SERVICE) {
+        if (!walk_object(zone, e, offset, &header, &id)
+            || header.kind != KUBE_RECORD_SERVICE
+            || !kube_zone_refs_fit(&header))
+        {
             continue;
         }
 
-        refs = kube_record_refs(service);
-
-        for (i = 0; i < service->refs_n; i++) {
-            visit(ctx, e, refs[i],
-                  kube_zone_walk_slice(zone, &id, refs[i]));
+        for (i = 0; i < header.refs_n; i++) {
+            ref = kube_zone_ref_at(zone, offset, &header, i);
+            valid = kube_zone_walk_slice(zone, &id, ref, &slice);
+            visit(ctx, e, ref, valid ? &slice : NULL);
         }
     }
 }
@@ -185,12 +157,14 @@ kube_zone_walk_chains(const kube_zone_t *zone,
 
 /* ctx is a bool: everything was valid so far. */
 static void
-validate_head(void *ctx, uint32_t number, const kube_record_t *record)
+validate_head(void *ctx, uint32_t number, uint32_t offset,
+    const kube_record_t *header)
 {
     bool  *valid = ctx;
 
     (void) number;
-    *valid = *valid && record != NULL;
+    (void) offset;
+    *valid = *valid && header != NULL;
 }
 
 

@@ -4,9 +4,10 @@
  *
  * It trusts nothing in the image, changes nothing itself, and needs no
  * memory.  Its work is bounded by the number of entries and their records,
- * whatever the bytes are.  What a visitor is told was checked: recovery
- * repairs what it is told is broken, validation says that something is.  A
- * live image is copied with a reader's means instead (kube_zone_copy.h).
+ * whatever the bytes are; where another process does write, it still stays
+ * within the image.  What a visitor is told was checked: recovery repairs what
+ * it is told is broken, validation says that something is.  A live image is
+ * copied with a reader's means instead (kube_zone_copy.h).
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -31,18 +32,20 @@ kube_rc_t kube_zone_validate(void *mem, size_t size)  KUBE_MUST_CHECK;
 /* For the files of src/zone. */
 
 /*
- * A head that names something: an entry's, a scope's, the server's.  NULL: no
- * valid record of this number is there.  The visitor may store the head.
+ * A head that names something: an entry's, a scope's, the server's; and the
+ * header of the record there.  NULL: no valid record of this number is there.
+ * The visitor may store the head.
  */
 typedef void (*kube_zone_head_pt)(void *ctx, uint32_t number,
-    const kube_record_t *record);
+    uint32_t offset, const kube_record_t *header);
 
 void kube_zone_walk_heads(const kube_zone_t *zone, kube_zone_head_pt visit,
     void *ctx);
 
 /*
- * A ref of a published Service.  NULL: no valid slice of this Service is
- * there.  The visitor may store the slice's head.
+ * A ref of a published Service, and the header of the slice there.  NULL: no
+ * valid slice of this Service is there.  The visitor may store the slice's
+ * head.
  */
 typedef void (*kube_zone_ref_pt)(void *ctx, uint32_t service, kube_ref_t ref,
     const kube_record_t *slice);
@@ -58,9 +61,12 @@ void kube_zone_walk_refs(const kube_zone_t *zone, kube_zone_ref_pt visit,
 bool kube_zone_walk_chains(const kube_zone_t *zone,
     void (*link)(void *ctx, uint32_t entry), void *ctx);
 
-/* The valid slice of the Service with this identity that ref names; NULL. */
-const kube_record_t *kube_zone_walk_slice(const kube_zone_t *zone,
-    const kube_record_id_t *service, kube_ref_t ref);
+/*
+ * The header of the valid slice of the Service with this identity that ref
+ * names; false: there is none.
+ */
+bool kube_zone_walk_slice(const kube_zone_t *zone,
+    const kube_record_id_t *service, kube_ref_t ref, kube_record_t *slice);
 
 
 #endif /* KUBE_ZONE_WALK_H */

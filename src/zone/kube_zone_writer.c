@@ -17,35 +17,63 @@
 #include "kube_zone_writer.h"
 
 
+static void
+writer_free(kube_zone_writer_t *w)
+{
+    size_t  i;
+
+    for (i = 0; i < KUBE_ZONE_COPIES; i++) {
+        kube_free(w->alloc, w->copies[i]);
+    }
+
+    kube_free(w->alloc, w->segments);
+    kube_free(w->alloc, w->ends);
+    kube_free(w->alloc, w->bits);
+    kube_free(w->alloc, w->side);
+    kube_free(w->alloc, w);
+}
+
+
 kube_zone_writer_t *
 kube_zone_writer_create(const kube_alloc_t *alloc, kube_zone_t *zone)
 {
-    char                        *p;
-    size_t                       head, side, bits, segments;
+    bool                         made;
+    size_t                       i, bits;
     kube_zone_writer_t          *w;
     const kube_zone_geometry_t  *g;
 
     g = &zone->geometry;
-
-    /* one block: all parts are multiples of 8 */
-    head = (sizeof(kube_zone_writer_t) + 7) / 8 * 8;
-    side = ((size_t) g->entries_n + 1) * sizeof(kube_zone_side_t);
     bits = (size_t) g->segments_n * g->segment_size / KUBE_ZONE_UNIT / 8;
-    segments = (size_t) g->segments_n * sizeof(kube_zone_segment_t);
 
-    p = kube_zalloc(alloc, head + side + bits + segments);
+    w = kube_zalloc(alloc, sizeof(kube_zone_writer_t));
 
-    if (p == NULL) {
+    if (w == NULL) {
         return NULL;
     }
 
-    w = (kube_zone_writer_t *) (void *) p;
     w->alloc = alloc;
     w->zone = zone;
-    w->side = (kube_zone_side_t *) (void *) (p + head);
-    w->bits = (uint64_t *) (void *) (p + head + side);
-    w->segments = (kube_zone_segment_t *) (void *) (p + head + side + bits);
+    w->suspect = &w->suspicion;
     w->open_segment = KUBE_ZONE_NO_SEGMENT;
+
+    w->side = kube_zalloc(alloc, (kube_zone_server_number(zone) + 1ull)
+                                 * sizeof(kube_zone_side_t));
+    w->bits = kube_zalloc(alloc, bits);
+    w->ends = kube_zalloc(alloc, bits);
+    w->segments = kube_zalloc(alloc, (size_t) g->segments_n
+                                     * sizeof(kube_zone_segment_t));
+    made = (w->side != NULL && w->bits != NULL && w->ends != NULL
+            && w->segments != NULL);
+
+    for (i = 0; i < KUBE_ZONE_COPIES; i++) {
+        w->copies[i] = kube_alloc(alloc, kube_zone_record_max(zone));
+        made = made && w->copies[i] != NULL;
+    }
+
+    if (!made) {
+        writer_free(w);
+        return NULL;
+    }
 
     return w;
 }
@@ -59,7 +87,7 @@ kube_zone_writer_destroy(kube_zone_writer_t *w)
     }
 
     kube_zone_writer_release(w);
-    kube_free(w->alloc, w);
+    writer_free(w);
 }
 
 
@@ -99,7 +127,7 @@ writer_objects_are_max(const kube_zone_writer_t *w)
 static uint32_t
 writer_item_entry(const kube_zone_writer_t *w, const kube_zone_item_t *item)
 {
-    return (kube_zone_newest(w, item->entry) != NULL) ? item->entry : 0;
+    return kube_zone_holds(w, item->entry) ? item->entry : 0;
 }
 
 
@@ -166,7 +194,7 @@ kube_zone_stage_item(kube_zone_writer_t *w, kube_zone_item_t *item,
 
     e = writer_item_entry(w, item);
     published = kube_zone_published(w, e);
-    same = kube_zone_is_same(w, e, record);
+    same = (published != NULL && kube_record_same(published, record));
 
     if (same
         && published->flags == record->flags
@@ -187,8 +215,6 @@ kube_zone_stage_item(kube_zone_writer_t *w, kube_zone_item_t *item,
         item->entry = e;
     }
 
-    /* making room may have moved the published record */
-    published = kube_zone_published(w, e);
     revision = same ? published->revision : kube_zone_store_revision(w);
 
     offset = kube_zone_log_append(w, record, e, revision, 0);
@@ -234,11 +260,11 @@ writer_slice_is_of(const kube_zone_writer_t *w, uint32_t slice,
     uint32_t service)
 {
     kube_record_id_t      id, slice_id;
-    const kube_record_t  *record, *slice_record;
+    const kube_record_t  *record;
 
-    slice_record = kube_zone_newest(w, slice);
+    record = kube_zone_newest(w, slice);
 
-    if (slice_record == NULL || slice_record->kind != KUBE_RECORD_SLICE) {
+    if (record == NULL || record->kind != KUBE_RECORD_SLICE) {
         return false;
     }
 
@@ -247,11 +273,8 @@ writer_slice_is_of(const kube_zone_writer_t *w, uint32_t slice,
         return true;
     }
 
-    record = kube_zone_newest(w, service);
-
-    return kube_record_id(record, record->size, &id) == KUBE_OK
-           && kube_record_id(slice_record, slice_record->size, &slice_id)
-              == KUBE_OK
+    return kube_zone_entry_id(w, service, &id) == KUBE_OK
+           && kube_record_id(record, record->size, &slice_id) == KUBE_OK
            && kube_str_eq(slice_id.service, id.meta.name)
            && kube_str_eq(slice_id.meta.ns, id.meta.ns);
 }
@@ -361,7 +384,7 @@ kube_zone_outdate(kube_zone_writer_t *w, uint32_t entry,
 void
 kube_zone_remove(kube_zone_writer_t *w, uint32_t entry)
 {
-    if (kube_zone_newest(w, entry) != NULL) {
+    if (kube_zone_holds(w, entry)) {
         kube_zone_store_entry(w, entry, 0);
         kube_zone_entry_free(w, entry);
         kube_zone_table_show(w);

@@ -23,8 +23,8 @@
 
 
 /*
- * zone is borrowed.  NULL: out of memory (16 bytes an entry, and one bit for
- * each 8 bytes of records: about 1/12 of the zone).
+ * zone is borrowed.  NULL: out of memory (28 bytes an entry, and two bits for
+ * each 8 bytes of records: about 1/7 of the zone).
  */
 kube_zone_writer_t *kube_zone_writer_create(const kube_alloc_t *alloc,
     kube_zone_t *zone)  KUBE_MUST_CHECK;

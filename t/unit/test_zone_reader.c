@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include "kube_zone_live.h"
 #include "zone_test.h"
 
 
@@ -306,10 +307,83 @@ test_reader_no_memory(void **state)
 }
 
 
+/*
+ * One changed bit in a record, wherever it is, never gives an endpoint that
+ * was not published: the copy is as it was, or it is broken, and that is
+ * counted.
+ */
+static void
+test_reader_verifies_checksums(void **state)
+{
+    char              was;
+    char             *bytes;
+    size_t            i, k, size;
+    uint32_t          entry;
+    uint64_t          corrupt;
+    unsigned          broken;
+    kube_rc_t         rc;
+    zone_test_t       t;
+    kube_snapshot_t   s;
+
+    static const struct {
+        kube_resource_t   resource;
+        const char       *name;
+    } records[] = {
+        { KUBE_RESOURCE_SERVICES, "web" },
+        { KUBE_RESOURCE_ENDPOINTSLICES, "web-0" },
+    };
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    assert_int_equal(zone_test_put(&t, "shop", "web", 1, 7, 1, 5, 1000),
+                     KUBE_OK);
+
+    for (k = 0; k < sizeof(records) / sizeof(records[0]); k++) {
+        entry = kube_zone_writer_find(t.writer, records[k].resource,
+                                      KUBE_STR("shop"),
+                                      zone_test_str(records[k].name));
+        assert_int_not_equal(entry, 0);
+        bytes = (char *) kube_zone_record_at(&t.zone,
+                                             t.writer->side[entry].offset);
+        size = kube_zone_live_size(t.writer, t.writer->side[entry].offset);
+        broken = 0;
+
+        for (i = 0; i < size; i++) {
+            was = bytes[i];
+            bytes[i] ^= (char) (1 << (i % 8));
+            corrupt = kube_word_get(&t.zone.image->corrupt);
+            rc = zone_test_read(&t, "shop", "web", &s);
+            broken += (rc != KUBE_OK);
+
+            if (rc == KUBE_OK) {
+                assert_int_equal(zone_test_variant(&s), 7);
+                assert_int_equal(s.slices_n, 1);
+                assert_int_equal(s.slices[0].endpoints_n, 5);
+
+            } else if (rc == KUBE_CORRUPT) {
+                assert_true(kube_word_get(&t.zone.image->corrupt) > corrupt);
+
+            } else {
+                assert_int_equal(rc, KUBE_NOT_FOUND);
+            }
+
+            bytes[i] = was;
+        }
+
+        /* flags, revision and a few of the tail may be anything */
+        assert_true(broken > size - 24);
+        assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
+    }
+
+    zone_test_close(&t);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_reader_verifies_checksums),
         cmocka_unit_test(test_reader_find),
         cmocka_unit_test(test_reader_head),
         cmocka_unit_test(test_reader_names),
