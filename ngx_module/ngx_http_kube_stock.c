@@ -140,6 +140,8 @@ ngx_http_kube_stock_get(ngx_peer_connection_t *pc, void *data)
         ngx_log_error(NGX_LOG_ALERT, pc->log, 0,
                       "balancer picked an address that it was not given");
         b->method.free(pc, b->method.data, 0);
+        pc->sockaddr = NULL;
+
         return NGX_ERROR;
     }
 
@@ -154,6 +156,8 @@ ngx_http_kube_stock_get(ngx_peer_connection_t *pc, void *data)
         b->rejected = 1;
         ngx_http_kube_stock_free(pc, kr, 0);
         b->rejected = 0;
+
+        pc->sockaddr = NULL;
 
         return NGX_ERROR;
     }

@@ -6,6 +6,7 @@
 """Connections, failures, turns and TLS sessions while Services change."""
 
 import contextlib
+import functools
 import http.client
 import itertools
 import socket
@@ -72,7 +73,8 @@ class Held:
     def add(self, until):
         """One more request; returns when until() is true."""
         path = f"{self.path}?hold=1"
-        thread = threading.Thread(target=lambda: self.made.append(self.gateway.get(path)))
+        ask = functools.partial(self.gateway.get, path, timeout=8 * WAIT)
+        thread = threading.Thread(target=lambda: self.made.append(ask()))
         thread.start()
         self.threads.append(thread)
         wait_until(until)
@@ -260,8 +262,7 @@ class TestSlowRequests:
                 gateway.status.wait_rv(put(n))
                 assert gateway.get().status == 200
                 if slow is not None:
-                    held = backend.active
-                    slow.add(lambda: backend.active == held + 1)
+                    slow.add(lambda: backend.active == len(slow.threads))
             return rss(pid)
 
         quiet = over(None, 1)

@@ -43,7 +43,7 @@ class Asked:
         self.thread = threading.Thread(target=self._run, args=(gateway, path))
 
     def _run(self, gateway, path):
-        self.made = gateway.get(path)
+        self.made = gateway.get(path, timeout=8 * WAIT)
 
     def __enter__(self):
         self.thread.start()
