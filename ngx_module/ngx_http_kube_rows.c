@@ -31,7 +31,6 @@ static ngx_http_kube_row_t *ngx_http_kube_row_find(ngx_http_kube_set_t *set,
 static void ngx_http_kube_row_release(ngx_http_kube_row_t *row);
 static void ngx_http_kube_rows_take(ngx_http_kube_listing_t *listing);
 static void ngx_http_kube_rows_begin(ngx_http_kube_listing_t *listing);
-static void ngx_http_kube_rows_level(ngx_http_kube_listing_t *listing);
 
 
 void
@@ -121,7 +120,7 @@ ngx_http_kube_rows_write(ngx_http_kube_listing_t *listing)
         ngx_http_kube_rows_take(set->user);
     }
 
-    ngx_http_kube_rows_level(listing);
+    ngx_http_kube_rows_begin(listing);
 
     for (i = 0; i < listing->n; i++) {
         listed = &listing->elts[i];
@@ -154,50 +153,9 @@ ngx_http_kube_rows_take(ngx_http_kube_listing_t *listing)
 
 
 /*
- * Weighted round robin is about differences of current weights, which add up to
- * nothing.  Those who leave take theirs along: the rest is moved back, or the
- * newcomers, which begin at nothing, would wait ever longer.
- */
-
-static void
-ngx_http_kube_rows_level(ngx_http_kube_listing_t *listing)
-{
-    ngx_int_t                sum, n;
-    ngx_uint_t               i;
-    ngx_http_kube_listed_t  *listed;
-
-    n = 0;
-    sum = 0;
-
-    for (i = 0; i < listing->n; i++) {
-        listed = &listing->elts[i];
-
-        if (listed->row->known && !(listed->line & NGX_HTTP_KUBE_LINE_BACKUP))
-        {
-            sum += listed->row->server.current_weight;
-            n++;
-        }
-    }
-
-    if (n == 0) {
-        ngx_http_kube_rows_begin(listing);
-        return;
-    }
-
-    for (i = 0; i < listing->n; i++) {
-        listed = &listing->elts[i];
-
-        if (listed->row->known && !(listed->line & NGX_HTTP_KUBE_LINE_BACKUP))
-        {
-            listed->row->server.current_weight -= sum / n;
-        }
-    }
-}
-
-
-/*
- * As if a random number of the endpoints, which have one weight, had had their
- * turn: many workers and gateways would else all begin with the first one.
+ * Where no server was there before: as if a random number of the endpoints,
+ * which have one weight, had had their turn.  Many workers and gateways would
+ * else all begin with the first one.
  */
 
 static void
@@ -206,9 +164,16 @@ ngx_http_kube_rows_begin(ngx_http_kube_listing_t *listing)
     ngx_int_t             n, turn, i;
     ngx_http_kube_row_t  *row;
 
-    for (n = 0; (ngx_uint_t) n < listing->n; n++) {
-        if (listing->elts[n].line != 0) {
-            break;
+    n = 0;
+
+    for (i = 0; (ngx_uint_t) i < listing->n; i++) {
+
+        if (listing->elts[i].row->known) {
+            return;
+        }
+
+        if (listing->elts[i].line == 0) {
+            n++;
         }
     }
 

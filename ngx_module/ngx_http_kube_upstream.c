@@ -265,7 +265,9 @@ ngx_http_kube_get_peer(ngx_peer_connection_t *pc, void *data)
     b = &kr->balancing;
     rc = NGX_OK;
 
-    if (b->failed) {
+    /* not the first attempt: its view may have been given back */
+
+    if (b->failed || b->pick.view == NULL) {
         b->failed = 0;
         rc = ngx_http_kube_again(pc, kr);
     }

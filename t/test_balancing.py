@@ -15,7 +15,7 @@ import threading
 
 import objects
 import pytest
-from nginx import BUILD, WAIT, rss, wait_until
+from nginx import BUILD, WAIT, is_angie, rss, wait_until
 
 METHODS = ["", "least_conn;", "ip_hash;", "hash $request_id;", "random;", "random two least_conn;"]
 
@@ -199,18 +199,6 @@ class TestTurns:
         assert min(mine) >= 0.9 * mean and max(mine) <= 1.1 * mean, count
         assert sum(mine) >= 0.8 * 320, count
 
-    def test_newcomers_get_their_share(self, cluster):
-        """Those who leave right after their turn do not make others wait."""
-        pods = cluster.service("shop", "web", 4)
-        gateway = beside(cluster, pods)
-        spares = cluster.pods(3, "spare", port=pods[0].port)
-        change = Changes(cluster, gateway, pods)
-        for n in range(30):
-            change.put(pods + [spares[n % 2]])
-            wait_until(lambda: gateway.get().backend.startswith("spare-"))
-        change.put(pods + spares[2:])
-        assert "spare-3" in [gateway.get().backend for _ in range(8)]
-
     def test_begins_anywhere(self, cluster):
         cluster.service("shop", "web", 10)
         blocks = "".join(f"    upstream u{n} {{ kube_service shop/web; }}\n" for n in range(8))
@@ -271,8 +259,8 @@ class TestSlowRequests:
             backend.release()
         assert [a.status for a in held.made] == [200] * 40
         figure(f"worker after 40 changes of {MANY} endpoints: {quiet} KiB, slow: {slow} KiB")
-        if BUILD == "release":
-            # one set of peers takes more than 500 KiB
+        if BUILD == "release" and not is_angie():
+            # one set of peers takes more than 500 KiB; Angie's methods need theirs
             assert slow - quiet < 10 * 500
 
 

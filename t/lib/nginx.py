@@ -170,6 +170,12 @@ def keeps_alive():
     return bool(found) and tuple(map(int, found.groups())) >= (1, 29, 7)
 
 
+def is_angie():
+    """Whether it is Angie."""
+    done = subprocess.run([NGINX, "-v"], capture_output=True, text=True, timeout=60)
+    return "Angie" in done.stderr
+
+
 def load_modules(stream=False):
     """
     The load_module lines.  An nginx that has our modules, or stream, linked in
