@@ -24,6 +24,9 @@
 
 #define NGX_KUBE_SETUP_RETRY  5000
 
+/* Room for a sanitizer's report, too. */
+#define NGX_KUBE_SIGNAL_STACK  (128 * 1024)
+
 
 typedef struct {
     ngx_kube_informer_t  *block;
@@ -51,6 +54,8 @@ static ngx_int_t ngx_kube_host_setup(ngx_kube_host_t *host);
 static void ngx_kube_host_teardown(ngx_kube_host_t *host);
 static ngx_int_t ngx_kube_host_config(ngx_kube_host_t *host);
 static void ngx_kube_host_missing(ngx_kube_host_t *host, const char *what);
+static void ngx_kube_signals_install(ngx_log_t *log);
+static void ngx_kube_signal_fatal(int signo, siginfo_t *info, void *ucontext);
 static ngx_int_t ngx_kube_host_informer(ngx_kube_host_t *host);
 static void ngx_kube_host_run(void *data);
 static uint64_t ngx_kube_host_deadline(void *data);
@@ -62,6 +67,19 @@ static void ngx_kube_log_write(void *ctx, kube_log_level_t level,
 
 static ngx_kube_host_t  *ngx_kube_hosts;
 static ngx_uint_t        ngx_kube_hosts_n;
+
+/* Signals that a process gets for what it did, and who handled them before. */
+
+static struct {
+    int               signo;
+    struct sigaction  before;
+} ngx_kube_signals[] = {
+    { .signo = SIGSEGV }, { .signo = SIGBUS }, { .signo = SIGILL },
+    { .signo = SIGFPE }, { .signo = SIGABRT }
+};
+
+#define NGX_KUBE_SIGNALS                                                      \
+    (sizeof(ngx_kube_signals) / sizeof(ngx_kube_signals[0]))
 
 
 /*
@@ -141,6 +159,8 @@ ngx_kube_process_start(ngx_cycle_t *cycle)
             ngx_log_error(NGX_LOG_ALERT, cycle->log, 0,
                           "kube: atexit() failed");
         }
+
+        ngx_kube_signals_install(cycle->log);
     }
 
     for (i = 0; i < ngx_kube_hosts_n; i++) {
@@ -148,6 +168,80 @@ ngx_kube_process_start(ngx_cycle_t *cycle)
         ngx_kube_hosts[i].log = cycle->log;
 
         ngx_kube_host_start(&ngx_kube_hosts[i]);
+    }
+}
+
+
+/*
+ * An object that kills this process would kill the next one too: the handler
+ * leaves word of what was in hand.  It has a stack of its own, for the
+ * process's may be what has overflowed.
+ */
+
+static void
+ngx_kube_signals_install(ngx_log_t *log)
+{
+    stack_t           stack;
+    ngx_uint_t        i;
+    struct sigaction  action;
+
+    static u_char  memory[NGX_KUBE_SIGNAL_STACK];
+
+    ngx_memzero(&stack, sizeof(stack_t));
+    stack.ss_sp = memory;
+    stack.ss_size = sizeof(memory);
+
+    ngx_memzero(&action, sizeof(struct sigaction));
+    action.sa_sigaction = ngx_kube_signal_fatal;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    (void) sigemptyset(&action.sa_mask);
+
+    if (sigaltstack(&stack, NULL) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                      "kube: sigaltstack() failed");
+    }
+
+    for (i = 0; i < NGX_KUBE_SIGNALS; i++) {
+        if (sigaction(ngx_kube_signals[i].signo, &action,
+                      &ngx_kube_signals[i].before)
+            == -1)
+        {
+            ngx_log_error(NGX_LOG_ALERT, log, ngx_errno,
+                          "kube: sigaction() failed");
+        }
+    }
+}
+
+
+/*
+ * Async-signal-safe.  The handlers before ours are put back first: should this
+ * one fault, they get that.  A fault comes again as soon as we return, and is
+ * theirs then, with all that they want to know of it; a signal that was sent
+ * is sent again.  Of another process's kill() no object is to blame.
+ */
+
+static void
+ngx_kube_signal_fatal(int signo, siginfo_t *info, void *ucontext)
+{
+    ngx_uint_t  i;
+
+    (void) ucontext;
+
+    for (i = 0; i < NGX_KUBE_SIGNALS; i++) {
+        (void) sigaction(ngx_kube_signals[i].signo,
+                         &ngx_kube_signals[i].before, NULL);
+    }
+
+    if (info->si_code > 0 || info->si_pid == ngx_pid) {
+        for (i = 0; i < ngx_kube_hosts_n; i++) {
+            if (ngx_kube_hosts[i].informer != NULL) {
+                kube_informer_last_words(ngx_kube_hosts[i].informer, signo);
+            }
+        }
+    }
+
+    if (info->si_code <= 0) {
+        (void) raise(signo);
     }
 }
 

@@ -8,11 +8,13 @@
 
 import os
 import signal
+import subprocess
 import threading
 import time
 
 import pytest
-from nginx import PATIENCE, wait_until
+from cluster import informer
+from nginx import BUILD, NGINX, PATIENCE, ROOT, configured, wait_until
 
 CONF = """
     upstream static { kube_service shop/web:http; keepalive 4; }
@@ -109,3 +111,139 @@ class TestKilledAgainAndAgain:
             f"{len(times)} kills, {scaling.changes} changes, 0 of {load.total} requests failed; "
             f"resumed after {min(times):.2f} to {max(times):.2f} s"
         )
+
+
+# An object that kills the informer: a bug is played by a library that is
+# loaded before the modules, so nothing of it is in them.
+
+
+@pytest.fixture(name="library", scope="module")
+def make_library(tmp_path_factory):
+    """t/lib/poison.c, as a shared library."""
+    if any(word.startswith("--add-module") for word in configured(NGINX)):
+        pytest.skip("the modules are linked in")
+    path = tmp_path_factory.mktemp("poison") / "poison.so"
+    layers = [os.path.join(ROOT, "src", name) for name in os.listdir(os.path.join(ROOT, "src"))]
+    subprocess.run(
+        ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+        + [f"-I{layer}" for layer in layers]
+        + [os.path.join(ROOT, "t", "lib", "poison.c"), "-o", path, "-ldl"],
+        check=True,
+        timeout=60,
+    )
+    path.chmod(0o755)
+    for parent in (path.parent, path.parent.parent):
+        parent.chmod(0o755)
+    return str(path)
+
+
+def refused(gateway, resource=SLICES):
+    """What of a resource is refused: {key: reason}."""
+    return {r["key"]: r["reason"] for r in gateway.status.resource(resource)["refused"]}
+
+
+class TestPoison:
+    """An object that kills the process costs itself."""
+
+    DIED = r"cache manager process \d+ exited on signal (6|11)"
+
+    def gateway(self, cluster, library, what, **more):
+        """An nginx in which that object is poison."""
+        env = {"LD_PRELOAD": library, "KUBE_POISON": what}
+        if BUILD == "asan":
+            env["LD_PRELOAD"] = f"{os.environ.get('LD_PRELOAD', '')}:{library}".lstrip(":")
+        gateway = cluster.nginx(CONF, env=env, **more)
+        gateway.allow(self.DIED)
+        gateway.allow(r"AddressSanitizer|deadly signal")
+        return gateway
+
+    def deaths(self, gateway):
+        """How often the process died of a fault."""
+        return len(gateway.grep_log(self.DIED))
+
+    @pytest.mark.parametrize("stage", ["decode", "apply"])
+    def test_in_a_watch(self, cluster, library, stage, figure):
+        """
+        Refused by name after two crashes; all else goes on within seconds, and
+        nothing is listed.  Any version of it is refused, but not another uid;
+        deleted it is forgotten.
+        """
+        cluster.service("shop", "web", 2)
+        gateway = self.gateway(cluster, library, f"{stage}:bad-")
+        cluster.steady(gateway, "shop")
+        with gateway.load(threads=2, pause=0.01) as load:
+            began = time.monotonic()
+            cluster.slice("shop", "bad", cluster.pods(1))
+            pods = cluster.pods(1, "after")
+            cluster.slice("shop", "web", pods)
+            gateway.wait_backends({"after-1"})
+            took = time.monotonic() - began
+            wait_until(lambda: refused(gateway) == {"shop/bad-1": "crashed_informer"})
+            assert self.deaths(gateway) == 2
+            for n in range(3):
+                cluster.slice("shop", "bad", cluster.pods(n))
+            gateway.status.wait_rv(cluster.api.rv)
+            assert self.deaths(gateway) == 2
+            assert refused(gateway) == {"shop/bad-1": "crashed_informer"}
+        assert load.failures == []
+        assert cluster.api.count(verb="list") == 2
+        lines = gateway.grep_log("crashed_informer: ")
+        assert len(lines) == 2 and all("[error]" in line for line in lines), lines
+        for line, again in zip(lines, ("", " again")):
+            text = f"{SLICES} shop/bad-1 killed the informer process{again} ({stage}, signal"
+            assert text in line, line
+        assert "delete it" in lines[1]
+        metrics = gateway.status.metrics()
+        assert metrics.value(
+            "nginx_kube_skipped_objects_total", resource=SLICES, reason="crashed_informer"
+        ) >= 4
+        cluster.api.delete(SLICES, "shop", "bad-1")
+        wait_until(lambda: refused(gateway) == {})
+        assert self.deaths(gateway) == 2
+
+        # made anew it has another uid, and a trial: two more
+        cluster.slice("shop", "bad", cluster.pods(1))
+        wait_until(lambda: refused(gateway) == {"shop/bad-1": "crashed_informer"})
+        wait_until(lambda: gateway.status.resource(SLICES)["state"] == "watching")
+        assert self.deaths(gateway) == 4
+        assert cluster.api.count(verb="list") == 2
+        figure(f"{stage}: all else was current after {took:.2f} s")
+
+    @pytest.mark.parametrize("stage", ["decode", "apply"])
+    def test_in_a_list(self, cluster, library, stage):
+        """It counts as seen, and is named; the list is complete without it."""
+        cluster.service("shop", "web", 1)
+        cluster.slice("shop", "bad", cluster.pods(1))
+        for n in range(5):
+            cluster.service("shop", f"more{n}", 1)
+        gateway = self.gateway(cluster, library, f"{stage}:bad-", more="page_size 2;")
+        assert refused(gateway) == {"shop/bad-1": "crashed_informer"}
+        assert self.deaths(gateway) == 2
+        assert gateway.status.resource(SLICES)["objects"] == 6
+        assert gateway.get().status == 200
+
+    def test_before_and_after_a_reload(self, cluster, library):
+        """The zone remembers: a new process, and a zone of another size."""
+        cluster.service("shop", "web", 1)
+        gateway = self.gateway(cluster, library, "apply:bad-")
+        cluster.slice("shop", "bad", cluster.pods(1))
+        wait_until(lambda: refused(gateway) == {"shop/bad-1": "crashed_informer"})
+        gateway.change(block=informer(cluster.api.url, zone="kube 8m"), gone=True)
+        rv = cluster.slice("shop", "bad", cluster.pods(2))
+        gateway.status.wait_rv(rv)
+        assert refused(gateway) == {"shop/bad-1": "crashed_informer"}
+        assert self.deaths(gateway) == 2
+
+    def test_a_signal_from_outside_blames_nobody(self, cluster, library):
+        """SIGSEGV by kill() is not the object's, whatever is in hand."""
+        cluster.service("shop", "web", 1)
+        gateway = self.gateway(cluster, library, "apply:none-")
+        for _ in range(3):
+            cluster.steady(gateway, "shop")
+            old = gateway.informer()
+            gateway.kill(signal.SIGSEGV, old)
+            wait_until(lambda old=old: gateway.informer() not in (None, old))
+        gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1, "new")))
+        assert self.deaths(gateway) == 3
+        assert not gateway.grep_log("crashed_informer: ")
+        assert refused(gateway) == {}

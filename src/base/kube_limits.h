@@ -86,6 +86,14 @@
  */
 #define KUBE_OUTDATED_MS_DEFAULT     600000
 
+/*
+ * Objects that killed the process: how long two deaths of one are held against
+ * it, ms, and how many are remembered.  A row is 56 bytes of the zone, two
+ * deaths and a second or more of damping each: the oldest one goes.
+ */
+#define KUBE_POISON_MS               (10u * 60 * 1000)
+#define KUBE_POISON_ROWS             32
+
 /* Keys shown in the status page's refused list; the count is exact. */
 #define KUBE_REFUSED_SHOWN_MAX       100
 

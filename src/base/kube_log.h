@@ -41,7 +41,8 @@ typedef enum {
     XX(CREDENTIALS, credentials)      XX(CONFIG, config)                      \
     XX(STATE_FILE, state_file)        XX(CRASH_LOOP, crash_loop)              \
     XX(DEGRADED, degraded)            XX(RECOVERED, recovered)                \
-    XX(INTERNAL, internal)            XX(IDLE, idle_watch)
+    XX(INTERNAL, internal)            XX(IDLE, idle_watch)                    \
+    XX(CRASHED, crashed_informer)
 
 typedef enum {
 #define XX(name, text)  KUBE_EV_##name,

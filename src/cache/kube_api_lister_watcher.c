@@ -36,6 +36,7 @@ typedef struct {
     kube_api_lister_watcher_conf_t   conf;
     kube_arena_t                     arena;    /* of one result */
     kube_status_t                    status;   /* of one result */
+    kube_frame_item_t                item;     /* of one result */
 } api_lw_t;
 
 /* One page of a list, or a watch: struct kube_call_s for those outside. */
@@ -63,6 +64,9 @@ typedef struct {
     kube_str_t         token;      /* owned */
     char               text[API_TEXT_MAX];
 } api_call_t;
+
+
+static const char  api_poison[] = "the informer process died of it";
 
 
 static void
@@ -401,20 +405,75 @@ api_metadata(api_call_t *call, kube_str_t text, kube_result_t *result)
 }
 
 
+/*
+ * An item of a list, or an event.  It stays in hand until the reflector is
+ * done with the result.  One that the process has died of is not decoded: as
+ * if its text were too large to be held, but for the reason.
+ */
+static kube_rc_t
+api_object(api_call_t *call, kube_result_t *result)
+{
+    bool              poison;
+    api_lw_t         *lw;
+    kube_rc_t         rc;
+    kube_hand_t       what;
+    kube_envelope_t  *envelope;
+
+    lw = call->lw;
+    envelope = &lw->item.envelope;
+    poison = false;
+    result->refusal = KUBE_REFUSAL_NONE;
+
+    if (lw->conf.hand != NULL) {
+        what = (kube_hand_t) {
+            .now_ms = lw->conf.hand->now_ms,
+            .scope = lw->conf.scope,
+            .resource = lw->conf.resource,
+            .ns = &envelope->meta.ns,
+            .name = &envelope->meta.name,
+            .uid = &envelope->meta.uid,
+            .frame = &lw->item.bytes
+        };
+
+        poison = kube_zone_poison_refuses(lw->conf.zone, &what);
+        envelope->too_large = (envelope->too_large || poison);
+
+        kube_hand_take(lw->conf.hand, &what, KUBE_STAGE_DECODE);
+    }
+
+    if (poison && call->watch && envelope->meta.name.len == 0) {
+        result->kind = KUBE_RESULT_UNREADABLE;
+        result->what = api_poison;
+        return KUBE_OK;
+    }
+
+    rc = call->watch ? api_event(call, envelope, result)
+                     : api_list_item(call, envelope, result);
+
+    if (poison && result->refusal == KUBE_REFUSAL_TOO_LARGE) {
+        result->refusal = KUBE_REFUSAL_CRASHED;
+        result->what = api_poison;
+    }
+
+    return rc;
+}
+
+
 /* One item of the frame.  KUBE_AGAIN: it yields nothing. */
 static kube_rc_t
-api_item(api_call_t *call, const kube_frame_item_t *item,
-    kube_result_t *result)
+api_item(api_call_t *call, kube_result_t *result)
 {
-    size_t       len;
-    const char  *kind;
+    size_t                    len;
+    const char               *kind;
+    const kube_frame_item_t  *item;
+
+    item = &call->lw->item;
 
     switch (item->kind) {
 
     case KUBE_FRAME_ITEM:
     case KUBE_FRAME_SKIPPED:
-        return call->watch ? api_event(call, &item->envelope, result)
-                           : api_list_item(call, &item->envelope, result);
+        return api_object(call, result);
 
     case KUBE_FRAME_METADATA:
         return api_metadata(call, item->bytes, result);
@@ -444,16 +503,15 @@ api_item(api_call_t *call, const kube_frame_item_t *item,
 static kube_rc_t
 api_parse(api_call_t *call, kube_result_t *result)
 {
-    kube_rc_t          rc;
-    kube_str_t         in;
-    kube_frame_item_t  item;
+    kube_rc_t   rc;
+    kube_str_t  in;
 
     while (call->used != call->len) {
 
         in.data = (const char *) call->buffer + call->used;
         in.len = call->len - call->used;
 
-        rc = kube_frame_next(call->frame, &in, &item);
+        rc = kube_frame_next(call->frame, &in, &call->lw->item);
         call->used = call->len - in.len;
 
         if (rc == KUBE_AGAIN) {
@@ -465,7 +523,7 @@ api_parse(api_call_t *call, kube_result_t *result)
                            (rc == KUBE_NOMEM) ? "" : "unreadable JSON");
         }
 
-        rc = api_item(call, &item, result);
+        rc = api_item(call, result);
 
         if (rc != KUBE_AGAIN) {
             return rc;

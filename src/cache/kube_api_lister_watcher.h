@@ -19,6 +19,7 @@
 
 #include "kube_client.h"
 #include "kube_lister_watcher.h"
+#include "kube_zone_poison.h"
 
 
 typedef struct {
@@ -28,6 +29,10 @@ typedef struct {
     kube_str_t        label_selector;
     kube_str_t        field_selector;
     size_t            object_bytes_max; /* larger ones are refused */
+    kube_zone_t      *zone;             /* borrowed: says who is poison */
+    kube_hand_t      *hand;             /* borrowed: each object, before it is
+                                           decoded; NULL: neither is used */
+    unsigned          scope;            /* of the hand */
 } kube_api_lister_watcher_conf_t;
 
 /* KUBE_OK: *lw is filled and wants a destroy().  KUBE_NOMEM. */

@@ -100,6 +100,9 @@ informer_scope_init(kube_informer_t *inf, unsigned scope)
     conf.label_selector = inf->conf.label_selector[s->resource];
     conf.field_selector = inf->conf.field_selector[s->resource];
     conf.object_bytes_max = inf->conf.object_bytes_max;
+    conf.zone = inf->conf.zone;
+    conf.hand = &inf->hand;
+    conf.scope = scope;
 
     rc = kube_api_lister_watcher_create(&inf->alloc, &conf, &lw);
 
@@ -110,6 +113,7 @@ informer_scope_init(kube_informer_t *inf, unsigned scope)
     options.fifo = inf->fifo;
     options.zone = inf->conf.zone;
     options.turn = &inf->turn;
+    options.hand = &inf->hand;
     options.sink = inf->conf.sink;
     options.scope = scope;
     options.resource = s->resource;
@@ -321,7 +325,10 @@ informer_drain(kube_informer_t *inf)
 {
     unsigned      n;
     kube_rc_t     rc;
+    kube_hand_t   what;
     kube_delta_t  delta;
+
+    what = (kube_hand_t) { .now_ms = inf->now_ms };
 
     for (n = 0; n < KUBE_INFORMER_DELTAS; n++) {
 
@@ -329,7 +336,15 @@ informer_drain(kube_informer_t *inf)
             return true;
         }
 
+        what.scope = delta.scope;
+        what.resource = delta.resource;
+        what.ns = &delta.ns;
+        what.name = &delta.name;
+        what.record = delta.record;
+
+        kube_hand_take(&inf->hand, &what, KUBE_STAGE_APPLY);
         rc = kube_indexer_apply(inf->indexer, &delta, inf->now_ms);
+        kube_hand_leave(&inf->hand);
 
         if (rc == KUBE_NOMEM) {
             return false;
@@ -492,6 +507,21 @@ informer_error(kube_informer_t *inf, unsigned scope)
 }
 
 
+/* What killed the process is tried once more when its time is over. */
+static void
+informer_trial(kube_informer_t *inf)
+{
+    unsigned  scope;
+
+    scope = kube_zone_poison_trial(inf->conf.zone, inf->now_ms);
+
+    if (scope < inf->scopes_n) {
+        kube_reflector_relist(inf->scopes[scope].reflector, KUBE_RELIST_OTHER,
+                              inf->now_ms);
+    }
+}
+
+
 bool
 kube_informer_synced(const kube_informer_t *inf)
 {
@@ -569,6 +599,8 @@ informer_work(kube_informer_t *inf)
         }
     }
 
+    informer_trial(inf);
+
     if (!inf->swept && kube_informer_synced(inf)) {
         inf->swept = true;
         inf->again = true;
@@ -591,6 +623,7 @@ kube_informer_process(kube_informer_t *inf, uint64_t now_ms,
 
     inf->now_ms = now_ms;
     inf->now_unix_ms = now_unix_ms;
+    inf->hand.now_ms = now_ms;
 
     if (inf->phase == INFORMER_STOPPED) {
         return KUBE_OK;
@@ -640,6 +673,13 @@ kube_informer_deadline(const kube_informer_t *inf)
     }
 
     return deadline_ms;
+}
+
+
+void
+kube_informer_last_words(kube_informer_t *inf, int signal_number)
+{
+    kube_zone_poison_say(inf->conf.zone, &inf->hand, signal_number);
 }
 
 

@@ -90,6 +90,12 @@ uint64_t kube_informer_identity(const kube_informer_t *informer);
 kube_rc_t kube_informer_put_state(void *informer,
     const kube_record_t *record)  KUBE_MUST_CHECK;
 
+/*
+ * For the handler of a fatal signal, and safe there: leaves word in the zone
+ * of the object in hand, for the next informer (kube_zone_poison.h).
+ */
+void kube_informer_last_words(kube_informer_t *informer, int signal_number);
+
 /* Stops cleanly: scopes show "stopped", the guard is released. */
 void kube_informer_stop(kube_informer_t *informer);
 

@@ -17,6 +17,7 @@
 #include "kube_publisher.h"
 #include "kube_reflector.h"
 #include "kube_trouble.h"
+#include "kube_zone_poison.h"
 #include "kube_zone_recover.h"
 
 
@@ -60,6 +61,7 @@ struct kube_informer_s {
     unsigned                scopes_n;
     kube_list_turn_t        turn;
     kube_trouble_t         *trouble;
+    kube_hand_t             hand;         /* what it would have died of */
     informer_phase_t        phase;
     kube_takeover_t         takeover;
     bool                    wants_state;

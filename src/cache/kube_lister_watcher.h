@@ -65,7 +65,8 @@ typedef enum {
 typedef enum {
     KUBE_REFUSAL_NONE = 0,
     KUBE_REFUSAL_TOO_LARGE,
-    KUBE_REFUSAL_MALFORMED
+    KUBE_REFUSAL_MALFORMED,
+    KUBE_REFUSAL_CRASHED      /* the process died of it, twice */
 } kube_refusal_t;
 
 /* What is not of the kind is undefined; views last until the next call. */

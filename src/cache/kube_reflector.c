@@ -106,7 +106,8 @@ static const struct {
 static const kube_counter_t  reflector_refusals[] = {
     [KUBE_REFUSAL_NONE] = KUBE_COUNTERS,
     [KUBE_REFUSAL_TOO_LARGE] = KUBE_COUNTER_SKIPPED_TOO_LARGE,
-    [KUBE_REFUSAL_MALFORMED] = KUBE_COUNTER_SKIPPED_MALFORMED
+    [KUBE_REFUSAL_MALFORMED] = KUBE_COUNTER_SKIPPED_MALFORMED,
+    [KUBE_REFUSAL_CRASHED] = KUBE_COUNTER_SKIPPED_CRASHED
 };
 
 static_assert(sizeof(reflector_relists) / sizeof(kube_counter_t)
@@ -693,6 +694,7 @@ reflector_poll(kube_reflector_t *r)
         }
 
         reflector_result(r, &result);
+        kube_hand_leave(r->options.hand);
     }
 }
 

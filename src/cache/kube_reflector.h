@@ -24,7 +24,7 @@
 #include "kube_log.h"
 #include "kube_reflector_step.h"
 #include "kube_trouble.h"
-#include "kube_zone.h"
+#include "kube_zone_poison.h"
 
 
 typedef struct kube_reflector_s  kube_reflector_t;
@@ -33,6 +33,8 @@ typedef struct {
     kube_delta_fifo_t      *fifo;         /* borrowed */
     kube_zone_t            *zone;         /* borrowed: counters and gauges */
     kube_list_turn_t       *turn;         /* borrowed: of the API server */
+    kube_hand_t            *hand;         /* borrowed: emptied after each
+                                             result; NULL: none */
     kube_log_sink_t         sink;
     unsigned                scope;
     kube_resource_t         resource;

@@ -65,6 +65,7 @@ report_scope(kube_report_t *report, unsigned slot, kube_arena_t *arena,
     scope->watching = (c[KUBE_COUNTER_GAUGE_WATCH_OPEN] != 0);
     scope->skipped = c[KUBE_COUNTER_SKIPPED_TOO_LARGE]
                      + c[KUBE_COUNTER_SKIPPED_MALFORMED]
+                     + c[KUBE_COUNTER_SKIPPED_CRASHED]
                      + c[KUBE_COUNTER_SKIPPED_ENDPOINTS];
 
     ms = c[KUBE_COUNTER_GAUGE_LAST_EVENT_MS];

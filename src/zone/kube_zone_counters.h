@@ -62,6 +62,7 @@
     XX(EVENT_BYTES, KUBE_METRIC_EVENT_BYTES, NULL, -)                         \
     XX(SKIPPED_TOO_LARGE, KUBE_METRIC_SKIPPED, "too_large", -)                \
     XX(SKIPPED_MALFORMED, KUBE_METRIC_SKIPPED, "malformed", -)                \
+    XX(SKIPPED_CRASHED, KUBE_METRIC_SKIPPED, "crashed_informer", -)           \
     XX(SKIPPED_ENDPOINTS, KUBE_METRIC_SKIPPED, "endpoints", -)
 
 /* counts: kube_relist_reason_t */

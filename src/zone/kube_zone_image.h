@@ -73,6 +73,35 @@ typedef struct {
     kube_word_t  sum;
 } kube_zone_histogram_t;
 
+/* In words: a namespace and a name, one behind the other. */
+#define KUBE_ZONE_POISON_TEXT  40
+
+/* What a process said as it died, see kube_zone_poison.h. */
+typedef struct {
+    kube_word_t  said;            /* set last */
+    kube_word_t  stage;
+    kube_word_t  signal_number;
+    kube_word_t  scope;
+    kube_word_t  resource;
+    kube_word_t  lo;              /* digest of the key, or of the frame */
+    kube_word_t  hi;
+    kube_word_t  uid;             /* hash; 0: not known */
+    kube_word_t  ns_len;
+    kube_word_t  name_len;        /* 0: the key is not known */
+    kube_word_t  text[KUBE_ZONE_POISON_TEXT];
+} kube_zone_words_t;
+
+/* An object that killed the process. */
+typedef struct {
+    kube_word_t  crashes;         /* 0: the row is free */
+    kube_word_t  lo;              /* as above */
+    kube_word_t  hi;
+    kube_word_t  uid;
+    kube_word_t  scope;
+    kube_word_t  last_ms;
+    kube_word_t  tried;           /* after its time */
+} kube_zone_blame_t;
+
 /* Words that a copy of the image into another size keeps as they are. */
 typedef struct {
     kube_word_t  failures;
@@ -91,6 +120,10 @@ typedef struct {
     kube_word_t  state_failed;
     kube_word_t  ready;              /* KUBE_READY_ bits */
     kube_word_t  cause_since_ms[KUBE_CAUSES];
+    kube_word_t  blamed;          /* 0: all rows of blame are free */
+
+    kube_zone_words_t  words;
+    kube_zone_blame_t  blame[KUBE_POISON_ROWS];
 } kube_zone_history_t;
 
 struct kube_zone_image_s {

@@ -26,15 +26,21 @@
     "{\"resourceVersion\":\"" rv "\",\"continue\":\"more\"},\"items\":["      \
     items "]}\n"
 
-#define EVENT(type, object)                                                   \
-    "{\"type\":\"" type "\",\"object\":" object "}\n"
+#define FRAME(type, object)  "{\"type\":\"" type "\",\"object\":" object "}"
+
+#define EVENT(type, object)  FRAME(type, object) "\n"
 
 typedef struct {
     alloc_test_t            own;
     io_bed_t                io;
     kube_lister_watcher_t   lw;
+    kube_zone_t             zone;
+    kube_hand_t             hand;
     char                    dump[8192];
 } bed_t;
+
+/* Of the bed's zone: where poison is remembered. */
+static _Alignas(64) char  zone_memory[KUBE_ZONE_SIZE_MIN];
 
 static const kube_list_options_t  at_5 = {
     .rv = { "5", 1 },
@@ -63,6 +69,14 @@ bed_make(bed_t *b, const kube_alloc_t *alloc)
     conf.ns = KUBE_STR("shop");
     conf.label_selector = KUBE_STR("app=web");
     conf.object_bytes_max = KUBE_OBJECT_BYTES_MIN;
+    conf.zone = &b->zone;
+    conf.hand = &b->hand;
+    conf.scope = 4;
+
+    assert_int_equal(kube_zone_create(&b->zone, zone_memory,
+                                      sizeof(zone_memory),
+                                      (kube_seed_t) { 1, 2 }),
+                     KUBE_OK);
 
     return kube_api_lister_watcher_create(alloc ? alloc : &b->own.alloc,
                                           &conf, &b->lw);
@@ -120,7 +134,7 @@ yielded(bed_t *b, kube_call_t *call)
         [KUBE_RESULT_END] = "END"
     };
 
-    static const char  refusals[] = "-LM";
+    static const char  refusals[] = "-LMC";
 
     n = 0;
     b->dump[0] = '\0';
@@ -352,6 +366,87 @@ test_objects(void **state)
 }
 
 
+/* Twice the process dies of what was yielded last and ended the bytes. */
+static void
+die_twice(bed_t *b)
+{
+    unsigned      i;
+    kube_death_t  death;
+
+    for (i = 1; i <= 2; i++) {
+        assert_int_equal(b->hand.stage, KUBE_STAGE_DECODE);
+        kube_zone_poison_say(&b->zone, &b->hand, 11);
+        assert_true(kube_zone_poison_take(&b->zone, i, &death));
+        assert_int_equal(death.crashes, i);
+        assert_int_equal(death.scope, 4);
+    }
+}
+
+
+/* What is in hand is what next() has yielded; what is poison is not decoded. */
+static void
+test_poison(void **state)
+{
+    bed_t           b;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    bed_init(&b);
+    call = bed_watch(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    assert_true(io_body(&b.io, x, FRAME("ADDED", SERVICE("a", "6"))));
+    assert_string_equal(yielded(&b, call), "OPENED EVENT:-0:a@6 ALIVE");
+    die_twice(&b);
+
+    /* not what kills, and not looked at: the spec is no spec */
+    assert_true(io_body(&b.io, x,
+        EVENT("MODIFIED", "{\"kind\":\"Service\",\"apiVersion\":\"v1\","
+              META("a", "7") ",\"spec\":[]}")
+        EVENT("ADDED", SERVICE("b", "8"))
+        EVENT("ADDED", "{\"kind\":\"Service\",\"metadata\":{\"name\":\"a\","
+              "\"namespace\":\"shop\",\"uid\":\"new\","
+              "\"resourceVersion\":\"9\"}}")
+        EVENT("DELETED", SERVICE("a", "10"))));
+    assert_string_equal(yielded(&b, call),
+                        "EVENT:C1:a@7 EVENT:-0:b@8 EVENT:-0:a@9 "
+                        "EVENT:-2:a@10 ALIVE");
+
+    /* a frame without a key */
+    assert_true(io_body(&b.io, x, FRAME("ADDED", "{\"x\":1}")));
+    assert_string_equal(yielded(&b, call), "UNREADABLE ALIVE");
+    die_twice(&b);
+    assert_true(io_body(&b.io, x, EVENT("ADDED", "{\"x\":1}")
+                                  EVENT("BOOKMARK", "{\"metadata\":{"
+                                        "\"resourceVersion\":\"11\"}}")));
+    assert_string_equal(yielded(&b, call), "UNREADABLE BOOKMARK:11 ALIVE");
+    b.lw.cancel(b.lw.ctx, call);
+
+    /* of a list it is an item like others */
+    call = bed_list(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    assert_true(io_body(&b.io, x, LIST("12", SERVICE("a", "7") ","
+                                             SERVICE("b", "8"))));
+    io_done(x, KUBE_OK, "");
+    assert_string_equal(yielded(&b, call), "OPENED META:12 ITEM:C0:a@7 "
+                                           "ITEM:-0:b@8 ALIVE END:ok:more");
+    b.lw.cancel(b.lw.ctx, call);
+
+    /* until its time is over */
+    b.hand.now_ms = KUBE_POISON_MS + 2;
+    call = bed_watch(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    assert_true(io_body(&b.io, x, EVENT("ADDED", SERVICE("a", "13"))));
+    assert_string_equal(yielded(&b, call), "OPENED EVENT:-0:a@13 ALIVE");
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
+}
+
+
 /* What nobody asks for is bounded, and the exchange rests meanwhile. */
 static void
 test_backpressure(void **state)
@@ -504,6 +599,7 @@ main(void)
         cmocka_unit_test(test_two_calls_at_once),
         cmocka_unit_test(test_failures_wait),
         cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_poison),
         cmocka_unit_test(test_backpressure),
         cmocka_unit_test(test_credentials),
         cmocka_unit_test(test_oom),

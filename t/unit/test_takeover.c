@@ -7,6 +7,7 @@
  */
 
 #include "informer_bed.h"
+#include "kube_zone_poison.h"
 
 
 static void
@@ -334,6 +335,108 @@ test_crash_loop_resumes(void **state)
 }
 
 
+/* The informer dies of a slice of shop, and another one takes over. */
+static void
+die_of_slice(bed_t *b, const char *name)
+{
+    kube_str_t   ns, names, uid;
+    kube_hand_t  what, hand;
+
+    ns = KUBE_STR("shop");
+    names = kube_str(name);
+    uid = KUBE_STR_NULL;
+
+    what = (kube_hand_t) { .scope = 1,
+                           .resource = KUBE_RESOURCE_ENDPOINTSLICES,
+                           .ns = &ns,
+                           .name = &names,
+                           .uid = &uid };
+
+    kube_hand_take(&hand, &what, KUBE_STAGE_DECODE);
+    kube_zone_poison_say(&b->zone, &hand, 11);
+
+    bed_stop(b);
+    bed_start(b);
+}
+
+
+static bool
+is_refused(const bed_t *b, const char *name)
+{
+    const view_row_t  *row;
+
+    static view_t  view;
+
+    view_make(&view, &b->zone);
+    row = view_find(&view, KUBE_RESOURCE_ENDPOINTSLICES, "shop", name);
+    assert_non_null(row);
+
+    return row->refused;
+}
+
+
+/*
+ * A slice that the informer died of twice: refused as an event and as an item
+ * of a list, and tried again when its time is over.
+ */
+static void
+test_poison(void **state)
+{
+    bed_t     b;
+    uint64_t  refused_ms;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    assert_int_equal(b.server->lists, 2);
+
+    die_of_slice(&b, "web-a");
+    server_put_slice(b.server, "shop", "web-a", "web", 51);
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.logged[KUBE_EV_CRASHED], 1);
+
+    die_of_slice(&b, "web-a");
+    server_put_slice(b.server, "shop", "web-a", "web", 52);
+    server_put_slice(b.server, "shop", "web-b", "web", 53);
+    bed_settle(&b);
+    refused_ms = b.server->io.now_ms;
+    assert_int_equal(b.logged[KUBE_EV_CRASHED], 2);
+    assert_true(is_refused(&b, "web-a"));
+    assert_false(is_refused(&b, "web-b"));
+    assert_int_equal(bed_version(&b, 1), b.server->rv);
+    assert_int_equal(b.server->lists, 2);
+    assert_int_equal(kube_zone_scope_counter(&b.zone, 1,
+                                             KUBE_COUNTER_SKIPPED_CRASHED),
+                     1);
+
+    /* a list does not hold it either, and is complete without it */
+
+    bed_stop(&b);
+    b.selector = "app=web";
+    bed_start(&b);
+    bed_settle(&b);
+    assert_true(is_refused(&b, "web-a"));
+    assert_true(kube_informer_synced(b.inf));
+
+    /* ten minutes later it is fetched, once, and it does no harm now */
+
+    b.server->io.now_ms = refused_ms + KUBE_POISON_MS;
+    bed_converge(&b);
+    assert_false(is_refused(&b, "web-a"));
+    bed_assert_equal(&b);
+    assert_int_equal(kube_zone_scope_counter(&b.zone, 1,
+                                             KUBE_COUNTER_RELISTS_OTHER), 1);
+    b.server->io.now_ms += KUBE_POISON_MS / 2;
+    bed_converge(&b);
+    assert_int_equal(kube_zone_scope_counter(&b.zone, 1,
+                                             KUBE_COUNTER_RELISTS_OTHER), 1);
+    bed_done(&b);
+}
+
+
 static void
 test_state_file(void **state)
 {
@@ -399,6 +502,7 @@ main(void)
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_crash_loop),
         cmocka_unit_test(test_crash_loop_resumes),
+        cmocka_unit_test(test_poison),
         cmocka_unit_test(test_state_file),
     };
 
