@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 
+import objects
 import pytest
 from cluster import informer
 from nginx import BUILD, NGINX, PATIENCE, ROOT, configured, wait_until
@@ -147,9 +148,9 @@ class TestPoison:
 
     DIED = r"cache manager process \d+ exited on signal (6|11)"
 
-    def gateway(self, cluster, library, what, **more):
-        """An nginx in which that object is poison."""
-        env = {"LD_PRELOAD": library, "KUBE_POISON": what}
+    def gateway(self, cluster, library, what, file="", **more):
+        """An nginx in which that object is poison (while there is a file)."""
+        env = {"LD_PRELOAD": library, "KUBE_POISON": what, "KUBE_POISON_FILE": str(file)}
         if BUILD == "asan":
             env["LD_PRELOAD"] = f"{os.environ.get('LD_PRELOAD', '')}:{library}".lstrip(":")
         gateway = cluster.nginx(CONF, env=env, **more)
@@ -222,6 +223,41 @@ class TestPoison:
         assert gateway.status.resource(SLICES)["objects"] == 6
         assert gateway.get().status == 200
 
+    @pytest.mark.parametrize("stage", ["decode", "apply"])
+    @pytest.mark.parametrize("resource", ["services", SLICES])
+    def test_last_good_state_stays(self, cluster, library, stage, resource, tmp_path):
+        """What was good of it is served; another uid ends its refusal at once."""
+        poison = tmp_path / "poison"
+        for path in (tmp_path, *list(tmp_path.parents)[:2]):
+            path.chmod(0o755)
+        pods = cluster.service("shop", "web", 2)
+        gateway = self.gateway(cluster, library, f"{stage}:web", poison)
+        cluster.steady(gateway, "shop")
+        key = "shop/web" if resource == "services" else "shop/web-1"
+        with gateway.load(threads=2, pause=0.01) as load:
+            poison.touch()
+            if resource == "services":
+                cluster.api.put(objects.service("shop", "web", labels={"changed": "yes"}))
+            else:
+                cluster.slice("shop", "web", cluster.pods(2, "new"))
+            wait_until(lambda: refused(gateway, resource) == {key: "crashed_informer"})
+            gateway.wait_backends({pod.name for pod in pods})
+            poison.unlink()
+            cluster.slice("shop", "web", cluster.pods(2, "next"))
+            if resource == "services":
+                gateway.wait_backends({"next-1", "next-2"})
+            else:
+                gateway.status.wait_rv(cluster.api.rv)
+                gateway.wait_backends({pod.name for pod in pods})
+        assert load.failures == []
+        assert self.deaths(gateway) == 2
+        assert cluster.api.count(verb="list") == 2
+        if resource == SLICES:
+            cluster.api.delete(SLICES, "shop", "web-1")
+            cluster.slice("shop", "web", cluster.pods(1, "anew"))
+            gateway.wait_backends({"anew-1"})
+            assert refused(gateway) == {}
+
     def test_before_and_after_a_reload(self, cluster, library):
         """The zone remembers: a new process, and a zone of another size."""
         cluster.service("shop", "web", 1)
@@ -234,16 +270,27 @@ class TestPoison:
         assert refused(gateway) == {"shop/bad-1": "crashed_informer"}
         assert self.deaths(gateway) == 2
 
-    def test_a_signal_from_outside_blames_nobody(self, cluster, library):
-        """SIGSEGV by kill() is not the object's, whatever is in hand."""
+    def test_a_signal_from_outside_blames_nobody(self, cluster, library, tmp_path):
+        """SIGSEGV by kill() is not the object's, whatever is in hand; nor SIGKILL."""
+        poison = tmp_path / "poison"
+        for path in (tmp_path, *list(tmp_path.parents)[:2]):
+            path.chmod(0o755)
+        poison.touch()
         cluster.service("shop", "web", 1)
-        gateway = self.gateway(cluster, library, "apply:none-")
-        for _ in range(3):
-            cluster.steady(gateway, "shop")
-            old = gateway.informer()
-            gateway.kill(signal.SIGSEGV, old)
-            wait_until(lambda old=old: gateway.informer() not in (None, old))
+        gateway = self.gateway(cluster, library, "stall:slow-", poison)
+        gateway.allow(r"exited on signal 9")
+        cluster.steady(gateway, "shop")
+        cluster.slice("shop", "slow", cluster.pods(1))
+        for n, sig in enumerate((signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT)):
+            stalled = "poison: stalled"
+            wait_until(
+                lambda n=n: (gateway.log() + gateway.stderr()).count(stalled) > n,
+                what=gateway.tail,
+            )
+            gateway.kill(sig, gateway.informer())
+        poison.unlink()
         gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1, "new")))
-        assert self.deaths(gateway) == 3
+        assert self.deaths(gateway) == 2
         assert not gateway.grep_log("crashed_informer: ")
         assert refused(gateway) == {}
+        assert gateway.status.resource(SLICES)["objects"] == 2

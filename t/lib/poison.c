@@ -6,6 +6,9 @@
  *   KUBE_POISON=decode:NAME    SIGSEGV while its frame is decoded
  *   KUBE_POISON=apply:NAME     abort() while it is put into the zone
  *
+ *   KUBE_POISON=stall:NAME     it stays there, and says so on stderr
+ *   KUBE_POISON_FILE=PATH      only while there is such a file
+ *
  * NAME is how the object's name begins.  Deletions and refusals kill nobody.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -17,6 +20,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kube_decode.h"
 #include "kube_indexer.h"
@@ -27,6 +31,7 @@
 
 
 static char  poison_what[256];
+static char  poison_file[256];
 
 
 /* Before main(): nginx leaves nothing of the environment to its children. */
@@ -41,6 +46,12 @@ poison_init(void)
     if (what != NULL) {
         strncpy(poison_what, what, sizeof(poison_what) - 1);
     }
+
+    what = getenv("KUBE_POISON_FILE");
+
+    if (what != NULL) {
+        strncpy(poison_file, what, sizeof(poison_file) - 1);
+    }
 }
 
 
@@ -53,7 +64,10 @@ poison_is(const char *stage, kube_str_t name)
     what = poison_what;
     len = strlen(stage);
 
-    if (strncmp(what, stage, len) != 0 || what[len] != ':') {
+    if (strncmp(what, stage, len) != 0
+        || what[len] != ':'
+        || (poison_file[0] != '\0' && access(poison_file, F_OK) != 0))
+    {
         return 0;
     }
 
@@ -103,8 +117,18 @@ kube_rc_t
 kube_indexer_apply(kube_indexer_t *indexer, const kube_delta_t *delta,
     uint64_t now_ms)
 {
+    static const char  stalled[] = "poison: stalled\n";
+
     if (delta->record != NULL && poison_is("apply", delta->name)) {
         abort();
+    }
+
+    if (delta->record != NULL && poison_is("stall", delta->name)) {
+        (void) !write(STDERR_FILENO, stalled, sizeof(stalled) - 1);
+
+        while (poison_is("stall", delta->name)) {
+            (void) usleep(10000);
+        }
     }
 
     return POISON_NEXT(kube_indexer_apply)(indexer, delta, now_ms);
