@@ -9,7 +9,8 @@
 # nginx's pools, build nginx too (see CONTRIBUTING.md).
 
 PATH=$PATH:/usr/sbin
-LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
+runtime="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
+LD_PRELOAD="$runtime${LD_PRELOAD:+ $LD_PRELOAD}"
 export LD_PRELOAD
 
 exec nginx "$@"
