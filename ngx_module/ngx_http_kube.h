@@ -50,6 +50,8 @@ typedef struct {
     /* the innermost one; what stands in its place calls it */
     ngx_http_upstream_init_pt     method;
     ngx_http_upstream_init_peer_pt method_init_peer;
+    unsigned                      points:1;    /* hash consistent: many for
+                                                  each peer, sorted */
     unsigned                      plain:1;     /* requests need not keep views:
                                                   see ngx_http_kube_stock.c */
 } ngx_http_kube_balancer_t;

@@ -32,6 +32,9 @@
 #define NGX_HTTP_KUBE_WORDS_MAX  3
 #define NGX_HTTP_KUBE_WRAPS_MAX  4
 
+/* The number of the only second directive of a module: "hash consistent". */
+#define NGX_HTTP_KUBE_POINTS     1
+
 
 /*
  * own: peers keep their clone.  plain: all that it keeps of a pick is in the
@@ -82,7 +85,8 @@ static ngx_int_t ngx_http_kube_method_take(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us, ngx_http_kube_balancer_t *balancer);
 static const ngx_http_kube_known_t *ngx_http_kube_method_known(
     ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
-    ngx_http_upstream_init_pt init, ngx_http_upstream_init_pt **inner);
+    ngx_http_upstream_init_pt init, ngx_http_upstream_init_pt **inner,
+    ngx_uint_t *number);
 static ngx_int_t ngx_http_kube_method_try(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us, ngx_module_t *module, const char *text,
     ngx_http_kube_trial_t *trial);
@@ -150,7 +154,7 @@ static ngx_int_t
 ngx_http_kube_method_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     ngx_http_kube_balancer_t *balancer)
 {
-    ngx_uint_t                    n;
+    ngx_uint_t                    n, number;
     ngx_http_upstream_init_pt    *at, *inner;
     const ngx_http_kube_known_t  *known;
 
@@ -169,9 +173,13 @@ ngx_http_kube_method_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
         inner = NULL;
 
         if (*at != ngx_http_upstream_init_round_robin) {
-            known = ngx_http_kube_method_known(cf, us, *at, &inner);
+            known = ngx_http_kube_method_known(cf, us, *at, &inner, &number);
             if (known == NULL) {
                 break;
+            }
+
+            if (number == NGX_HTTP_KUBE_POINTS) {
+                balancer->points = 1;
             }
 
             if (!known->plain) {
@@ -194,11 +202,15 @@ ngx_http_kube_method_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
 }
 
 
-/* *inner: in the upstream, what the method wraps; else untouched. */
+/*
+ * *inner: in the upstream, what the method wraps; else untouched.  *number: of
+ * the directive among its module's.
+ */
 
 static const ngx_http_kube_known_t *
 ngx_http_kube_method_known(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
-    ngx_http_upstream_init_pt init, ngx_http_upstream_init_pt **inner)
+    ngx_http_upstream_init_pt init, ngx_http_upstream_init_pt **inner,
+    ngx_uint_t *number)
 {
     ngx_uint_t                    i, k;
     ngx_module_t                 *module;
@@ -218,6 +230,7 @@ ngx_http_kube_method_known(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
                 && trial.init == init)
             {
                 *inner = trial.inner;
+                *number = k;
                 return known;
             }
         }

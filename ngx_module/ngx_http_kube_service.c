@@ -31,6 +31,11 @@ static ngx_int_t ngx_http_kube_service_servers(ngx_conf_t *cf,
     ngx_http_kube_srv_conf_t *kscf);
 
 
+/* At least, between two builds of "hash consistent" that take long, ms. */
+
+#define NGX_HTTP_KUBE_POINTS_PAUSE  250
+
+
 /* The name of the server that stands for the key until views are made. */
 
 static ngx_str_t  ngx_http_kube_placeholder = ngx_string("kube_service");
@@ -209,6 +214,12 @@ ngx_http_kube_services_prepare(ngx_conf_t *cf,
                != NGX_OK)
         {
             return NGX_ERROR;
+        }
+
+        if (kscf[i]->balancer.points) {
+            kscf[i]->key.ref->resolver.select.max =
+                                                 KUBE_SERVICE_BUILT_HASH_MAX;
+            kscf[i]->key.views.pause = NGX_HTTP_KUBE_POINTS_PAUSE;
         }
     }
 

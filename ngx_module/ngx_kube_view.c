@@ -16,7 +16,7 @@
 
 
 #define NGX_KUBE_VIEW_POOL     1024
-#define NGX_KUBE_ARENA_MAX     (16 * 1024 * 1024)
+#define NGX_KUBE_ARENA_MIN     (16 * 1024 * 1024)
 #define NGX_KUBE_LOG_PERIOD    10000
 
 
@@ -24,7 +24,7 @@ static ngx_kube_view_t *ngx_kube_view_new(void);
 static ngx_int_t ngx_kube_view_key(ngx_kube_view_t *view,
     const kube_key_t *key);
 static ngx_int_t ngx_kube_view_fill(ngx_kube_view_t *view,
-    ngx_kube_ref_t *ref, kube_arena_t *arena);
+    const kube_resolution_t *resolution);
 static ngx_int_t ngx_kube_view_names(ngx_kube_view_t *view,
     const kube_resolution_t *resolution);
 static ngx_int_t ngx_kube_view_copy(ngx_kube_view_t *view,
@@ -39,34 +39,63 @@ static ngx_int_t ngx_kube_str_copy(ngx_pool_t *pool, ngx_str_t *to,
 static size_t  ngx_kube_views_bytes;
 
 
-ngx_kube_view_t *
-ngx_kube_view_create(ngx_kube_ref_t *ref, const kube_key_t *key)
+void
+ngx_kube_view_begin(ngx_kube_reading_t *reading, ngx_kube_ref_t *ref,
+    const kube_key_t *key)
 {
-    ngx_int_t         rc;
-    kube_arena_t      arena;
+    reading->view = NULL;
+
+    /* a copy is no larger than the zone; what is made of it, some times that */
+
+    kube_resolving_init(&reading->resolving, &ref->resolver, key,
+                        &ngx_kube_alloc,
+                        NGX_KUBE_ARENA_MIN + 4 * ref->informer->zone_size);
+}
+
+
+ngx_int_t
+ngx_kube_view_step(ngx_kube_reading_t *reading)
+{
+    kube_rc_t         rc;
     ngx_kube_view_t  *view;
+
+    rc = kube_resolving_step(&reading->resolving);
+
+    if (rc == KUBE_AGAIN) {
+        return NGX_AGAIN;
+    }
+
+    if (rc != KUBE_OK) {
+        return NGX_ERROR;
+    }
 
     view = ngx_kube_view_new();
     if (view == NULL) {
-        return NULL;
+        return NGX_ERROR;
     }
 
-    kube_arena_init(&arena, &ngx_kube_alloc, NGX_KUBE_ARENA_MAX);
-
-    rc = ngx_kube_view_key(view, key);
-
-    if (rc == NGX_OK) {
-        rc = ngx_kube_view_fill(view, ref, &arena);
-    }
-
-    kube_arena_done(&arena);
-
-    if (rc != NGX_OK) {
+    if (ngx_kube_view_key(view, &reading->resolving.key) != NGX_OK
+        || ngx_kube_view_fill(view, &reading->resolving.resolution) != NGX_OK)
+    {
         ngx_kube_view_release(view);
-        return NULL;
+        return NGX_ERROR;
     }
 
-    return view;
+    reading->view = view;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_kube_view_end(ngx_kube_reading_t *reading)
+{
+    kube_resolving_done(&reading->resolving);
+
+    if (reading->view != NULL) {
+        ngx_kube_view_release(reading->view);
+        reading->view = NULL;
+    }
 }
 
 
@@ -229,33 +258,25 @@ ngx_kube_view_key(ngx_kube_view_t *view, const kube_key_t *key)
 
 
 static ngx_int_t
-ngx_kube_view_fill(ngx_kube_view_t *view, ngx_kube_ref_t *ref,
-    kube_arena_t *arena)
+ngx_kube_view_fill(ngx_kube_view_t *view, const kube_resolution_t *resolution)
 {
-    kube_resolution_t  resolution;
+    view->error = resolution->error;
+    view->entry = resolution->entry;
+    view->head = resolution->head;
 
-    if (kube_resolve(&ref->resolver, &view->key, 0, arena, &resolution)
-        != KUBE_OK)
-    {
+    if (ngx_kube_view_names(view, resolution) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    view->error = resolution.error;
-    view->entry = resolution.entry;
-    view->head = resolution.head;
-
-    if (ngx_kube_view_names(view, &resolution) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    if (!resolution.found) {
+    if (!resolution->found) {
         return NGX_OK;
     }
 
-    view->revision = resolution.snapshot.revision;
-    view->from_state_file = resolution.snapshot.from_state_file;
+    view->revision = resolution->snapshot.revision;
+    view->from_state_file = resolution->snapshot.from_state_file;
+    view->truncated = resolution->selection.truncated;
 
-    return ngx_kube_view_copy(view, &resolution.selection);
+    return ngx_kube_view_copy(view, &resolution->selection);
 }
 
 
@@ -426,7 +447,8 @@ ngx_kube_unresolved(ngx_kube_ref_t *ref, ngx_log_t *log,
         return;
     }
 
-    kube_arena_init(&arena, &ngx_kube_alloc, NGX_KUBE_ARENA_MAX);
+    kube_arena_init(&arena, &ngx_kube_alloc,
+                    NGX_KUBE_ARENA_MIN + 4 * ref->informer->zone_size);
 
     s = ngx_kube_str(text);
 

@@ -47,6 +47,7 @@ struct ngx_kube_view_s {
                                                where there is no such port */
     kube_resolve_error_t    error;          /* why n is 0 */
     unsigned                from_state_file:1;
+    unsigned                truncated:1;    /* the Service has more endpoints */
 
     uint32_t                entry;          /* 0: nothing to compare with */
     uint64_t                head;
@@ -61,12 +62,24 @@ struct ngx_kube_view_s {
 };
 
 
-/*
- * Resolves the key anew, with one reference.  NULL: out of memory, or the
- * Service changes faster than it can be read.
- */
-ngx_kube_view_t *ngx_kube_view_create(ngx_kube_ref_t *ref,
+/* A view that is being made; of a large Service it takes many steps. */
+typedef struct {
+    kube_resolving_t        resolving;
+    ngx_kube_view_t        *view;           /* with one reference, once it is
+                                               made; who takes it sets NULL */
+} ngx_kube_reading_t;
+
+/* key: its strings must last as long as the reading. */
+void ngx_kube_view_begin(ngx_kube_reading_t *reading, ngx_kube_ref_t *ref,
     const kube_key_t *key);
+
+/*
+ * NGX_AGAIN: one step more.  NGX_OK: the view is made.  NGX_ERROR: out of
+ * memory, or the Service changes faster than it can be read.
+ */
+ngx_int_t ngx_kube_view_step(ngx_kube_reading_t *reading);
+
+void ngx_kube_view_end(ngx_kube_reading_t *reading);
 
 /* A view of nothing, without a name: of keys that lead nowhere. */
 ngx_kube_view_t *ngx_kube_view_empty(void);

@@ -33,23 +33,34 @@
 #define NGX_KUBE_TRIM          (1024 * 1024)
 
 /*
- * What a build may cost of a worker's time, in us of its processor.  One that
- * takes no longer than FREE is never put off; of others the next begins after
- * 20 times the cost of the last, which is 5 % of the worker's time; after 200
- * times where the worker was held up for longer than LONG, so that at most one
- * request in 200 meets it.
+ * What a build may cost of a worker's time, in us of its processor.  It lets
+ * others have their turn each STEP.  One that takes no longer than FREE is
+ * never put off; of others the next begins after 20 times the cost of the last,
+ * which is 5 % of the worker's time; after 200 times the last piece, in which
+ * init_upstream is, where that held up the worker for longer than LONG: at most
+ * one request in 200 meets it.
  */
+#define NGX_KUBE_BUILD_STEP    1000
 #define NGX_KUBE_BUILD_FREE    1000
 #define NGX_KUBE_BUILD_LONG    2000
 
 
+/* A view of a large Service while it is made. */
+typedef struct {
+    ngx_kube_reading_t      reading;
+    ngx_event_t             event;          /* posted between two steps */
+    uint64_t                cost;           /* us of the processor so far */
+} ngx_kube_job_t;
+
 struct ngx_kube_instance_s {
     ngx_rbtree_node_t       node;           /* key: hash of asked */
     ngx_queue_t             queue;          /* of a key with variables */
+    ngx_queue_t             large;          /* of a truncated view */
     ngx_queue_t             aliases;        /* spellings that lead here */
     ngx_kube_views_t       *views;
     ngx_kube_view_t        *view;           /* NULL: none could be built */
     ngx_msec_t              used;
+    ngx_kube_job_t         *job;            /* NULL: nothing is being made */
     ngx_msec_t              next;           /* no build before, if waits */
     unsigned                waits:1;
 
@@ -58,9 +69,10 @@ struct ngx_kube_instance_s {
     u_char                  text[KUBE_KEY_TEXT_MAX];
 };
 
-/* Those of keys with variables, of all directives in this process. */
+/* Of all directives in this process; lru: of keys with variables. */
 typedef struct {
     ngx_queue_t             lru;            /* the first was used last */
+    ngx_queue_t             large;          /* truncated, of all keys */
     ngx_event_t             timer;
     unsigned                ready:1;
 } ngx_kube_instances_t;
@@ -79,10 +91,17 @@ static ngx_kube_instance_t *ngx_kube_instance_find(ngx_kube_views_t *views,
     const kube_key_t *key);
 static ngx_kube_instance_t *ngx_kube_instance_add(ngx_kube_views_t *views,
     const kube_key_t *key);
+static void ngx_kube_instances_timer(ngx_msec_t ms);
+static void ngx_kube_instance_mark(ngx_kube_instance_t *instance);
 static void ngx_kube_instance_drop(ngx_kube_instance_t *instance);
 static ngx_kube_view_t *ngx_kube_instance_serve(ngx_kube_instance_t *instance,
     kube_resolve_error_t *error);
 static void ngx_kube_instance_renew(ngx_kube_instance_t *instance);
+static void ngx_kube_instance_proceed(ngx_event_t *ev);
+static void ngx_kube_instance_finish(ngx_kube_instance_t *instance,
+    ngx_int_t rc, uint64_t cost, uint64_t last);
+static void ngx_kube_instance_abandon(ngx_kube_instance_t *instance);
+static ngx_int_t ngx_kube_instance_install(ngx_kube_instance_t *instance);
 static ngx_int_t ngx_kube_instance_build(ngx_kube_instance_t *instance,
     ngx_kube_view_t *view);
 static ngx_uint_t ngx_kube_view_stays(ngx_kube_view_t *view,
@@ -90,7 +109,7 @@ static ngx_uint_t ngx_kube_view_stays(ngx_kube_view_t *view,
 static void ngx_kube_instance_wait(ngx_kube_instance_t *instance,
     ngx_msec_t ms);
 static void ngx_kube_instance_pace(ngx_kube_instance_t *instance,
-    uint64_t us);
+    uint64_t cost, uint64_t last);
 static uint64_t ngx_kube_worked_us(void);
 static ngx_uint_t ngx_kube_instances_fit(ngx_kube_views_t *views,
     ngx_kube_instance_t *keep);
@@ -376,8 +395,7 @@ ngx_kube_instance_find(ngx_kube_views_t *views, const kube_key_t *key)
 static ngx_kube_instance_t *
 ngx_kube_instance_add(ngx_kube_views_t *views, const kube_key_t *key)
 {
-    ngx_event_t           *timer;
-    ngx_kube_instance_t   *instance;
+    ngx_kube_instance_t  *instance;
 
     instance = ngx_calloc(sizeof(ngx_kube_instance_t), ngx_cycle->log);
     if (instance == NULL) {
@@ -400,30 +418,63 @@ ngx_kube_instance_add(ngx_kube_views_t *views, const kube_key_t *key)
                                           instance->asked.len);
 
     ngx_queue_init(&instance->queue);
+    ngx_queue_init(&instance->large);
     ngx_queue_init(&instance->aliases);
     ngx_rbtree_insert(&views->tree, &instance->node);
 
-    if (views->ref->is_static) {
-        return instance;
+    if (!views->ref->is_static) {
+        ngx_kube_instances_timer(NGX_KUBE_IDLE);
+        ngx_queue_insert_head(&ngx_kube_instances.lru, &instance->queue);
     }
+
+    return instance;
+}
+
+
+static void
+ngx_kube_instances_timer(ngx_msec_t ms)
+{
+    ngx_event_t  *timer;
 
     timer = &ngx_kube_instances.timer;
 
     if (!ngx_kube_instances.ready) {
         ngx_queue_init(&ngx_kube_instances.lru);
+        ngx_queue_init(&ngx_kube_instances.large);
         timer->handler = ngx_kube_instances_expire;
         timer->cancelable = 1;
         ngx_kube_instances.ready = 1;
     }
 
-    ngx_queue_insert_head(&ngx_kube_instances.lru, &instance->queue);
-
     if (!timer->timer_set) {
         timer->log = ngx_cycle->log;
-        ngx_add_timer(timer, NGX_KUBE_IDLE);
+        ngx_add_timer(timer, ms);
+    }
+}
+
+
+/* The Service has more endpoints than are used, or no longer has. */
+
+static void
+ngx_kube_instance_mark(ngx_kube_instance_t *instance)
+{
+    ngx_kube_view_t  *view;
+
+    view = instance->view;
+
+    ngx_queue_remove(&instance->large);
+    ngx_queue_init(&instance->large);
+
+    if (!view->truncated) {
+        return;
     }
 
-    return instance;
+    ngx_kube_instances_timer(NGX_KUBE_IDLE);
+    ngx_queue_insert_tail(&ngx_kube_instances.large, &instance->large);
+
+    kube_zone_worker_mark(&instance->views->ref->informer->zone,
+                          (unsigned) ngx_worker, KUBE_MARK_TRUNCATED,
+                          ngx_kube_now(), view->entry);
 }
 
 
@@ -439,9 +490,14 @@ ngx_kube_instance_drop(ngx_kube_instance_t *instance)
         views->view = NULL;
     }
 
+    if (instance->job != NULL) {
+        ngx_kube_instance_abandon(instance);
+    }
+
     ngx_kube_aliases_remove(&instance->aliases);
     ngx_rbtree_delete(&views->tree, &instance->node);
     ngx_queue_remove(&instance->queue);
+    ngx_queue_remove(&instance->large);
 
     if (instance->view != NULL) {
         ngx_kube_view_release(instance->view);
@@ -483,77 +539,180 @@ ngx_kube_instance_serve(ngx_kube_instance_t *instance,
 }
 
 
-/* Something was stored for the Service: a new revision, or it only moved. */
+/*
+ * Something was stored for the Service: a new revision, or it only moved.  The
+ * first view is made at once; so is any other that takes no longer than a step.
+ * The rest of a longer one is made between other events, and the last view
+ * serves meanwhile.
+ */
 
 static void
 ngx_kube_instance_renew(ngx_kube_instance_t *instance)
 {
-    uint64_t           begun;
-    ngx_kube_view_t   *view, *old;
-    ngx_kube_views_t  *views;
+    ngx_kube_job_t  *job;
 
-    if (instance->waits
-        && (ngx_msec_int_t) (ngx_current_msec - instance->next) < 0)
+    if (instance->job != NULL
+        || (instance->waits
+            && (ngx_msec_int_t) (ngx_current_msec - instance->next) < 0))
     {
         return;
     }
 
-    old = instance->view;
-    views = instance->views;
     instance->waits = 0;
 
     /* an old view that requests hold stays beside the new one */
 
-    if (old != NULL
-        && old->refs > 1
-        && !ngx_kube_instances_fit(views, instance))
+    if (instance->view != NULL
+        && instance->view->refs > 1
+        && !ngx_kube_instances_fit(instance->views, instance))
     {
         ngx_kube_instance_wait(instance, NGX_KUBE_RETRY);
         return;
     }
 
+    job = ngx_alloc(sizeof(ngx_kube_job_t), ngx_cycle->log);
+    if (job == NULL) {
+        ngx_kube_instance_wait(instance, NGX_KUBE_RETRY);
+        return;
+    }
+
+    job->cost = 0;
+
+    ngx_memzero(&job->event, sizeof(ngx_event_t));
+    job->event.handler = ngx_kube_instance_proceed;
+    job->event.data = instance;
+    job->event.log = ngx_cycle->log;
+
+    ngx_kube_view_begin(&job->reading, instance->views->ref, &instance->key);
+
+    instance->job = job;
+
+    ngx_kube_instance_proceed(&job->event);
+}
+
+
+static void
+ngx_kube_instance_proceed(ngx_event_t *ev)
+{
+    ngx_kube_instance_t *instance = ev->data;
+
+    uint64_t         begun, before, now;
+    ngx_int_t        rc;
+    ngx_kube_job_t  *job;
+
+    job = instance->job;
     begun = ngx_kube_worked_us();
+    now = begun;
 
-    view = ngx_kube_view_create(views->ref, &instance->key);
+    do {
+        before = now;
+        rc = ngx_kube_view_step(&job->reading);
+        now = ngx_kube_worked_us();
 
-    if (view != NULL && old != NULL && ngx_kube_view_stays(old, view)) {
+    } while (rc == NGX_AGAIN
+             && (now - begun < NGX_KUBE_BUILD_STEP || instance->view == NULL));
+
+    if (rc == NGX_AGAIN) {
+        job->cost += now - begun;
+        ngx_post_event(ev, &ngx_posted_next_events);
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_kube_instance_install(instance);
+        now = ngx_kube_worked_us();
+    }
+
+    ngx_kube_instance_finish(instance, rc, job->cost + now - begun,
+                             now - before);
+}
+
+
+/* last: of the last piece, which holds init_upstream. */
+
+static void
+ngx_kube_instance_finish(ngx_kube_instance_t *instance, ngx_int_t rc,
+    uint64_t cost, uint64_t last)
+{
+    ngx_kube_instance_abandon(instance);
+    ngx_kube_instance_pace(instance, cost, last);
+
+    /* no memory, or it changes faster than it can be read */
+
+    if (rc != NGX_OK && !instance->waits) {
+        ngx_kube_instance_wait(instance, NGX_KUBE_RETRY);
+    }
+}
+
+
+static void
+ngx_kube_instance_abandon(ngx_kube_instance_t *instance)
+{
+    ngx_kube_job_t  *job;
+
+    job = instance->job;
+    instance->job = NULL;
+
+    if (job->event.posted) {
+        ngx_delete_posted_event(&job->event);
+    }
+
+    ngx_kube_view_end(&job->reading);
+    ngx_free(job);
+}
+
+
+/* Takes the view that was read. */
+
+static ngx_int_t
+ngx_kube_instance_install(ngx_kube_instance_t *instance)
+{
+    ngx_kube_view_t   *view, *old;
+    ngx_kube_views_t  *views;
+
+    old = instance->view;
+    view = instance->job->reading.view;
+    views = instance->views;
+
+    if (old != NULL && ngx_kube_view_stays(old, view)) {
 
         if (old->error != view->error) {
             ngx_kube_unresolved(views->ref, ngx_cycle->log, view->error,
                                 &old->name);
         }
 
-        ngx_kube_view_release(view);
-        ngx_kube_instance_pace(instance, ngx_kube_worked_us() - begun);
-        return;
+        return NGX_OK;
     }
 
-    if (view == NULL || ngx_kube_instance_build(instance, view) != NGX_OK) {
-
-        /* no memory, or it changes faster than it can be read */
-
-        ngx_kube_instance_pace(instance, ngx_kube_worked_us() - begun);
-
-        if (!instance->waits) {
-            ngx_kube_instance_wait(instance, NGX_KUBE_RETRY);
-        }
-
-        return;
+    if (ngx_kube_instance_build(instance, view) != NGX_OK) {
+        return NGX_ERROR;
     }
 
-    ngx_kube_instance_pace(instance, ngx_kube_worked_us() - begun);
-
+    instance->job->reading.view = NULL;
     instance->view = view;
 
     if (views->ref->is_static) {
         views->view = view;
     }
 
+    if (view->truncated && (old == NULL || !old->truncated)) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "kube: \"%V\" of %s \"%V\" in %V:%ui has more than "
+                      "%ui usable endpoints: a stable subset of so many is "
+                      "used", &view->name, views->ref->kind,
+                      &views->ref->name, &views->ref->file, views->ref->line,
+                      view->n);
+    }
+
+    ngx_kube_instance_mark(instance);
+
     if (old != NULL) {
         ngx_kube_view_release(old);
     }
 
     (void) ngx_kube_instances_fit(views, instance);
+
+    return NGX_OK;
 }
 
 
@@ -574,7 +733,6 @@ ngx_kube_instance_build(ngx_kube_instance_t *instance, ngx_kube_view_t *view)
 
     } else {
         if (views->made != NULL && views->made(views, view, old) != NGX_OK) {
-            ngx_kube_view_release(view);
             return NGX_ERROR;
         }
 
@@ -625,17 +783,22 @@ ngx_kube_instance_wait(ngx_kube_instance_t *instance, ngx_msec_t ms)
 
 
 static void
-ngx_kube_instance_pace(ngx_kube_instance_t *instance, uint64_t us)
+ngx_kube_instance_pace(ngx_kube_instance_t *instance, uint64_t cost,
+    uint64_t last)
 {
     uint64_t  pause;
 
-    if (us <= NGX_KUBE_BUILD_FREE) {
+    if (cost <= NGX_KUBE_BUILD_FREE) {
         return;
     }
 
-    pause = us * (us > NGX_KUBE_BUILD_LONG ? 200 : 20) / 1000;
+    pause = cost * 20;
 
-    ngx_kube_instance_wait(instance, ngx_max((ngx_msec_t) pause,
+    if (last > NGX_KUBE_BUILD_LONG) {
+        pause = ngx_max(pause, last * 200);
+    }
+
+    ngx_kube_instance_wait(instance, ngx_max((ngx_msec_t) (pause / 1000),
                                              instance->views->pause));
 }
 
@@ -669,7 +832,8 @@ ngx_kube_instances_fit(ngx_kube_views_t *views, ngx_kube_instance_t *keep)
         return 1;
     }
 
-    ngx_kube_count(views->ref->informer, KUBE_WORKER_OVER_BUDGET);
+    kube_zone_worker_mark(&views->ref->informer->zone, (unsigned) ngx_worker,
+                          KUBE_MARK_OVER_BUDGET, ngx_kube_now(), 0);
 
     if (!ngx_kube_instances.ready) {
         return 0;
@@ -708,10 +872,11 @@ static void
 ngx_kube_instances_expire(ngx_event_t *ev)
 {
     size_t                bytes;
-    ngx_msec_t            idle;
+    ngx_msec_t            idle, next;
     ngx_queue_t          *q;
     ngx_kube_instance_t  *instance;
 
+    next = 0;
     bytes = ngx_kube_view_bytes();
 
     while (!ngx_queue_empty(&ngx_kube_instances.lru)) {
@@ -721,12 +886,30 @@ ngx_kube_instances_expire(ngx_event_t *ev)
         idle = ngx_current_msec - instance->used;
 
         if (idle < NGX_KUBE_IDLE) {
-            ev->log = ngx_cycle->log;
-            ngx_add_timer(ev, NGX_KUBE_IDLE - idle);
+            next = NGX_KUBE_IDLE - idle;
             break;
         }
 
         ngx_kube_instance_drop(instance);
+    }
+
+    for (q = ngx_queue_head(&ngx_kube_instances.large);
+         q != ngx_queue_sentinel(&ngx_kube_instances.large);
+         q = ngx_queue_next(q))
+    {
+        instance = ngx_queue_data(q, ngx_kube_instance_t, large);
+
+        kube_zone_worker_mark(&instance->views->ref->informer->zone,
+                              (unsigned) ngx_worker, KUBE_MARK_TRUNCATED,
+                              ngx_kube_now(), instance->view->entry);
+
+        if (next == 0) {
+            next = NGX_KUBE_IDLE;
+        }
+    }
+
+    if (next != 0) {
+        ngx_kube_instances_timer(next);
     }
 
     if (bytes - ngx_kube_view_bytes() >= NGX_KUBE_TRIM) {

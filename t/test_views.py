@@ -12,7 +12,7 @@ import os
 
 import objects
 import pytest
-from nginx import rss
+from nginx import rss, wait_until
 
 FULL = os.environ.get("KUBE_FULL") == "1"
 SANITIZED = "asan" in os.environ.get("KUBE_BUILD_DIR", "") + os.environ.get("KUBE_BUILD", "")
@@ -197,6 +197,8 @@ class TestBudget:
             assert c.get("shop/hot:http").status == 200
         # one that was let go would be built for the first time, not anew
         assert rebuilds(gateway) == before + 1
+        (row,) = gateway.status.informer()["degraded"]
+        assert row["cause"] == "instance_budget" and "kube_instances" in row["text"]
 
 
 class TestNames:
@@ -218,3 +220,68 @@ class TestNames:
         gateway.status.wait_rv(many.put("web", 4, zone="d"))
         assert gateway.get(headers={"X-Service": "shop/web"}).status == 200
         assert rebuilds(gateway) == before + 1
+
+
+class TestLarge:
+    """A large Service is served from a stable subset, and built now and then."""
+
+    # more than a worker builds peers of
+    COUNT = 20000
+
+    def test_subset(self, cluster, many):
+        """What is chosen does not depend on the worker."""
+        many.service("large", self.COUNT)
+        gateway = cluster.nginx(dynamic(more="hash $arg_k;"), workers=2)
+        gateway.allow(r"more than 16384 usable endpoints")
+        assert gateway.get(headers={"X-Service": "shop/large"}).status == 200
+
+        def chosen(worker_of):
+            found = {}
+            for k in range(400):
+                answer = gateway.get(f"/?k={k % 40}", headers={"X-Service": "shop/large"})
+                worker_of.add(answer.headers["x-worker"])
+                found.setdefault(k % 40, set()).add(answer.headers["x-kube-pod"])
+            assert all(len(pods) == 1 for pods in found.values()), found
+            return found
+
+        workers = set()
+        chosen(workers)
+        assert len(workers) == 2
+        (line,) = {m.split("kube: ")[1] for m in gateway.grep_log("more than 16384 usable")}
+        assert '"shop/large:http" of upstream "dynamic"' in line
+        (row,) = gateway.status.informer()["degraded"]
+        assert row["cause"] == "truncated" and "shop/large" in row["text"]
+
+    def test_changes_are_paced(self, cluster, many, figure):
+        """Many changes cost few builds; a small Service follows each one at once."""
+        many.service("large", self.COUNT)
+        many.service("small", 2)
+        gateway = cluster.nginx(dynamic(), workers=1)
+        gateway.allow(r"more than 16384 usable endpoints")
+        with client(gateway) as c:
+            c.get("shop/large")
+            c.get("shop/small")
+            before = rebuilds(gateway)
+            for n in range(20):
+                gateway.status.wait_rv(many.put("small", 2, skip=n))
+                assert c.get("shop/small").headers["x-kube-pod"] in {
+                    f"small-127.2.{h // 250}.{h % 250 + 1}" for h in (n, n + 1)
+                }
+            small = rebuilds(gateway) - before
+            for n in range(20):
+                ends = [objects.endpoint(f"127.3.0.{n + 1}", pod="last", ns="shop")]
+                gateway.status.wait_rv(
+                    cluster.slice("shop", "large", ends, "last", ports=(("http", 1),))
+                )
+                assert c.get("shop/large").status == 200
+            large = rebuilds(gateway) - before - small
+            # the last one is not forgotten
+
+            def generation():
+                """Of the view in use."""
+                return int(c.get("shop/large").headers["x-kube-generation"])
+
+            wait_until(lambda: generation() == gateway.status.generation("shop", "large"))
+        figure(f"20 changes each: {small} builds of a small Service, {large} of a large one")
+        assert small == 19
+        assert large <= 10

@@ -58,6 +58,14 @@
 /* Slices of one Service that are joined: 100 000 endpoints at 100 a slice. */
 #define KUBE_SERVICE_SLICES_MAX      1024
 
+/*
+ * Usable endpoints of one Service that a worker builds peers of.  Ours: stock
+ * balancers walk a list of them for each request.  "hash consistent" keeps 160
+ * points an endpoint and sorts them in one piece.
+ */
+#define KUBE_SERVICE_BUILT_MAX       16384
+#define KUBE_SERVICE_BUILT_HASH_MAX  4096
+
 /* kube_informer: namespaces by name, two watches each. */
 #define KUBE_NAMESPACES_MAX          64
 #define KUBE_SCOPES_MAX              (2 * KUBE_NAMESPACES_MAX)

@@ -206,6 +206,197 @@ kube_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
 }
 
 
+void
+kube_resolving_init(kube_resolving_t *resolving,
+    const kube_resolver_t *resolver, const kube_key_t *key,
+    const kube_alloc_t *alloc, size_t max_bytes)
+{
+    memset(resolving, 0, sizeof(kube_resolving_t));
+
+    resolving->resolver = resolver;
+    resolving->key = *key;
+
+    kube_arena_init(&resolving->arena, alloc, max_bytes);
+    kube_arena_init(&resolving->scratch, alloc, max_bytes);
+}
+
+
+void
+kube_resolving_done(kube_resolving_t *resolving)
+{
+    if (resolving->selector != NULL) {
+        kube_selector_done(resolving->selector);
+        resolving->selector = NULL;
+    }
+
+    kube_arena_done(&resolving->scratch);
+    kube_arena_done(&resolving->arena);
+}
+
+
+static bool
+resolving_from_state_file(const kube_zone_bundle_t *bundle)
+{
+    size_t    i;
+    unsigned  flags;
+
+    flags = bundle->service->flags;
+
+    for (i = 0; i < bundle->slices_n; i++) {
+        flags |= bundle->slices[i]->flags;
+    }
+
+    return (flags & KUBE_RECORD_F_STATE_FILE) != 0;
+}
+
+
+/* Copies the Service and its slices, and looks at the Service. */
+static kube_rc_t
+resolving_load(kube_resolving_t *resolving)
+{
+    kube_rc_t               rc;
+    kube_object_t           object;
+    kube_snapshot_t        *snapshot;
+    const kube_key_t       *key;
+    kube_zone_bundle_t     *bundle;
+    const kube_resolver_t  *resolver;
+
+    key = &resolving->key;
+    bundle = &resolving->bundle;
+    resolver = resolving->resolver;
+    snapshot = &resolving->resolution.snapshot;
+
+    rc = kube_zone_load_service(resolver->zone, resolving->resolution.entry,
+                                key->ns, key->name, &resolving->arena,
+                                bundle);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    rc = kube_record_decode(&resolving->arena, bundle->service,
+                            bundle->service->size, &object);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    resolving->resolution.head = bundle->head;
+    snapshot->entry = resolving->resolution.entry;
+    snapshot->head = bundle->head;
+    snapshot->revision = bundle->service->revision;
+    snapshot->service = object.u.service;
+    snapshot->from_state_file = resolving_from_state_file(bundle);
+
+    if (resolver->unsynced_fail && snapshot->from_state_file) {
+        resolving->resolution.error = KUBE_RESOLVE_NOT_SYNCED;
+        resolving->resolution.entry = 0;
+        return KUBE_OK;
+    }
+
+    rc = kube_selector_create(&resolving->arena, &snapshot->service,
+                              &key->port, &resolver->select, 0,
+                              &resolving->selector);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    if (kube_selector_error(resolving->selector) != KUBE_RESOLVE_OK) {
+        resolving->slices_n = bundle->slices_n;
+    }
+
+    return KUBE_AGAIN;
+}
+
+
+static kube_rc_t
+resolving_slice(kube_resolving_t *resolving)
+{
+    kube_rc_t             rc;
+    kube_object_t         object;
+    const kube_record_t  *record;
+
+    record = resolving->bundle.slices[resolving->slices_n++];
+
+    rc = kube_record_decode(&resolving->scratch, record, record->size,
+                            &object);
+
+    if (rc == KUBE_OK) {
+        rc = kube_selector_add(resolving->selector, &object.u.slice);
+    }
+
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    kube_arena_reset(&resolving->scratch);
+
+    return KUBE_AGAIN;
+}
+
+
+static kube_rc_t
+resolving_select(kube_resolving_t *resolving)
+{
+    kube_rc_t           rc;
+    kube_resolution_t  *resolution;
+
+    resolution = &resolving->resolution;
+
+    rc = kube_selector_sort(resolving->selector);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    rc = kube_selector_result(resolving->selector, &resolution->selection);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    resolution->found = true;
+    resolution->error = resolution->selection.error;
+
+    if (resolution->error == KUBE_RESOLVE_NO_ENDPOINTS) {
+        return resolver_missing(resolving->resolver, &resolving->key,
+                                KUBE_SHAPE_SLICE, &resolving->arena,
+                                resolution);
+    }
+
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_resolving_step(kube_resolving_t *resolving)
+{
+    kube_rc_t  rc;
+
+    if (resolving->selector == NULL) {
+        rc = resolver_begin(resolving->resolver, &resolving->key,
+                            &resolving->resolution);
+
+        if (rc == KUBE_OK && resolving->resolution.entry != 0) {
+            rc = resolving_load(resolving);
+        }
+
+    } else if (resolving->slices_n < resolving->bundle.slices_n) {
+        rc = resolving_slice(resolving);
+
+    } else {
+        rc = resolving_select(resolving);
+    }
+
+    if (rc == KUBE_AGAIN) {
+        return KUBE_AGAIN;
+    }
+
+    if (rc == KUBE_NOMEM && resolving->scratch.full) {
+        resolving->arena.full = true;
+    }
+
+    return resolver_end(resolving->resolver, &resolving->key, rc,
+                        &resolving->arena, &resolving->resolution);
+}
+
+
 /* The Service's own record, and the port of it that key means. */
 static kube_rc_t
 resolver_read_service(const kube_resolver_t *resolver, const kube_key_t *key,

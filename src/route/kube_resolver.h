@@ -65,6 +65,37 @@ kube_rc_t kube_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
     KUBE_MUST_CHECK;
 
 /*
+ * The same in steps, without rows: for a Service so large that the caller has
+ * other things to do meanwhile.  What the zone has is copied in the first step,
+ * as of one moment; each other step looks at one slice of the copy, or sorts
+ * once over what was chosen.
+ */
+typedef struct {
+    kube_resolution_t       resolution;  /* once KUBE_OK was returned; without
+                                            the snapshot's slices */
+
+    /* private */
+    const kube_resolver_t  *resolver;
+    kube_key_t              key;         /* the caller's strings */
+    kube_arena_t            arena;
+    kube_arena_t            scratch;     /* of one slice */
+    kube_zone_bundle_t      bundle;
+    kube_selector_t        *selector;
+    size_t                  slices_n;    /* done */
+} kube_resolving_t;
+
+/* max_bytes: of memory, at most.  Nothing is read yet. */
+void kube_resolving_init(kube_resolving_t *resolving,
+    const kube_resolver_t *resolver, const kube_key_t *key,
+    const kube_alloc_t *alloc, size_t max_bytes);
+
+/* KUBE_AGAIN: call it again.  Else results as kube_resolve()'s. */
+kube_rc_t kube_resolving_step(kube_resolving_t *resolving)  KUBE_MUST_CHECK;
+
+/* At any time; strings and arrays of the resolution go. */
+void kube_resolving_done(kube_resolving_t *resolving);
+
+/*
  * Finds out which port of which Service a key means, from the Service's record
  * alone: resolution as kube_resolve() has it for what it needs, without slices
  * and endpoints.  Where its error is OK, *identity is the Service and the name

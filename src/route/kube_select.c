@@ -3,8 +3,9 @@
  * and the choice of ready or terminating endpoints.
  *
  * It reads a copy of the zone, never the zone, and keeps nothing.  No state;
- * may be called from any process.  Every endpoint gets a row; an endpoint
- * whose row excludes nothing is an item, and items are sorted and thinned.
+ * may be called from any process.  Slices come one after the other: an
+ * endpoint that may be used becomes an item, and never more items are held
+ * than may be chosen.
  *
  * Source: kube-proxy's rules for EndpointSlices (pkg/proxy/topology.go,
  * endpointslicecache.go): port names join, ready endpoints, else those that
@@ -16,6 +17,7 @@
 
 #include <string.h>
 
+#include "kube_hash.h"
 #include "kube_select.h"
 
 
@@ -27,30 +29,73 @@ static const char  select_denied[] = "address denied";
 static const char  select_duplicate[] = "duplicate";
 static const char  select_family[] = "wrong family";
 static const char  select_external[] = "external name";
+static const char  select_too_many[] = "too many endpoints";
 
 
-/* An endpoint that may be used, and its row. */
+/* Items there is room for at first: a power of two. */
+#define SELECT_ROOM      64
+
+/*
+ * Strings that items have left behind are swept where they are more than
+ * this; an item has at most four of KUBE_STRING_LEN_MAX bytes, and there may
+ * be twice as many as are kept.
+ */
+#define SELECT_TEXT_MIN  (64u << 10)
+#define SELECT_TEXT_MAX                                                       \
+    ((size_t) 3 * KUBE_SERVICE_BUILT_MAX * (4 * KUBE_STRING_LEN_MAX + 32))
+
+
+/* An endpoint that may be used; its strings are borrowed or the text's. */
 typedef struct {
-    const kube_slice_t     *slice;
-    const kube_endpoint_t  *endpoint;
-    kube_explained_t       *row;
+    uint64_t            hash;        /* of what makes it the same endpoint */
+    kube_choice_t       choice;
+    kube_str_t          name;        /* of its slice */
+    kube_explained_t   *row;         /* NULL: not explained */
 } select_item_t;
 
-typedef struct {
+/*
+ * Items are distinct, and at most max: of more, those with the smallest hashes
+ * stay.  table finds an item by its hash (open addressing, number + 1); heap
+ * has the largest hash first, from the moment that there are max items.
+ */
+struct kube_selector_s {
     kube_arena_t                 *arena;
-    const kube_snapshot_t        *snapshot;
+    const kube_service_t         *service;
     const kube_select_options_t  *options;
+    const kube_port_t            *port;
+    unsigned                      flags;
+    kube_resolve_error_t          error;
+
     kube_explained_t             *rows;
-    select_item_t                *items;
     size_t                        rows_n;
-    size_t                        items_n;
-    size_t                        ready_n;
+    size_t                        rows_max;
+    uint32_t                      slices_n;
+
+    select_item_t                *items;
+    uint32_t                     *table;
+    uint32_t                     *heap;
+    uint32_t                      n;
+    uint32_t                      room;
+    uint32_t                      max;
+    bool                          ready;       /* items are ready ones */
+    bool                          truncated;
+
+    kube_arena_t                  text[2];     /* of items' strings; one is
+                                                  in use */
+    unsigned                      text_in;
+    size_t                        text_used;
+    size_t                        text_live;
+    bool                          copies;
+
+    uint32_t                     *order;       /* while it is sorted */
+    uint32_t                     *other;
+    size_t                        width;
 
     /* which kinds of exclusion there were */
     bool                          denied;
     bool                          unready;
     bool                          foreign;
-} select_t;
+};
 
 
 kube_str_t
@@ -127,15 +172,15 @@ select_slice_port(const kube_slice_t *slice, const kube_port_t *port)
 
 /* The first of the Service's ports that the slice has, with a number. */
 static const kube_port_t *
-select_any_port(const select_t *s, const kube_slice_t *slice)
+select_any_port(const kube_selector_t *s, const kube_slice_t *slice)
 {
     size_t              i;
     const kube_port_t  *p, *found;
 
     found = NULL;
 
-    for (i = 0; i < s->snapshot->service.ports_n; i++) {
-        p = &s->snapshot->service.ports[i];
+    for (i = 0; i < s->service->ports_n; i++) {
+        p = &s->service->ports[i];
 
         if (p->protocol != s->options->protocol) {
             continue;
@@ -157,7 +202,7 @@ select_any_port(const select_t *s, const kube_slice_t *slice)
 
 
 static bool
-select_family_is(const select_t *s, const kube_slice_t *slice,
+select_family_is(const kube_selector_t *s, const kube_slice_t *slice,
     const kube_endpoint_t *endpoint)
 {
     kube_family_t  family;
@@ -172,7 +217,7 @@ select_family_is(const select_t *s, const kube_slice_t *slice,
 
 
 static bool
-select_may_terminate(const select_t *s, const kube_endpoint_t *endpoint)
+select_may_terminate(const kube_selector_t *s, const kube_endpoint_t *endpoint)
 {
     return !s->options->terminating_never
            && endpoint->serving
@@ -182,7 +227,7 @@ select_may_terminate(const select_t *s, const kube_endpoint_t *endpoint)
 
 /* Judges one endpoint by itself: NULL where it may be used. */
 static const char *
-select_judge(select_t *s, const kube_slice_t *slice,
+select_judge(kube_selector_t *s, const kube_slice_t *slice,
     const kube_endpoint_t *endpoint, const kube_port_t *port,
     const char **denied_because)
 {
@@ -217,45 +262,6 @@ select_judge(select_t *s, const kube_slice_t *slice,
 }
 
 
-static void
-select_slice(select_t *s, uint32_t index, const kube_port_t *port)
-{
-    size_t                  i;
-    select_item_t          *item;
-    kube_explained_t       *row;
-    const kube_slice_t     *slice;
-    const kube_endpoint_t  *endpoint;
-
-    slice = &s->snapshot->slices[index];
-
-    for (i = 0; i < slice->endpoints_n; i++) {
-        endpoint = &slice->endpoints[i];
-        row = &s->rows[s->rows_n++];
-
-        row->slice = index;
-        row->endpoint = (uint32_t) i;
-        row->port = (port != NULL) ? port->port : 0;
-        row->state = endpoint->ready ? KUBE_ENDPOINT_READY
-                                     : KUBE_ENDPOINT_TERMINATING;
-        row->excluded_because = select_judge(s, slice, endpoint, port,
-                                             &row->denied_because);
-
-        if (row->excluded_because != NULL) {
-            continue;
-        }
-
-        item = &s->items[s->items_n++];
-        item->slice = slice;
-        item->endpoint = endpoint;
-        item->row = row;
-
-        if (row->state == KUBE_ENDPOINT_READY) {
-            s->ready_n++;
-        }
-    }
-}
-
-
 static int
 select_cmp_u64(uint64_t a, uint64_t b)
 {
@@ -265,173 +271,573 @@ select_cmp_u64(uint64_t a, uint64_t b)
 
 /* By family, address and port: what makes two items the same endpoint. */
 static int
-select_cmp_addr(const select_item_t *a, const select_item_t *b)
-{
-    int                 rc;
-    const kube_addr_t  *x, *y;
-
-    x = &a->endpoint->address;
-    y = &b->endpoint->address;
-
-    rc = select_cmp_u64(x->family, y->family);
-
-    if (rc == 0) {
-        rc = memcmp(x->bytes, y->bytes,
-                    x->family == KUBE_FAMILY_IPV4 ? 4 : 16);
-    }
-
-    return (rc != 0) ? rc : select_cmp_u64(a->row->port, b->row->port);
-}
-
-
-/* By address, ready ones first; the order of slices decides no tie. */
-static int
-select_cmp(const select_item_t *a, const select_item_t *b)
+select_cmp_addr(const kube_choice_t *a, const kube_choice_t *b)
 {
     int  rc;
 
-    rc = select_cmp_addr(a, b);
+    rc = select_cmp_u64(a->addr.family, b->addr.family);
 
     if (rc == 0) {
-        rc = select_cmp_u64(a->row->state, b->row->state);
+        rc = memcmp(a->addr.bytes, b->addr.bytes,
+                    a->addr.family == KUBE_FAMILY_IPV4 ? 4 : 16);
     }
 
-    if (rc == 0) {
-        rc = kube_str_cmp(a->endpoint->pod, b->endpoint->pod);
+    return (rc != 0) ? rc : select_cmp_u64(a->port, b->port);
+}
+
+
+/* Of the same endpoint: which stays; the order of slices decides no tie. */
+static int
+select_cmp_same(const select_item_t *a, const select_item_t *b)
+{
+    int  rc;
+
+    rc = kube_str_cmp(a->choice.pod, b->choice.pod);
+
+    return (rc != 0) ? rc : kube_str_cmp(a->name, b->name);
+}
+
+
+/* Of different ones, where there are too many. */
+static int
+select_cmp_hash(const select_item_t *a, const select_item_t *b)
+{
+    int  rc;
+
+    rc = select_cmp_u64(a->hash, b->hash);
+
+    return (rc != 0) ? rc : select_cmp_addr(&a->choice, &b->choice);
+}
+
+
+/* The same in every process and on every gateway: no seed of its own. */
+static uint64_t
+select_hash(const kube_choice_t *choice)
+{
+    size_t         len;
+    unsigned char  bytes[19];
+
+    static const kube_seed_t  seed = { 0x6b7562652d736c69, 0x63652d686173682e };
+
+    len = (choice->addr.family == KUBE_FAMILY_IPV4) ? 4 : 16;
+
+    bytes[0] = (unsigned char) choice->addr.family;
+    bytes[1] = (unsigned char) (choice->port >> 8);
+    bytes[2] = (unsigned char) choice->port;
+    memcpy(bytes + 3, choice->addr.bytes, len);
+
+    return kube_hash64(seed, bytes, 3 + len);
+}
+
+
+static uint32_t
+table_mask(const kube_selector_t *s)
+{
+    return 2 * s->room - 1;
+}
+
+
+/* Where the item is, or the free place where it would be. */
+static uint32_t
+table_find(const kube_selector_t *s, const select_item_t *item)
+{
+    uint32_t              i;
+    const select_item_t  *other;
+
+    for (i = (uint32_t) item->hash & table_mask(s);
+         s->table[i] != 0;
+         i = (i + 1) & table_mask(s))
+    {
+        other = &s->items[s->table[i] - 1];
+
+        if (other->hash == item->hash
+            && select_cmp_addr(&other->choice, &item->choice) == 0)
+        {
+            break;
+        }
     }
 
-    return (rc != 0) ? rc : kube_str_cmp(a->slice->meta.name,
-                                         b->slice->meta.name);
+    return i;
+}
+
+
+/* Moves those back that stand behind a place that has become free. */
+static void
+table_remove(kube_selector_t *s, uint32_t at)
+{
+    uint32_t  i, home, mask;
+
+    mask = table_mask(s);
+
+    for (i = (at + 1) & mask; s->table[i] != 0; i = (i + 1) & mask) {
+        home = (uint32_t) s->items[s->table[i] - 1].hash & mask;
+
+        if (((i - home) & mask) >= ((i - at) & mask)) {
+            s->table[at] = s->table[i];
+            at = i;
+        }
+    }
+
+    s->table[at] = 0;
 }
 
 
 static void
-select_merge(const select_item_t *from, select_item_t *to, size_t low,
-    size_t mid, size_t high)
+heap_sink(kube_selector_t *s, uint32_t i)
 {
-    size_t  i, j, k;
+    uint32_t  child, swap;
+
+    for (child = 2 * i + 1; child < s->n; child = 2 * i + 1) {
+
+        if (child + 1 < s->n
+            && select_cmp_hash(&s->items[s->heap[child + 1]],
+                               &s->items[s->heap[child]]) > 0)
+        {
+            child++;
+        }
+
+        if (select_cmp_hash(&s->items[s->heap[child]],
+                            &s->items[s->heap[i]]) <= 0)
+        {
+            return;
+        }
+
+        swap = s->heap[i];
+        s->heap[i] = s->heap[child];
+        s->heap[child] = swap;
+        i = child;
+    }
+}
+
+
+static kube_rc_t
+heap_make(kube_selector_t *s)
+{
+    uint32_t  i;
+
+    s->heap = kube_arena_alloc(s->arena, s->n * sizeof(uint32_t));
+    if (s->heap == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    for (i = 0; i < s->n; i++) {
+        s->heap[i] = i;
+    }
+
+    for (i = s->n / 2; i != 0; i--) {
+        heap_sink(s, i - 1);
+    }
+
+    return KUBE_OK;
+}
+
+
+/* Room for one item more, below max. */
+static kube_rc_t
+select_grow(kube_selector_t *s)
+{
+    uint32_t        i, room, *table;
+    select_item_t  *items;
+
+    if (s->n < s->room) {
+        return KUBE_OK;
+    }
+
+    room = (s->room != 0) ? 2 * s->room : SELECT_ROOM;
+    items = kube_arena_alloc(s->arena, room * sizeof(select_item_t));
+    table = kube_arena_alloc(s->arena, 2 * room * sizeof(uint32_t));
+
+    if (items == NULL || table == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    if (s->n != 0) {
+        memcpy(items, s->items, s->n * sizeof(select_item_t));
+    }
+
+    memset(table, 0, 2 * room * sizeof(uint32_t));
+
+    s->items = items;
+    s->table = table;
+    s->room = room;
+
+    for (i = 0; i < s->n; i++) {
+        table[table_find(s, &items[i])] = i + 1;
+    }
+
+    return KUBE_OK;
+}
+
+
+static size_t
+item_text(const select_item_t *item)
+{
+    return item->choice.pod.len + item->choice.node.len
+           + item->choice.zone.len + item->name.len;
+}
+
+
+static kube_rc_t
+text_copy(kube_arena_t *arena, select_item_t *item)
+{
+    char        *p;
+    size_t       i;
+    kube_str_t  *s[4];
+
+    p = kube_arena_alloc(arena, item_text(item) + 1);
+    if (p == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    s[0] = &item->choice.pod;
+    s[1] = &item->choice.node;
+    s[2] = &item->choice.zone;
+    s[3] = &item->name;
+
+    for (i = 0; i < 4; i++) {
+
+        if (s[i]->len != 0) {
+            memcpy(p, s[i]->data, s[i]->len);
+        }
+
+        s[i]->data = p;
+        p += s[i]->len;
+    }
+
+    return KUBE_OK;
+}
+
+
+/* What items have left behind goes when it is more than what they have. */
+static kube_rc_t
+text_sweep(kube_selector_t *s)
+{
+    uint32_t       i;
+    kube_arena_t  *to;
+
+    if (s->text_used <= 2 * s->text_live + SELECT_TEXT_MIN) {
+        return KUBE_OK;
+    }
+
+    to = &s->text[1 - s->text_in];
+
+    for (i = 0; i < s->n; i++) {
+        if (text_copy(to, &s->items[i]) != KUBE_OK) {
+            return KUBE_NOMEM;
+        }
+    }
+
+    kube_arena_done(&s->text[s->text_in]);
+
+    s->text_in = 1 - s->text_in;
+    s->text_used = s->text_live;
+
+    return KUBE_OK;
+}
+
+
+/* Writes an item into its place; its strings become its own. */
+static kube_rc_t
+select_store(kube_selector_t *s, uint32_t at, const select_item_t *item,
+    size_t replaced)
+{
+    select_item_t  copy;
+
+    copy = *item;
+
+    if (s->copies) {
+
+        if (text_copy(&s->text[s->text_in], &copy) != KUBE_OK) {
+            return KUBE_NOMEM;
+        }
+
+        s->text_used += item_text(item);
+        s->text_live += item_text(item) - replaced;
+    }
+
+    s->items[at] = copy;
+
+    return KUBE_OK;
+}
+
+
+static void
+select_exclude(kube_explained_t *row, const char *why)
+{
+    if (row != NULL) {
+        row->excluded_because = why;
+    }
+}
+
+
+/* An endpoint that is there already, of another slice or pod. */
+static kube_rc_t
+select_duplicated(kube_selector_t *s, uint32_t at, const select_item_t *item)
+{
+    select_item_t  *held;
+
+    held = &s->items[at];
+
+    if (select_cmp_same(held, item) <= 0) {
+        select_exclude(item->row, select_duplicate);
+        return KUBE_OK;
+    }
+
+    select_exclude(held->row, select_duplicate);
+
+    return select_store(s, at, item, item_text(held));
+}
+
+
+/* One too many: the largest hash goes. */
+static kube_rc_t
+select_displace(kube_selector_t *s, const select_item_t *item)
+{
+    uint32_t        at;
+    kube_rc_t       rc;
+    select_item_t  *last;
+
+    s->truncated = true;
+
+    if (s->heap == NULL && heap_make(s) != KUBE_OK) {
+        return KUBE_NOMEM;
+    }
+
+    at = s->heap[0];
+    last = &s->items[at];
+
+    if (select_cmp_hash(item, last) > 0) {
+        select_exclude(item->row, select_too_many);
+        return KUBE_OK;
+    }
+
+    select_exclude(last->row, select_too_many);
+    table_remove(s, table_find(s, last));
+
+    rc = select_store(s, at, item, item_text(last));
+
+    if (rc == KUBE_OK) {
+        s->table[table_find(s, item)] = at + 1;
+        heap_sink(s, 0);
+    }
+
+    return rc;
+}
+
+
+/* The first ready endpoint: none that terminates is needed. */
+static void
+select_only_ready(kube_selector_t *s)
+{
+    uint32_t  i;
+
+    for (i = 0; i < s->n; i++) {
+        select_exclude(s->items[i].row, select_terminating);
+    }
+
+    if (s->table != NULL) {
+        memset(s->table, 0, 2 * s->room * sizeof(uint32_t));
+    }
+
+    s->n = 0;
+    s->heap = NULL;
+    s->text_live = 0;
+    s->ready = true;
+    s->truncated = false;
+}
+
+
+static kube_rc_t
+select_item(kube_selector_t *s, const select_item_t *item)
+{
+    uint32_t   at;
+    kube_rc_t  rc;
+
+    if (item->choice.state != KUBE_ENDPOINT_READY) {
+
+        if (s->ready) {
+            select_exclude(item->row, select_terminating);
+            return KUBE_OK;
+        }
+
+    } else if (!s->ready) {
+        select_only_ready(s);
+    }
+
+    if (s->room != 0) {
+        at = s->table[table_find(s, item)];
+
+        if (at != 0) {
+            return select_duplicated(s, at - 1, item);
+        }
+    }
+
+    if (s->n == s->max) {
+        return select_displace(s, item);
+    }
+
+    rc = select_grow(s);
+
+    if (rc == KUBE_OK) {
+        rc = select_store(s, s->n, item, 0);
+    }
+
+    if (rc == KUBE_OK) {
+        s->table[table_find(s, item)] = s->n + 1;
+        s->n++;
+    }
+
+    return rc;
+}
+
+
+static kube_explained_t *
+select_row(kube_selector_t *s, uint32_t endpoint, const kube_port_t *port)
+{
+    kube_explained_t  *row;
+
+    if (s->rows_n == s->rows_max) {
+        return NULL;
+    }
+
+    row = &s->rows[s->rows_n++];
+
+    row->slice = s->slices_n;
+    row->endpoint = endpoint;
+    row->port = (port != NULL) ? port->port : 0;
+
+    return row;
+}
+
+
+kube_rc_t
+kube_selector_add(kube_selector_t *s, const kube_slice_t *slice)
+{
+    size_t                  i;
+    kube_rc_t               rc;
+    const char             *why, *denied;
+    select_item_t           item;
+    const kube_port_t      *port;
+    const kube_endpoint_t  *endpoint;
+
+    if (s->flags & KUBE_SELECT_ANY_PORT) {
+        port = select_any_port(s, slice);
+
+    } else {
+        port = (s->port != NULL) ? select_slice_port(slice, s->port) : NULL;
+    }
+
+    rc = KUBE_OK;
+
+    for (i = 0; i < slice->endpoints_n && rc == KUBE_OK; i++) {
+        endpoint = &slice->endpoints[i];
+
+        item.row = select_row(s, (uint32_t) i, port);
+        item.choice.state = endpoint->ready ? KUBE_ENDPOINT_READY
+                                            : KUBE_ENDPOINT_TERMINATING;
+        why = select_judge(s, slice, endpoint, port, &denied);
+
+        if (item.row != NULL) {
+            item.row->state = item.choice.state;
+            item.row->excluded_because = why;
+            item.row->denied_because = denied;
+        }
+
+        if (why != NULL) {
+            continue;
+        }
+
+        item.choice.addr = endpoint->address;
+        item.choice.port = port->port;
+        item.choice.slice = s->slices_n;
+        item.choice.pod = endpoint->pod;
+        item.choice.node = endpoint->node;
+        item.choice.zone = endpoint->zone;
+        item.name = slice->meta.name;
+        item.hash = select_hash(&item.choice);
+
+        rc = select_item(s, &item);
+    }
+
+    s->slices_n++;
+
+    return (rc == KUBE_OK) ? text_sweep(s) : rc;
+}
+
+
+static void
+select_merge(const kube_selector_t *s, size_t low, size_t mid, size_t high)
+{
+    size_t                i, j, k;
+    const uint32_t       *from;
+    const select_item_t  *items;
 
     i = low;
     j = mid;
+    from = s->order;
+    items = s->items;
 
     for (k = low; k < high; k++) {
 
-        if (i < mid && (j == high || select_cmp(&from[i], &from[j]) <= 0)) {
-            to[k] = from[i++];
+        if (i < mid
+            && (j == high
+                || select_cmp_addr(&items[from[i]].choice,
+                                   &items[from[j]].choice) <= 0))
+        {
+            s->other[k] = from[i++];
 
         } else {
-            to[k] = from[j++];
+            s->other[k] = from[j++];
         }
     }
 }
 
 
 /*
- * A merge sort from the bottom up.  It takes n log n steps whatever the order
- * is: anybody who may write a slice chooses the order.
+ * A merge sort from the bottom up, one pass a call.  It takes n log n steps
+ * whatever the order is: anybody who may write a slice chooses the order.
  */
-static kube_rc_t
-select_sort(select_t *s)
+kube_rc_t
+kube_selector_sort(kube_selector_t *s)
 {
-    size_t          n, low, mid, high, width;
-    select_item_t  *from, *to, *swap;
+    size_t     low, mid, high;
+    uint32_t   i, *swap;
 
-    n = s->items_n;
-    from = s->items;
-    to = kube_arena_alloc(s->arena, (n + 1) * sizeof(select_item_t));
+    if (s->order == NULL) {
+        s->order = kube_arena_alloc(s->arena, (s->n + 1) * sizeof(uint32_t));
+        s->other = kube_arena_alloc(s->arena, (s->n + 1) * sizeof(uint32_t));
 
-    if (to == NULL) {
-        return KUBE_NOMEM;
-    }
-
-    for (width = 1; width < n; width *= 2) {
-
-        for (low = 0; low < n; low = high) {
-            mid = (n - low > width) ? low + width : n;
-            high = (n - mid > width) ? mid + width : n;
-            select_merge(from, to, low, mid, high);
+        if (s->order == NULL || s->other == NULL) {
+            return KUBE_NOMEM;
         }
 
-        swap = from;
-        from = to;
-        to = swap;
-    }
-
-    s->items = from;
-
-    return KUBE_OK;
-}
-
-
-/* Leaves each endpoint once, and only ready ones where there is one. */
-static kube_rc_t
-select_thin(select_t *s)
-{
-    size_t          i, n;
-    kube_rc_t       rc;
-    select_item_t  *item;
-
-    rc = select_sort(s);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
-    n = 0;
-
-    for (i = 0; i < s->items_n; i++) {
-        item = &s->items[i];
-
-        if (n != 0 && select_cmp_addr(&s->items[n - 1], item) == 0) {
-            item->row->excluded_because = select_duplicate;
-
-        } else if (s->ready_n != 0
-                   && item->row->state != KUBE_ENDPOINT_READY)
-        {
-            item->row->excluded_because = select_terminating;
-
-        } else {
-            s->items[n++] = *item;
+        for (i = 0; i < s->n; i++) {
+            s->order[i] = i;
         }
     }
 
-    s->items_n = n;
-
-    return KUBE_OK;
-}
-
-
-static kube_rc_t
-select_init(select_t *s, kube_arena_t *arena, const kube_snapshot_t *snapshot,
-    const kube_select_options_t *options)
-{
-    size_t  i, n;
-
-    memset(s, 0, sizeof(select_t));
-
-    s->arena = arena;
-    s->snapshot = snapshot;
-    s->options = options;
-
-    n = 0;
-
-    for (i = 0; i < snapshot->slices_n; i++) {
-        n += snapshot->slices[i].endpoints_n;
+    if (s->width >= s->n) {
+        return KUBE_OK;
     }
 
-    if (n > (size_t) KUBE_SERVICE_SLICES_MAX * KUBE_SLICE_ENDPOINTS_MAX) {
-        return KUBE_TOO_LARGE;
+    for (low = 0; low < s->n; low = high) {
+        mid = (s->n - low > s->width) ? low + s->width : s->n;
+        high = (s->n - mid > s->width) ? mid + s->width : s->n;
+        select_merge(s, low, mid, high);
     }
 
-    s->rows = kube_arena_alloc(arena, (n + 1) * sizeof(kube_explained_t));
-    s->items = kube_arena_alloc(arena, (n + 1) * sizeof(select_item_t));
+    swap = s->order;
+    s->order = s->other;
+    s->other = swap;
+    s->width *= 2;
 
-    return (s->rows != NULL && s->items != NULL) ? KUBE_OK : KUBE_NOMEM;
+    return (s->width >= s->n) ? KUBE_OK : KUBE_AGAIN;
 }
 
 
 /* The most that can be said of a selection without endpoints. */
 static kube_resolve_error_t
-select_nothing(const select_t *s)
+select_nothing(const kube_selector_t *s)
 {
     if (s->denied) {
         return KUBE_RESOLVE_ADDRESS_DENIED;
@@ -445,40 +851,151 @@ select_nothing(const select_t *s)
 }
 
 
-static kube_rc_t
-select_output(select_t *s, kube_selection_t *selection)
+kube_rc_t
+kube_selector_create(kube_arena_t *arena, const kube_service_t *service,
+    const kube_key_port_t *port, const kube_select_options_t *options,
+    unsigned flags, kube_selector_t **made)
 {
-    size_t           i;
-    kube_choice_t   *choice;
-    select_item_t   *item;
+    kube_selector_t  *s;
 
-    if (s->items_n == 0) {
+    s = kube_arena_alloc(arena, sizeof(kube_selector_t));
+    if (s == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    memset(s, 0, sizeof(kube_selector_t));
+
+    s->arena = arena;
+    s->service = service;
+    s->options = options;
+    s->flags = flags;
+    s->copies = true;
+    s->width = 1;
+    s->max = (options->max != 0) ? options->max : KUBE_SERVICE_BUILT_MAX;
+
+    kube_arena_init(&s->text[0], arena->alloc, SELECT_TEXT_MAX);
+    kube_arena_init(&s->text[1], arena->alloc, SELECT_TEXT_MAX);
+
+    if (!(flags & KUBE_SELECT_ANY_PORT)) {
+        s->port = select_service_port(service, port, options->protocol,
+                                      &s->error);
+    }
+
+    if (service->type == KUBE_SERVICE_EXTERNAL_NAME) {
+        s->error = KUBE_RESOLVE_EXTERNAL_NAME;
+    }
+
+    *made = s;
+
+    return KUBE_OK;
+}
+
+
+kube_resolve_error_t
+kube_selector_error(const kube_selector_t *s)
+{
+    return s->error;
+}
+
+
+kube_rc_t
+kube_selector_result(kube_selector_t *s, kube_selection_t *selection)
+{
+    size_t  i;
+
+    memset(selection, 0, sizeof(kube_selection_t));
+
+    selection->port = s->port;
+    selection->error = s->error;
+    selection->rows = s->rows;
+    selection->rows_n = s->rows_n;
+
+    if (s->error != KUBE_RESOLVE_OK || (s->flags & KUBE_SELECT_PORT)) {
+        return KUBE_OK;
+    }
+
+    if (s->n == 0) {
         selection->error = select_nothing(s);
         return KUBE_OK;
     }
 
-    selection->endpoints = kube_arena_alloc(s->arena, s->items_n
-                                                    * sizeof(kube_choice_t));
+    selection->endpoints = kube_arena_alloc(s->arena,
+                                            s->n * sizeof(kube_choice_t));
     if (selection->endpoints == NULL) {
         return KUBE_NOMEM;
     }
 
-    selection->n = s->items_n;
+    selection->n = s->n;
+    selection->truncated = s->truncated;
 
-    for (i = 0; i < s->items_n; i++) {
-        item = &s->items[i];
-        choice = &selection->endpoints[i];
-
-        choice->addr = item->endpoint->address;
-        choice->port = item->row->port;
-        choice->state = item->row->state;
-        choice->slice = item->row->slice;
-        choice->pod = item->endpoint->pod;
-        choice->node = item->endpoint->node;
-        choice->zone = item->endpoint->zone;
+    for (i = 0; i < s->n; i++) {
+        selection->endpoints[i] = s->items[s->order[i]].choice;
     }
 
     return KUBE_OK;
+}
+
+
+void
+kube_selector_done(kube_selector_t *s)
+{
+    kube_arena_done(&s->text[0]);
+    kube_arena_done(&s->text[1]);
+}
+
+
+/* Makes a row for each endpoint. */
+static kube_rc_t
+select_explain(kube_selector_t *s, const kube_snapshot_t *snapshot)
+{
+    size_t  i, n;
+
+    n = 0;
+
+    for (i = 0; i < snapshot->slices_n; i++) {
+        n += snapshot->slices[i].endpoints_n;
+    }
+
+    s->rows = kube_arena_alloc(s->arena, (n + 1) * sizeof(kube_explained_t));
+    s->rows_max = n;
+
+    return (s->rows != NULL) ? KUBE_OK : KUBE_NOMEM;
+}
+
+
+static kube_rc_t
+select_snapshot(kube_selector_t *s, const kube_snapshot_t *snapshot,
+    kube_selection_t *selection)
+{
+    size_t     i;
+    kube_rc_t  rc;
+
+    rc = KUBE_OK;
+
+    if (!(s->flags & KUBE_SELECT_PORT)
+        && (s->error == KUBE_RESOLVE_OK || (s->flags & KUBE_SELECT_EXPLAIN)))
+    {
+        rc = (s->flags & KUBE_SELECT_EXPLAIN) ? select_explain(s, snapshot)
+                                              : KUBE_OK;
+
+        for (i = 0; i < snapshot->slices_n && rc == KUBE_OK; i++) {
+            rc = kube_selector_add(s, &snapshot->slices[i]);
+        }
+
+        for (i = 0; i < s->rows_n && s->error == KUBE_RESOLVE_EXTERNAL_NAME;
+             i++)
+        {
+            s->rows[i].excluded_because = select_external;
+        }
+    }
+
+    if (rc == KUBE_OK) {
+        do {
+            rc = kube_selector_sort(s);
+        } while (rc == KUBE_AGAIN);
+    }
+
+    return (rc == KUBE_OK) ? kube_selector_result(s, selection) : rc;
 }
 
 
@@ -487,67 +1004,17 @@ kube_select(kube_arena_t *arena, const kube_snapshot_t *snapshot,
     const kube_key_port_t *port, const kube_select_options_t *options,
     unsigned flags, kube_selection_t *selection)
 {
-    size_t               i;
-    select_t             s;
-    kube_rc_t            rc;
-    const kube_port_t   *slice_port;
-    const kube_slice_t  *slice;
+    kube_rc_t         rc;
+    kube_selector_t  *s;
 
-    memset(selection, 0, sizeof(kube_selection_t));
+    rc = kube_selector_create(arena, &snapshot->service, port, options, flags,
+                              &s);
 
-    if (!(flags & KUBE_SELECT_ANY_PORT)) {
-        selection->port = select_service_port(&snapshot->service, port,
-                                              options->protocol,
-                                              &selection->error);
+    if (rc == KUBE_OK) {
+        s->copies = false;      /* strings borrow from the snapshot */
+        rc = select_snapshot(s, snapshot, selection);
+        kube_selector_done(s);
     }
 
-    if (snapshot->service.type == KUBE_SERVICE_EXTERNAL_NAME) {
-        selection->error = KUBE_RESOLVE_EXTERNAL_NAME;
-    }
-
-    if ((flags & KUBE_SELECT_PORT)
-        || (selection->error != KUBE_RESOLVE_OK
-            && !(flags & KUBE_SELECT_EXPLAIN)))
-    {
-        return KUBE_OK;
-    }
-
-    rc = select_init(&s, arena, snapshot, options);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
-    for (i = 0; i < snapshot->slices_n; i++) {
-        slice = &snapshot->slices[i];
-
-        if (flags & KUBE_SELECT_ANY_PORT) {
-            slice_port = select_any_port(&s, slice);
-
-        } else {
-            slice_port = (selection->port != NULL)
-                         ? select_slice_port(slice, selection->port) : NULL;
-        }
-
-        select_slice(&s, (uint32_t) i, slice_port);
-    }
-
-    rc = select_thin(&s);
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
-    selection->rows = s.rows;
-    selection->rows_n = s.rows_n;
-
-    if (selection->error == KUBE_RESOLVE_OK) {
-        return select_output(&s, selection);
-    }
-
-    for (i = 0; i < s.rows_n; i++) {
-        if (selection->error == KUBE_RESOLVE_EXTERNAL_NAME) {
-            s.rows[i].excluded_because = select_external;
-        }
-    }
-
-    return KUBE_OK;
+    return rc;
 }

@@ -77,6 +77,8 @@ typedef struct {
     kube_protocol_t       protocol;
     bool                  terminating_never;
     const kube_policy_t  *policy;              /* NULL: the defaults */
+    uint32_t              max;                 /* endpoints chosen at most;
+                                                  0: KUBE_SERVICE_BUILT_MAX */
 } kube_select_options_t;
 
 /* Strings borrow from the snapshot. */
@@ -106,13 +108,14 @@ typedef struct {
     const kube_port_t     *port;         /* the Service's; NULL: none */
     kube_choice_t         *endpoints;    /* by family, address, port */
     size_t                 n;            /* each address:port once */
+    bool                   truncated;    /* there are more than options.max */
     kube_explained_t      *rows;
     size_t                 rows_n;
     kube_resolve_error_t   error;        /* why n is 0; else OK */
 } kube_selection_t;
 
 
-/* There is a row for every endpoint, also where error is NO_PORT and such. */
+/* A row for every endpoint of a snapshot, also where error is NO_PORT. */
 #define KUBE_SELECT_EXPLAIN   0x01
 
 /* The Service's port alone; slices are not looked at. */
@@ -127,17 +130,48 @@ typedef struct {
  *
  * error may be NO_PORT, PORT_NEEDED, NO_ENDPOINTS, NO_READY_ENDPOINT,
  * NO_FAMILY, ADDRESS_DENIED or EXTERNAL_NAME.  All endpoints of one selection
- * are in the same state.  excluded_because is one of "not ready",
- * "terminating", "no such port", "no port number", "address denied",
- * "duplicate", "wrong family", "external name".
+ * are in the same state.  Of more than options.max those are chosen whose
+ * addresses and ports have the smallest hashes: the same ones in every process
+ * of every gateway, and a change of others moves few.  excluded_because is one
+ * of "not ready", "terminating", "no such port", "no port number", "address
+ * denied", "duplicate", "wrong family", "external name", "too many endpoints".
  *
  * The memory is the arena's.  KUBE_OK (also where error tells why nothing was
- * selected), KUBE_NOMEM, or KUBE_TOO_LARGE (more endpoints than
- * KUBE_SERVICE_SLICES_MAX full slices have).
+ * selected) or KUBE_NOMEM.
  */
 kube_rc_t kube_select(kube_arena_t *arena, const kube_snapshot_t *snapshot,
     const kube_key_port_t *port, const kube_select_options_t *options,
     unsigned flags, kube_selection_t *selection)  KUBE_MUST_CHECK;
+
+
+/*
+ * The same piece by piece, for a Service of which only one slice at a time is
+ * at hand.  What is needed of a slice is copied; of the Service and options
+ * nothing is.  Memory is the arena's, but for texts: done() gives these back,
+ * and the strings of a result with them.
+ */
+typedef struct kube_selector_s  kube_selector_t;
+
+kube_rc_t kube_selector_create(kube_arena_t *arena,
+    const kube_service_t *service, const kube_key_port_t *port,
+    const kube_select_options_t *options, unsigned flags,
+    kube_selector_t **selector)  KUBE_MUST_CHECK;
+
+/* What is wrong with the Service or its port; slices need not be added. */
+kube_resolve_error_t kube_selector_error(const kube_selector_t *selector);
+
+/* KUBE_OK or KUBE_NOMEM.  At most some 0.3 us an endpoint. */
+kube_rc_t kube_selector_add(kube_selector_t *selector,
+    const kube_slice_t *slice)  KUBE_MUST_CHECK;
+
+/* After the last slice, until it no longer returns KUBE_AGAIN. */
+kube_rc_t kube_selector_sort(kube_selector_t *selector)  KUBE_MUST_CHECK;
+
+/* KUBE_OK or KUBE_NOMEM. */
+kube_rc_t kube_selector_result(kube_selector_t *selector,
+    kube_selection_t *selection)  KUBE_MUST_CHECK;
+
+void kube_selector_done(kube_selector_t *selector);
 
 
 #endif /* KUBE_SELECT_H */

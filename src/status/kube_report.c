@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kube_report.h"
+#include "kube_zone_reader.h"
 
 
 /* A crash loop is shown for as long as its crashes are damped. */
@@ -361,6 +362,52 @@ report_degraded_zone(kube_report_t *report, kube_arena_t *arena)
 }
 
 
+/* What workers mark.  The Service may have gone since. */
+static kube_rc_t
+report_degraded_workers(kube_report_t *report, kube_arena_t *arena)
+{
+    kube_rc_t             rc;
+    kube_marked_t         marked;
+    kube_record_id_t      id;
+    const kube_record_t  *record;
+
+    rc = KUBE_OK;
+
+    if (kube_zone_worker_marked(report->zone, KUBE_MARK_OVER_BUDGET,
+                                report->now_ms, &marked))
+    {
+        rc = kube_report_degrade(report, arena, KUBE_CAUSE_INSTANCE_BUDGET,
+                                 report_unix_ms(report, marked.since_ms),
+                                 "what a worker keeps of Services is more "
+                                 "than \"kube_instances\" allows");
+    }
+
+    if (rc != KUBE_OK
+        || !kube_zone_worker_marked(report->zone, KUBE_MARK_TRUNCATED,
+                                    report->now_ms, &marked)
+        || kube_zone_head(report->zone, marked.entry) == 0)
+    {
+        return rc;
+    }
+
+    rc = kube_zone_load(report->zone, marked.entry, arena, &record);
+
+    if (rc == KUBE_OK) {
+        rc = kube_record_id(record, record->size, &id);
+    }
+
+    if (rc != KUBE_OK) {
+        return (rc == KUBE_NOMEM) ? KUBE_NOMEM : KUBE_OK;
+    }
+
+    return kube_report_degrade(report, arena, KUBE_CAUSE_TRUNCATED,
+                               report_unix_ms(report, marked.since_ms),
+                               "Service %.*s/%.*s has more endpoints than are "
+                               "used", (int) id.meta.ns.len, id.meta.ns.data,
+                               (int) id.meta.name.len, id.meta.name.data);
+}
+
+
 static kube_rc_t
 report_degraded(kube_report_t *report, kube_arena_t *arena)
 {
@@ -400,6 +447,10 @@ report_degraded(kube_report_t *report, kube_arena_t *arena)
 
     if (rc == KUBE_OK) {
         rc = report_degraded_zone(report, arena);
+    }
+
+    if (rc == KUBE_OK) {
+        rc = report_degraded_workers(report, arena);
     }
 
     if (rc == KUBE_OK && writer->state_failed) {

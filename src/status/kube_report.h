@@ -60,7 +60,6 @@ typedef struct {
 /* Workers' counters in the zone: resolutions by their result, and others. */
 #define KUBE_WORKER_RESOLVED(error)  ((unsigned) (error))
 #define KUBE_WORKER_REBUILDS         KUBE_WORKER_RESOLVED(KUBE_RESOLVE_ERRORS)
-#define KUBE_WORKER_OVER_BUDGET      (KUBE_WORKER_REBUILDS + 1)
 
 typedef struct {
     /* the caller's: what the zone does not know */

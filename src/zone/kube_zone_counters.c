@@ -264,3 +264,59 @@ kube_zone_worker_sum(const kube_zone_t *zone, unsigned counter)
 
     return sum;
 }
+
+
+void
+kube_zone_worker_mark(kube_zone_t *zone, unsigned worker, kube_mark_t mark,
+    uint64_t now_ms, uint32_t entry)
+{
+    uint64_t             last;
+    kube_zone_mark_t    *row;
+    kube_zone_worker_t  *rows;
+
+    rows = kube_zone_at(zone, zone->geometry.workers);
+    row = &rows[worker % zone->geometry.workers_n].marks[mark];
+    last = kube_word_get(&row->last_ms);
+
+    if (last == 0 || last > now_ms || now_ms - last > KUBE_MARK_LASTS_MS) {
+        kube_word_set(&row->since_ms, now_ms);
+    }
+
+    kube_word_set(&row->last_ms, now_ms);
+    kube_word_set(&row->entry, entry);
+}
+
+
+bool
+kube_zone_worker_marked(const kube_zone_t *zone, kube_mark_t mark,
+    uint64_t now_ms, kube_marked_t *marked)
+{
+    bool                       found;
+    unsigned                   i;
+    uint64_t                   last, since;
+    const kube_zone_mark_t    *row;
+    const kube_zone_worker_t  *rows;
+
+    found = false;
+    rows = kube_zone_at(zone, zone->geometry.workers);
+
+    for (i = 0; i < zone->geometry.workers_n; i++) {
+        row = &rows[i].marks[mark];
+        last = kube_word_get(&row->last_ms);
+        since = kube_word_get(&row->since_ms);
+
+        if (last == 0
+            || since > now_ms
+            || (last < now_ms && now_ms - last > KUBE_MARK_LASTS_MS)
+            || (found && since >= marked->since_ms))
+        {
+            continue;
+        }
+
+        found = true;
+        marked->since_ms = since;
+        marked->entry = (uint32_t) kube_word_get(&row->entry);
+    }
+
+    return found;
+}

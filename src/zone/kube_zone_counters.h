@@ -237,4 +237,34 @@ void kube_zone_worker_add(kube_zone_t *zone, unsigned worker,
 uint64_t kube_zone_worker_sum(const kube_zone_t *zone, unsigned counter);
 
 
+/*
+ * What workers suffer from.  A worker marks it again and again while it lasts:
+ * a mark that is older than KUBE_MARK_LASTS_MS is void, also where its worker
+ * has died.
+ *
+ *   OVER_BUDGET   instances do not fit into the budget of the worker
+ *   TRUNCATED     the Service of the entry has more endpoints than are used
+ */
+typedef enum {
+    KUBE_MARK_OVER_BUDGET,
+    KUBE_MARK_TRUNCATED,
+    KUBE_MARKS
+} kube_mark_t;
+
+#define KUBE_MARK_LASTS_MS  150000
+
+typedef struct {
+    uint64_t  since_ms;       /* the zone's clock: the oldest of workers' */
+    uint32_t  entry;          /* of one of them; 0: none */
+} kube_marked_t;
+
+/* now_ms: the zone's clock; entry: of the object to blame, or 0. */
+void kube_zone_worker_mark(kube_zone_t *zone, unsigned worker,
+    kube_mark_t mark, uint64_t now_ms, uint32_t entry);
+
+/* False: no worker marks it. */
+bool kube_zone_worker_marked(const kube_zone_t *zone, kube_mark_t mark,
+    uint64_t now_ms, kube_marked_t *marked);
+
+
 #endif /* KUBE_ZONE_COUNTERS_H */

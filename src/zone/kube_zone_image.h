@@ -65,7 +65,14 @@ typedef struct {
 } kube_zone_scope_t;
 
 typedef struct {
-    kube_word_t  counters[KUBE_WORKER_COUNTERS];
+    kube_word_t  since_ms;
+    kube_word_t  last_ms;       /* 0: never */
+    kube_word_t  entry;
+} kube_zone_mark_t;
+
+typedef struct {
+    kube_word_t       counters[KUBE_WORKER_COUNTERS];
+    kube_zone_mark_t  marks[KUBE_MARKS];
 } kube_zone_worker_t;
 
 typedef struct {

@@ -46,6 +46,50 @@ key_of(const char *text)
 }
 
 
+/* The same in steps leads to the same. */
+static void
+resolve_steps(bed_t *bed, const kube_key_t *key, const kube_resolution_t *made)
+{
+    size_t              i;
+    kube_rc_t           rc;
+    alloc_test_t        at;
+    kube_resolving_t    resolving;
+    kube_resolution_t  *other;
+
+    alloc_test_init(&at);
+    kube_resolving_init(&resolving, &bed->resolver, key, &at.alloc, 1u << 20);
+
+    do {
+        rc = kube_resolving_step(&resolving);
+    } while (rc == KUBE_AGAIN);
+
+    assert_int_equal(rc, KUBE_OK);
+
+    other = &resolving.resolution;
+    assert_int_equal(other->error, made->error);
+    assert_int_equal(other->entry, made->entry);
+    assert_true(other->head == made->head);
+    assert_int_equal(other->found, made->found);
+    assert_int_equal(other->selection.n, made->selection.n);
+
+    if (made->found) {
+        assert_true(other->snapshot.revision == made->snapshot.revision);
+        assert_int_equal(other->snapshot.from_state_file,
+                         made->snapshot.from_state_file);
+    }
+
+    for (i = 0; i < made->selection.n; i++) {
+        assert_memory_equal(other->selection.endpoints[i].addr.bytes,
+                            made->selection.endpoints[i].addr.bytes, 4);
+        assert_int_equal(other->selection.endpoints[i].port,
+                         made->selection.endpoints[i].port);
+    }
+
+    kube_resolving_done(&resolving);
+    alloc_test_assert_no_leak(&at);
+}
+
+
 /* Resets the arena first: one resolution at a time. */
 static kube_resolution_t
 resolve(bed_t *bed, const char *text, unsigned flags)
@@ -59,6 +103,10 @@ resolve(bed_t *bed, const char *text, unsigned flags)
                                   &made), KUBE_OK);
 
     assert_true((made.selection.n == 0) == (made.error != KUBE_RESOLVE_OK));
+
+    if (flags == 0) {
+        resolve_steps(bed, &key, &made);
+    }
 
     return made;
 }
@@ -145,7 +193,9 @@ test_resolver_finds(void **state)
     assert_true(made.found);
     assert_int_equal(made.selection.n, 2);
     assert_int_equal(made.selection.endpoints[0].port, 8080);
-    assert_int_equal(made.selection.rows_n, 3);
+    assert_int_equal(made.selection.rows_n, 0);
+    assert_int_equal(resolve(&bed, "shop/web:http", KUBE_SELECT_EXPLAIN)
+                     .selection.rows_n, 3);
     assert_int_equal(made.entry, zone_test_find(&bed.t, KUBE_RESOURCE_SERVICES,
                                                 "shop", "web"));
     assert_true(made.head == kube_zone_head(&bed.t.zone, made.entry));
@@ -524,8 +574,9 @@ resolver_oom(alloc_test_t *at, void *ctx)
 {
     bed_t              *bed = ctx;
     kube_rc_t           rc;
-    kube_key_t          key;
+    kube_key_t          key, identity;
     kube_arena_t        arena;
+    kube_resolving_t    resolving;
     kube_resolution_t   made;
     char                line[KUBE_RESOLVER_WHY_MAX];
 
@@ -544,6 +595,22 @@ resolver_oom(alloc_test_t *at, void *ctx)
     key = key_of("shop/none");
     rc = kube_resolve(&bed->resolver, &key, 0, &arena, &made);
     alloc_test_assert_rc(at, rc);
+
+    kube_arena_reset(&arena);
+
+    key = key_of("shop/web");
+    rc = kube_resolver_identify(&bed->resolver, &key, &arena, &made,
+                                &identity);
+    alloc_test_assert_rc(at, rc);
+
+    kube_resolving_init(&resolving, &bed->resolver, &key, &at->alloc, 1u << 20);
+
+    do {
+        rc = kube_resolving_step(&resolving);
+    } while (rc == KUBE_AGAIN);
+
+    alloc_test_assert_rc(at, rc);
+    kube_resolving_done(&resolving);
 
     kube_arena_reset(&arena);
     (void) kube_resolver_why(&bed->resolver, KUBE_STR("shop/none"), &arena,

@@ -487,7 +487,7 @@ test_select_duplicates(void **state)
     assert_string_equal(chosen(&w, NULL, NULL),
                         "10.0.0.1:8080 10.0.0.1:8081 10.0.0.2:8080");
     assert_string_equal(explained(&w, &no_port, NULL),
-                        "duplicate,-,duplicate,-,-");
+                        "terminating,-,duplicate,-,-");
 
     /* terminating in both */
     world_simple(&w);
@@ -759,28 +759,338 @@ test_select_oom(void **state)
 }
 
 
-/* More endpoints than Services have, which no memory would help against. */
+/*
+ * Selects slice by slice, each from memory that is gone when the next comes;
+ * the arena and *made are the caller's to end.
+ */
 static void
-test_select_too_large(void **state)
+select_pieces(kube_arena_t *arena, const world_t *w,
+    const kube_select_options_t *options, kube_selector_t **made,
+    kube_selection_t *selection)
 {
-    world_t                 w;
-    alloc_test_t            at;
-    kube_arena_t            arena;
-    kube_selection_t        selection;
-    kube_select_options_t   options;
+    char             *pods;
+    size_t            i, j, n;
+    kube_rc_t         rc;
+    kube_slice_t      slice;
+    kube_endpoint_t  *eps;
+
+    assert_int_equal(kube_selector_create(arena, &w->snapshot.service,
+                                          &no_port, options, 0, made),
+                     KUBE_OK);
+
+    for (i = 0; i < w->snapshot.slices_n; i++) {
+        slice = w->slices[i];
+        n = slice.endpoints_n;
+        eps = malloc((n + 1) * sizeof(kube_endpoint_t));
+        pods = malloc((n + 1) * 8);
+        assert_true(eps != NULL && pods != NULL);
+
+        for (j = 0; j < n; j++) {
+            eps[j] = slice.endpoints[j];
+
+            if (eps[j].pod.len != 0) {
+                memcpy(pods + j * 8, eps[j].pod.data, eps[j].pod.len);
+                eps[j].pod.data = pods + j * 8;
+            }
+        }
+
+        slice.endpoints = eps;
+        assert_int_equal(kube_selector_add(*made, &slice), KUBE_OK);
+        free(eps);
+        free(pods);
+    }
+
+    do {
+        rc = kube_selector_sort(*made);
+    } while (rc == KUBE_AGAIN);
+
+    assert_int_equal(rc, KUBE_OK);
+    assert_int_equal(kube_selector_result(*made, selection), KUBE_OK);
+}
+
+
+static bool
+same_choice(const kube_choice_t *a, const kube_choice_t *b)
+{
+    return memcmp(a->addr.bytes, b->addr.bytes, 4) == 0
+           && a->port == b->port
+           && a->state == b->state
+           && kube_str_eq(a->pod, b->pod);
+}
+
+
+/* How many of a are not in b. */
+static size_t
+missing(const kube_selection_t *a, const kube_selection_t *b)
+{
+    size_t  i, j, n;
+
+    n = 0;
+
+    for (i = 0; i < a->n; i++) {
+        for (j = 0; j < b->n && !same_choice(&a->endpoints[i],
+                                             &b->endpoints[j]); j++)
+        {
+            /* void */
+        }
+
+        n += (j == b->n);
+    }
+
+    return n;
+}
+
+
+static void
+world_name_pods(world_t *w, char pods[SLICES_MAX][ENDPOINTS_MAX][8])
+{
+    int     len;
+    size_t  i, j;
+
+    for (i = 0; i < w->snapshot.slices_n; i++) {
+        for (j = 0; j < w->slices[i].endpoints_n; j++) {
+            len = snprintf(pods[i][j], 8, "p%zu%zu", i, j % 7);
+            w->endpoints[i][j].pod = (kube_str_t) { pods[i][j],
+                                                    (size_t) len };
+        }
+    }
+}
+
+
+/*
+ * With a ceiling: a subset of what is chosen without one, the same whatever the
+ * order and however it is read, and stable against what others do.
+ */
+static void
+test_select_ceiling(void **state)
+{
+    size_t                 i, more;
+    world_t                w;
+    unsigned               round, k;
+    alloc_test_t           at;
+    kube_arena_t           arena;
+    kube_random_t          random;
+    kube_selector_t       *made;
+    kube_selection_t       all, some, next, pieces, explained_by;
+    kube_select_options_t  options;
+    char                   pods[SLICES_MAX][ENDPOINTS_MAX][8];
 
     (void) state;
 
-    world_simple(&w);
-    w.slices[0].endpoints_n = (size_t) KUBE_SERVICE_SLICES_MAX
-                              * KUBE_SLICE_ENDPOINTS_MAX + 1;
-
+    kube_random_init(&random, 13);
+    alloc_test_init(&at);
     memset(&options, 0, sizeof(kube_select_options_t));
+
+    for (round = 0; round < 300; round++) {
+        kube_arena_init(&arena, &at.alloc, 1 << 22);
+        world_random(&w, &random);
+        world_name_pods(&w, pods);
+        k = 1 + (unsigned) kube_random_range(&random, 0, 30);
+
+        options.max = 0;
+        assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options,
+                                     0, &all), KUBE_OK);
+        assert_false(all.truncated);
+
+        options.max = k;
+        assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options,
+                                     0, &some), KUBE_OK);
+        assert_int_equal(some.n, all.n < k ? all.n : k);
+        assert_int_equal(some.truncated, all.n > k);
+        assert_int_equal(some.error, all.error);
+        assert_int_equal(missing(&some, &all), 0);
+
+        for (i = 1; i < some.n; i++) {
+            assert_true(memcmp(some.endpoints[i - 1].addr.bytes,
+                               some.endpoints[i].addr.bytes, 4) <= 0);
+        }
+
+        /* one more may be chosen: the others stay */
+        options.max = k + 1;
+        assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options,
+                                     0, &next), KUBE_OK);
+        assert_int_equal(missing(&some, &next), 0);
+
+        options.max = k;
+        select_pieces(&arena, &w, &options, &made, &pieces);
+        assert_int_equal(pieces.n, some.n);
+        assert_int_equal(pieces.truncated, some.truncated);
+        assert_int_equal(missing(&some, &pieces), 0);
+        kube_selector_done(made);
+
+        /* a row for each, and as many used ones as chosen */
+        assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options,
+                                     KUBE_SELECT_EXPLAIN, &explained_by),
+                         KUBE_OK);
+        more = 0;
+
+        for (i = 0; i < explained_by.rows_n; i++) {
+            more += (explained_by.rows[i].excluded_because == NULL);
+        }
+
+        assert_int_equal(more, some.n);
+
+        world_reverse(&w);
+        assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options,
+                                     0, &next), KUBE_OK);
+        assert_int_equal(missing(&some, &next), 0);
+        assert_int_equal(next.n, some.n);
+
+        /* one endpoint goes: at most one other takes its place */
+        if (w.slices[0].endpoints_n != 0 && all.endpoints != NULL
+            && all.endpoints[0].state == KUBE_ENDPOINT_READY)
+        {
+            w.slices[0].endpoints_n--;
+            assert_int_equal(kube_select(&arena, &w.snapshot, &no_port,
+                                         &options, 0, &next), KUBE_OK);
+            assert_true(missing(&some, &next) <= 1
+                        || next.endpoints[0].state != KUBE_ENDPOINT_READY);
+        }
+
+        kube_arena_done(&arena);
+        alloc_test_assert_no_leak(&at);
+    }
+}
+
+
+/*
+ * A hundred thousand endpoints with long names: what was displaced is swept,
+ * and each name is still its address's.
+ */
+static void
+test_select_many(void **state)
+{
+    size_t                 i, j, bytes;
+    alloc_test_t           at;
+    kube_arena_t           arena;
+    kube_port_t            port, service_port;
+    kube_slice_t           slice;
+    kube_endpoint_t       *eps;
+    kube_service_t         service;
+    kube_selector_t       *made;
+    kube_selection_t       selection;
+    kube_select_options_t  options;
+    uint32_t               n;
+    char                   pod[208];
+
+    static char  pods[1000][208];
+
+    (void) state;
+
+    memset(&service, 0, sizeof(kube_service_t));
+    memset(&slice, 0, sizeof(kube_slice_t));
+    memset(&options, 0, sizeof(kube_select_options_t));
+    options.max = 1000;
+    service_port = port_of("", 80, KUBE_PROTOCOL_TCP);
+    service.ports = &service_port;
+    service.ports_n = 1;
+    port = port_of("", 8080, KUBE_PROTOCOL_TCP);
+    slice.ports = &port;
+    slice.ports_n = 1;
+    slice.family = KUBE_FAMILY_IPV4;
+    eps = calloc(1000, sizeof(kube_endpoint_t));
+    assert_non_null(eps);
+    slice.endpoints = eps;
+    slice.endpoints_n = 1000;
+
     alloc_test_init(&at);
     kube_arena_init(&arena, &at.alloc, 1 << 20);
-    assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options, 0,
-                                 &selection), KUBE_TOO_LARGE);
+    assert_int_equal(kube_selector_create(&arena, &service, &no_port, &options,
+                                          0, &made), KUBE_OK);
+
+    for (i = 0; i < 100; i++) {
+        for (j = 0; j < 1000; j++) {
+            n = (uint32_t) (0x0a000001 + i * 1000 + j);
+            memset(&eps[j], 0, sizeof(kube_endpoint_t));
+            eps[j].address.family = KUBE_FAMILY_IPV4;
+            eps[j].address.bytes[0] = (uint8_t) (n >> 24);
+            eps[j].address.bytes[1] = (uint8_t) (n >> 16);
+            eps[j].address.bytes[2] = (uint8_t) (n >> 8);
+            eps[j].address.bytes[3] = (uint8_t) n;
+            eps[j].ready = true;
+            eps[j].serving = true;
+            snprintf(pods[j], sizeof(pods[j]), "%0200u", (unsigned) n);
+            eps[j].pod = kube_str(pods[j]);
+        }
+
+        assert_int_equal(kube_selector_add(made, &slice), KUBE_OK);
+    }
+
+    while (kube_selector_sort(made) == KUBE_AGAIN) { /* void */ }
+
+    assert_int_equal(kube_selector_result(made, &selection), KUBE_OK);
+    assert_int_equal(selection.n, 1000);
+    assert_true(selection.truncated);
+
+    for (i = 0; i < selection.n; i++) {
+        n = (uint32_t) selection.endpoints[i].addr.bytes[0] << 24
+            | (uint32_t) selection.endpoints[i].addr.bytes[1] << 16
+            | (uint32_t) selection.endpoints[i].addr.bytes[2] << 8
+            | (uint32_t) selection.endpoints[i].addr.bytes[3];
+        snprintf(pod, sizeof(pod), "%0200u", (unsigned) n);
+        assert_true(kube_str_eq(selection.endpoints[i].pod, kube_str(pod)));
+    }
+
+    bytes = at.peak_bytes;
+    assert_true(bytes < 4u << 20);
+
+    kube_selector_done(made);
     kube_arena_done(&arena);
+    alloc_test_assert_no_leak(&at);
+    free(eps);
+}
+
+
+static void
+pieces_oom(alloc_test_t *at, void *ctx)
+{
+    world_t                *w = ctx;
+    size_t                  i;
+    kube_rc_t               rc;
+    kube_arena_t            arena;
+    kube_selector_t        *made;
+    kube_selection_t        selection;
+    kube_select_options_t   options;
+
+    memset(&options, 0, sizeof(kube_select_options_t));
+    options.max = 5;
+    kube_arena_init(&arena, &at->alloc, 1 << 20);
+
+    rc = kube_selector_create(&arena, &w->snapshot.service, &no_port,
+                              &options, 0, &made);
+
+    if (rc == KUBE_OK) {
+        for (i = 0; i < w->snapshot.slices_n && rc == KUBE_OK; i++) {
+            rc = kube_selector_add(made, &w->slices[i]);
+        }
+
+        while (rc == KUBE_OK && (rc = kube_selector_sort(made)) == KUBE_AGAIN) {
+            rc = KUBE_OK;
+        }
+
+        if (rc == KUBE_OK) {
+            rc = kube_selector_result(made, &selection);
+        }
+
+        kube_selector_done(made);
+    }
+
+    alloc_test_assert_rc(at, rc);
+    kube_arena_done(&arena);
+}
+
+
+static void
+test_select_pieces_oom(void **state)
+{
+    world_t        w;
+    kube_random_t  random;
+
+    (void) state;
+
+    kube_random_init(&random, 12);
+    world_random(&w, &random);
+    ALLOC_TEST_RUN(pieces_oom, &w);
 }
 
 
@@ -800,7 +1110,9 @@ main(void)
         cmocka_unit_test(test_select_strings),
         cmocka_unit_test(test_select_random),
         cmocka_unit_test(test_select_oom),
-        cmocka_unit_test(test_select_too_large),
+        cmocka_unit_test(test_select_ceiling),
+        cmocka_unit_test(test_select_many),
+        cmocka_unit_test(test_select_pieces_oom),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

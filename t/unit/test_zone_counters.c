@@ -136,6 +136,51 @@ test_counters_histograms(void **state)
 }
 
 
+/* A mark lasts as long as some worker repeats it. */
+static void
+test_counters_marks(void **state)
+{
+    zone_test_t    t;
+    kube_marked_t  marked;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+
+    assert_false(kube_zone_worker_marked(&t.zone, KUBE_MARK_TRUNCATED, 1000,
+                                         &marked));
+
+    kube_zone_worker_mark(&t.zone, 3, KUBE_MARK_TRUNCATED, 1000, 7);
+    kube_zone_worker_mark(&t.zone, 3, KUBE_MARK_TRUNCATED, 2000, 7);
+    kube_zone_worker_mark(&t.zone, 4, KUBE_MARK_TRUNCATED, 3000, 8);
+
+    assert_true(kube_zone_worker_marked(&t.zone, KUBE_MARK_TRUNCATED, 3000,
+                                        &marked));
+    assert_int_equal(marked.since_ms, 1000);
+    assert_int_equal(marked.entry, 7);
+    assert_false(kube_zone_worker_marked(&t.zone, KUBE_MARK_OVER_BUDGET, 3000,
+                                         &marked));
+
+    /* the first worker has died, or is well again */
+    assert_true(kube_zone_worker_marked(&t.zone, KUBE_MARK_TRUNCATED,
+                                        2001 + KUBE_MARK_LASTS_MS, &marked));
+    assert_int_equal(marked.since_ms, 3000);
+    assert_int_equal(marked.entry, 8);
+    assert_false(kube_zone_worker_marked(&t.zone, KUBE_MARK_TRUNCATED,
+                                         3001 + KUBE_MARK_LASTS_MS, &marked));
+
+    /* after a pause it begins anew */
+    kube_zone_worker_mark(&t.zone, 3 + KUBE_WORKER_ROWS, KUBE_MARK_TRUNCATED,
+                          3000 + 2 * KUBE_MARK_LASTS_MS, 9);
+    assert_true(kube_zone_worker_marked(&t.zone, KUBE_MARK_TRUNCATED,
+                                        3000 + 2 * KUBE_MARK_LASTS_MS,
+                                        &marked));
+    assert_int_equal(marked.since_ms, 3000 + 2 * KUBE_MARK_LASTS_MS);
+    assert_int_equal(marked.entry, 9);
+
+    zone_test_close(&t);
+}
+
+
 int
 main(void)
 {
@@ -144,6 +189,7 @@ main(void)
         cmocka_unit_test(test_counters_of_rc),
         cmocka_unit_test(test_counters_workers),
         cmocka_unit_test(test_counters_histograms),
+        cmocka_unit_test(test_counters_marks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
