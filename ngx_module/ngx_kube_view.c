@@ -36,7 +36,8 @@ static ngx_int_t ngx_kube_str_copy(ngx_pool_t *pool, ngx_str_t *to,
 
 /* Of all views in this process. */
 
-static size_t  ngx_kube_views_bytes;
+static size_t    ngx_kube_views_bytes;
+static uint64_t  ngx_kube_views_gone;
 
 
 void
@@ -212,6 +213,13 @@ ngx_kube_view_bytes(void)
 }
 
 
+uint64_t
+ngx_kube_view_bytes_gone(void)
+{
+    return ngx_kube_views_gone;
+}
+
+
 void
 ngx_kube_view_release(ngx_kube_view_t *view)
 {
@@ -224,6 +232,7 @@ ngx_kube_view_release(ngx_kube_view_t *view)
     maker = view->maker;
 
     ngx_kube_views_bytes -= view->bytes;
+    ngx_kube_views_gone += view->bytes;
     ngx_destroy_pool(view->pool);
 
     if (maker != NULL) {

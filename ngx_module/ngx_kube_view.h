@@ -94,8 +94,9 @@ void ngx_kube_view_share(ngx_kube_view_t *view, ngx_kube_view_t *maker);
 /* Counts the bytes that the view's pool has by now. */
 void ngx_kube_view_measure(ngx_kube_view_t *view);
 
-/* Of all views of this worker, held by requests or not. */
+/* Of all views of this worker, held by requests or not; and of those gone. */
 size_t ngx_kube_view_bytes(void);
+uint64_t ngx_kube_view_bytes_gone(void);
 
 void ngx_kube_view_release(ngx_kube_view_t *view);
 

@@ -29,7 +29,7 @@
 /* Instances looked at to make room for one: no request pays for many. */
 #define NGX_KUBE_LOOKS         64
 
-/* So many bytes that went at once are given back to the system. */
+/* So many bytes that went since the last time are given back to the system. */
 #define NGX_KUBE_TRIM          (1024 * 1024)
 
 /*
@@ -74,6 +74,7 @@ typedef struct {
     ngx_queue_t             lru;            /* the first was used last */
     ngx_queue_t             large;          /* truncated, of all keys */
     ngx_event_t             timer;
+    uint64_t                trimmed;        /* bytes gone until then */
     unsigned                ready:1;
 } ngx_kube_instances_t;
 
@@ -422,8 +423,9 @@ ngx_kube_instance_add(ngx_kube_views_t *views, const kube_key_t *key)
     ngx_queue_init(&instance->aliases);
     ngx_rbtree_insert(&views->tree, &instance->node);
 
+    ngx_kube_instances_timer(NGX_KUBE_IDLE);
+
     if (!views->ref->is_static) {
-        ngx_kube_instances_timer(NGX_KUBE_IDLE);
         ngx_queue_insert_head(&ngx_kube_instances.lru, &instance->queue);
     }
 
@@ -871,13 +873,12 @@ ngx_kube_instances_fit(ngx_kube_views_t *views, ngx_kube_instance_t *keep)
 static void
 ngx_kube_instances_expire(ngx_event_t *ev)
 {
-    size_t                bytes;
+    uint64_t              gone;
     ngx_msec_t            idle, next;
     ngx_queue_t          *q;
     ngx_kube_instance_t  *instance;
 
-    next = 0;
-    bytes = ngx_kube_view_bytes();
+    next = NGX_KUBE_IDLE;
 
     while (!ngx_queue_empty(&ngx_kube_instances.lru)) {
 
@@ -902,17 +903,18 @@ ngx_kube_instances_expire(ngx_event_t *ev)
         kube_zone_worker_mark(&instance->views->ref->informer->zone,
                               (unsigned) ngx_worker, KUBE_MARK_TRUNCATED,
                               ngx_kube_now(), instance->view->entry);
-
-        if (next == 0) {
-            next = NGX_KUBE_IDLE;
-        }
     }
 
-    if (next != 0) {
-        ngx_kube_instances_timer(next);
-    }
+    /* most of it by requests, one at a time */
 
-    if (bytes - ngx_kube_view_bytes() >= NGX_KUBE_TRIM) {
+    gone = ngx_kube_view_bytes_gone();
+
+    if (gone - ngx_kube_instances.trimmed >= NGX_KUBE_TRIM) {
+        ngx_kube_instances.trimmed = gone;
         (void) malloc_trim(0);
+    }
+
+    if (ngx_kube_view_bytes() != 0) {
+        ngx_kube_instances_timer(next);
     }
 }
