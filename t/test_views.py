@@ -96,6 +96,18 @@ def rebuilds(gateway):
     return gateway.status.metrics().value("nginx_kube_instance_rebuilds_total")
 
 
+def follows(gateway, connection, service):
+    """Waits until a Service is used as it is now: how long depends on the processor."""
+
+    def check():
+        answer = connection.get(f"shop/{service}:http")
+        assert answer.status == 200
+        now = gateway.status.generation("shop", service)
+        return int(answer.headers["x-kube-generation"]) == now
+
+    wait_until(check)
+
+
 class TestSpellings:
     """One Service is one instance, however it is spelled."""
 
@@ -194,7 +206,7 @@ class TestBudget:
                 assert c.get(f"shop/{name}:http").status == 200
             before = rebuilds(gateway)
             gateway.status.wait_rv(many.put("hot", 1000, skip=1))
-            assert c.get("shop/hot:http").status == 200
+            follows(gateway, c, "hot")
         # one that was let go would be built for the first time, not anew
         assert rebuilds(gateway) == before + 1
         (row,) = gateway.status.informer()["degraded"]
@@ -276,12 +288,7 @@ class TestLarge:
                 assert c.get("shop/large").status == 200
             large = rebuilds(gateway) - before - small
             # the last one is not forgotten
-
-            def generation():
-                """Of the view in use."""
-                return int(c.get("shop/large").headers["x-kube-generation"])
-
-            wait_until(lambda: generation() == gateway.status.generation("shop", "large"))
+            follows(gateway, c, "large")
         figure(f"20 changes each: {small} builds of a small Service, {large} of a large one")
         assert small == 19
         assert large <= 10
