@@ -7,7 +7,10 @@
  */
 
 #include "informer_bed.h"
+#include "kube_zone_image.h"
 #include "kube_zone_poison.h"
+#include "kube_zone_recover.h"
+#include "kube_zone_writer.h"
 
 
 static void
@@ -173,6 +176,140 @@ test_damaged_zone(void **state)
     assert_int_equal(bed_version(&b, 1), 0);
 
     b.server->mute = false;
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, 4);
+    bed_done(&b);
+}
+
+
+/* Becomes the writer between two informers. */
+static kube_zone_writer_t *
+takeover_writer(bed_t *b, kube_takeover_t *takeover)
+{
+    kube_zone_writer_t  *w;
+
+    w = kube_zone_writer_create(&b->own.alloc, &b->zone);
+    assert_non_null(w);
+    assert_int_equal(kube_zone_writer_acquire(w, b->server->io.now_ms,
+                                              takeover), KUBE_OK);
+    return w;
+}
+
+
+/* What was cut off is distrusted until every scope shows no version. */
+static void
+test_distrust(void **state)
+{
+    bed_t                b;
+    unsigned             i;
+    uint32_t             e;
+    kube_takeover_t      takeover;
+    kube_zone_writer_t  *w;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    bed_stop(&b);
+
+    w = takeover_writer(&b, &takeover);
+    assert_false(takeover.distrust);
+    e = kube_zone_writer_find(w, KUBE_RESOURCE_ENDPOINTSLICES,
+                              KUBE_STR("shop"), KUBE_STR("web-a"));
+    assert_int_not_equal(e, 0);
+    kube_zone_record_at(&b.zone,
+                        kube_zone_entry_offset(&b.zone, e))->check ^= 1;
+    kube_zone_writer_destroy(w);
+
+    /* the first finds it, and the next, who find nothing, know of it */
+    for (i = 0; i < 3; i++) {
+        w = takeover_writer(&b, &takeover);
+        assert_true(takeover.distrust);
+        assert_int_equal(takeover.cut_off, i == 0);
+        kube_zone_writer_destroy(w);
+    }
+
+    bed_start(&b);
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, 4);
+    bed_stop(&b);
+
+    w = takeover_writer(&b, &takeover);
+    assert_false(takeover.distrust);
+    kube_zone_writer_destroy(w);
+    bed_start(&b);
+    bed_settle(&b);
+    assert_int_equal(b.server->lists, 4);
+    bed_done(&b);
+}
+
+
+/* An object that goes without a trace is missed: count and digest say so. */
+static void
+test_lost_without_a_store(void **state)
+{
+    bed_t                b;
+    uint32_t             e;
+    kube_takeover_t      takeover;
+    kube_zone_writer_t  *w;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    server_put_slice(b.server, "shop", "lone-a", "lone", 3);
+    bed_settle(&b);
+    bed_stop(&b);
+
+    w = takeover_writer(&b, &takeover);
+    e = kube_zone_writer_find(w, KUBE_RESOURCE_ENDPOINTSLICES,
+                              KUBE_STR("shop"), KUBE_STR("lone-a"));
+    assert_int_not_equal(e, 0);
+    kube_zone_writer_destroy(w);
+    kube_word_set(&kube_zone_entry(&b.zone, e)->head, 0);
+
+    bed_start(&b);
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, 3);
+    bed_done(&b);
+}
+
+
+/* An eviction that could not even leave a name. */
+static void
+test_evicted_without_a_name(void **state)
+{
+    bed_t                b;
+    uint32_t             e;
+    kube_takeover_t      takeover;
+    kube_zone_writer_t  *w;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    server_put_slice(b.server, "shop", "lone-a", "lone", 3);
+    bed_settle(&b);
+    bed_stop(&b);
+
+    w = takeover_writer(&b, &takeover);
+    e = kube_zone_writer_find(w, KUBE_RESOURCE_ENDPOINTSLICES,
+                              KUBE_STR("shop"), KUBE_STR("lone-a"));
+    assert_int_not_equal(e, 0);
+    kube_zone_evict_begin(w, e);
+    kube_zone_remove(w, e);
+    kube_zone_evict_end(w, e, 1);
+    kube_zone_writer_destroy(w);
+
+    w = takeover_writer(&b, &takeover);
+    assert_true(takeover.distrust);
+    kube_zone_writer_destroy(w);
+
+    bed_start(&b);
     bed_settle(&b);
     bed_assert_equal(&b);
     assert_int_equal(b.server->lists, 4);
@@ -499,6 +636,9 @@ main(void)
         cmocka_unit_test(test_scope_changed),
         cmocka_unit_test(test_namespaces),
         cmocka_unit_test(test_damaged_zone),
+        cmocka_unit_test(test_distrust),
+        cmocka_unit_test(test_lost_without_a_store),
+        cmocka_unit_test(test_evicted_without_a_name),
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_crash_loop),
         cmocka_unit_test(test_crash_loop_resumes),
