@@ -49,6 +49,59 @@ kube_zone_live_flip(kube_zone_writer_t *w, uint32_t offset, uint32_t size)
 }
 
 
+/* The bits of words[i] from bit first to bit last - 1, both of the zone. */
+static uint64_t
+live_word(const uint64_t *words, uint64_t i, uint64_t first, uint64_t last)
+{
+    uint64_t  word;
+
+    word = words[i];
+
+    if (i == first / 64) {
+        word &= UINT64_MAX << (first % 64);
+    }
+
+    if (i == last / 64) {
+        word &= ~(UINT64_MAX << (last % 64));
+    }
+
+    return word;
+}
+
+
+bool
+kube_zone_live_overlaps(const kube_zone_writer_t *w, uint32_t offset,
+    uint32_t size)
+{
+    uint64_t  i, bit, end, first, begins, ends;
+
+    bit = live_bit(w, offset);
+    end = bit + size / KUBE_ZONE_UNIT;
+    first = w->zone->geometry.segment_size / KUBE_ZONE_UNIT;
+    first = bit / first * first;
+
+    for (i = bit / 64; i * 64 < end; i++) {
+        if (live_word(w->bits, i, bit, end) != 0) {
+            return true;
+        }
+    }
+
+    /* the nearest before: it begins, and does not end before; never both */
+    for (i = bit / 64; /* void */ ; i--) {
+        begins = live_word(w->bits, i, first, bit);
+        ends = live_word(w->ends, i, first, bit);
+
+        if ((begins | ends) != 0) {
+            return begins > ends;
+        }
+
+        if (i == first / 64) {
+            return false;
+        }
+    }
+}
+
+
 uint32_t
 kube_zone_live_size(const kube_zone_writer_t *w, uint32_t offset)
 {

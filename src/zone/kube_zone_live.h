@@ -23,6 +23,13 @@
 /* True if a live record begins at offset, which may be any number. */
 bool kube_zone_live_at(const kube_zone_writer_t *w, uint32_t offset);
 
+/*
+ * True if a live record shares one of the size bytes at offset, all in one
+ * segment.  It looks at 64 units at once, back to the record before.
+ */
+bool kube_zone_live_overlaps(const kube_zone_writer_t *w, uint32_t offset,
+    uint32_t size);
+
 /* Bytes of the live record at offset, any number; 0: none begins there. */
 uint32_t kube_zone_live_size(const kube_zone_writer_t *w, uint32_t offset);
 

@@ -81,31 +81,6 @@ log_forget(kube_zone_writer_t *w, uint32_t offset)
 }
 
 
-/* True if no live record overlaps the size bytes at offset. */
-static bool
-log_is_apart(const kube_zone_writer_t *w, uint32_t offset, uint32_t size)
-{
-    uint32_t  at, first;
-
-    for (at = offset + 1; at < offset + size / KUBE_ZONE_UNIT; at++) {
-        if (kube_zone_live_at(w, at)) {
-            return false;
-        }
-    }
-
-    first = log_segment_offset(w, log_segment_of(w, offset));
-
-    for (at = offset; at > first; at--) {
-        if (kube_zone_live_at(w, at - 1)) {
-            return at - 1 + kube_zone_live_size(w, at - 1) / KUBE_ZONE_UNIT
-                   <= offset;
-        }
-    }
-
-    return true;
-}
-
-
 bool
 kube_zone_log_mark(kube_zone_writer_t *w, uint32_t offset)
 {
@@ -119,7 +94,7 @@ kube_zone_log_mark(kube_zone_writer_t *w, uint32_t offset)
 
     /* it was valid a moment ago, which says nothing of its size now */
     if (!kube_zone_header_at(w->zone, offset, &header)
-        || !log_is_apart(w, offset, header.size))
+        || kube_zone_live_overlaps(w, offset, header.size))
     {
         return false;
     }
