@@ -37,15 +37,34 @@ walk_object(const kube_zone_t *zone, uint32_t entry, uint32_t offset,
 }
 
 
+/* As walk_object() of what an entry's head names, which was found valid. */
+static bool
+walk_known(const kube_zone_t *zone, uint32_t entry, uint32_t offset,
+    kube_record_t *header, kube_record_id_t *id)
+{
+    return kube_zone_header_at(zone, offset, header)
+           && header->entry == entry
+           && kube_record_id(kube_zone_record_at(zone, offset), header->size,
+                             id) == KUBE_OK;
+}
+
+
 bool
 kube_zone_walk_slice(const kube_zone_t *zone, const kube_record_id_t *service,
     kube_ref_t ref, kube_record_t *slice)
 {
+    bool              valid;
     kube_record_id_t  id;
 
-    return ref.entry != 0
-           && ref.entry <= zone->geometry.entries_n
-           && walk_object(zone, ref.entry, ref.offset, slice, &id)
+    if (ref.entry == 0 || ref.entry > zone->geometry.entries_n) {
+        return false;
+    }
+
+    valid = (kube_zone_entry_offset(zone, ref.entry) == ref.offset)
+            ? walk_known(zone, ref.entry, ref.offset, slice, &id)
+            : walk_object(zone, ref.entry, ref.offset, slice, &id);
+
+    return valid
            && slice->kind == KUBE_RECORD_SLICE
            && kube_str_eq(id.service, service->meta.name)
            && kube_str_eq(id.meta.ns, service->meta.ns);
@@ -93,7 +112,7 @@ kube_zone_walk_refs(const kube_zone_t *zone, kube_zone_ref_pt visit,
     for (e = 1; e <= zone->geometry.entries_n; e++) {
         offset = kube_zone_entry_offset(zone, e);
 
-        if (!walk_object(zone, e, offset, &header, &id)
+        if (!walk_known(zone, e, offset, &header, &id)
             || header.kind != KUBE_RECORD_SERVICE
             || !kube_zone_refs_fit(&header))
         {

@@ -45,7 +45,8 @@ void kube_zone_walk_heads(const kube_zone_t *zone, kube_zone_head_pt visit,
 /*
  * A ref of a published Service, and the header of the slice there.  NULL: no
  * valid slice of this Service is there.  The visitor may store the slice's
- * head.
+ * head.  It comes after walk_heads, whose visitor has cut off what was not
+ * valid: what a head names is not checked a second time.
  */
 typedef void (*kube_zone_ref_pt)(void *ctx, uint32_t service, kube_ref_t ref,
     const kube_record_t *slice);
