@@ -64,6 +64,14 @@ kube_publisher_link(kube_publisher_t *p, kube_group_t *group,
     group->scope[member->resource] = item->scope;
 
     if (member->group == NULL) {
+
+        /* a chain that was cut hid the Service's entry, and it got another */
+        if (kube_member_is_service(member) && group->service != 0) {
+            kube_service_queue_remove(&p->queue, group);
+            kube_publication_end_service(&p->publication, group->service,
+                                         NULL);
+        }
+
         kube_service_index_link(&p->index, group, item->zone.entry);
     }
 
@@ -139,7 +147,7 @@ life_end_slice(kube_publisher_t *p, uint32_t entry,
     group = member->group;
     copy = NULL;
 
-    if (refusal != NULL && member->referenced_by != 0) {
+    if (refusal != NULL && kube_service_index_owner(&p->index, entry) != 0) {
         copy = kube_alloc(p->alloc, sizeof(kube_refusal_t));
 
         if (copy == NULL) {
@@ -157,7 +165,7 @@ life_end_slice(kube_publisher_t *p, uint32_t entry,
 
     kube_service_index_unlink(&p->index, entry);
 
-    if (member->referenced_by == 0) {
+    if (kube_service_index_owner(&p->index, entry) == 0) {
         kube_publication_end(&p->publication, entry, refusal);
 
     } else {
@@ -308,7 +316,7 @@ life_let_go(kube_publisher_t *p, uint32_t entry,
     }
 
     writer = p->publication.conf.writer;
-    owner = member->referenced_by;
+    owner = kube_service_index_owner(&p->index, entry);
     scope = member->scope;
     kube_zone_evict_begin(writer, entry);
     rc = life_end_slice(p, entry, refusal, KUBE_NEVER);
@@ -546,7 +554,7 @@ life_free_slices(kube_publisher_t *p, const kube_group_t *group)
 
     for (i = group->slices; i != 0; i = member->next) {
         member = &p->index.members[i];
-        owner = member->referenced_by;
+        owner = kube_service_index_owner(&p->index, i);
 
         if (owner != 0 && owner != group->service) {
             life_publish_or_end(p, p->index.members[owner].group, KUBE_NEVER);

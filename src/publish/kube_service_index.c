@@ -190,6 +190,23 @@ kube_service_index_link(kube_service_index_t *index, kube_group_t *group,
 }
 
 
+uint32_t
+kube_service_index_owner(kube_service_index_t *index, uint32_t entry)
+{
+    kube_member_t       *member;
+    const kube_group_t  *group;
+
+    member = &index->members[entry];
+    group = index->members[member->referenced_by].group;
+
+    if (group == NULL || group->service != member->referenced_by) {
+        member->referenced_by = 0;
+    }
+
+    return member->referenced_by;
+}
+
+
 void
 kube_service_index_unlink(kube_service_index_t *index, uint32_t entry)
 {

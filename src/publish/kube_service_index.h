@@ -156,6 +156,14 @@ void kube_service_index_forget(kube_service_index_t *index, uint32_t entry);
 /* Notes the version that is refused, if it is one. */
 void kube_refusal_set_rv(kube_refusal_t *refusal, kube_str_t rv);
 
+/*
+ * The entry of the Service that references a slice; 0: none does.  Which
+ * slices a Service references is read from the zone, where any process may
+ * have changed it: a Service may have ended and left a slice behind.
+ */
+uint32_t kube_service_index_owner(kube_service_index_t *index,
+    uint32_t entry);
+
 /* True of what has the shape of a Service; else it is a slice. */
 bool kube_member_is_service(const kube_member_t *member);
 

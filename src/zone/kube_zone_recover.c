@@ -277,6 +277,56 @@ recover_chains(kube_zone_writer_t *w)
 }
 
 
+/* The identity of what an entry holds, before its record is marked. */
+static bool
+recover_id(const kube_zone_writer_t *w, uint32_t entry, kube_record_id_t *id)
+{
+    uint32_t       offset;
+    kube_record_t  header;
+
+    offset = w->side[entry].offset;
+
+    return offset != 0
+           && kube_zone_header_at(w->zone, offset, &header)
+           && kube_record_id(kube_zone_record_at(w->zone, offset),
+                             header.size, id) == KUBE_OK;
+}
+
+
+/*
+ * A writer that did not find an object, for its chain had been changed by
+ * somebody else, took another entry for it.  The first in the chain stays.
+ */
+static void
+recover_twins(recover_t *recover, uint32_t entry)
+{
+    uint32_t             e, steps;
+    kube_record_id_t     id, other;
+    kube_zone_writer_t  *w;
+
+    w = recover->w;
+    steps = 0;
+
+    for (e = kube_half_get(&kube_zone_entry(w->zone, entry)->next);
+         e != 0 && e <= recover_entries(w) && steps < recover_entries(w);
+         e = kube_half_get(&kube_zone_entry(w->zone, e)->next))
+    {
+        steps++;
+
+        if (e != entry
+            && w->side[e].hash == w->side[entry].hash
+            && recover_id(w, entry, &id)
+            && recover_id(w, e, &other)
+            && id.resource == other.resource
+            && kube_str_eq(id.meta.name, other.meta.name)
+            && kube_str_eq(id.meta.ns, other.meta.ns))
+        {
+            recover_cut_off(recover, e);
+        }
+    }
+}
+
+
 /* If two records overlap, the one of the lower number stays. */
 static void
 recover_mark(recover_t *recover)
@@ -583,6 +633,7 @@ recover_names(recover_t *recover, uint32_t entry,
 static void
 recover_all(kube_zone_writer_t *w, kube_takeover_t *takeover)
 {
+    uint32_t   e;
     recover_t  recover;
 
     recover.w = w;
@@ -598,6 +649,13 @@ recover_all(kube_zone_writer_t *w, kube_takeover_t *takeover)
 
     kube_zone_walk_refs(w->zone, recover_ref, &recover);
     recover_chains(w);
+
+    for (e = 1; e <= recover_entries(w); e++) {
+        if (w->side[e].offset != 0) {
+            recover_twins(&recover, e);
+        }
+    }
+
     KUBE_FAILPOINT("recover_chains");
 
     recover_mark(&recover);
