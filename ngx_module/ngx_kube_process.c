@@ -555,15 +555,21 @@ ngx_kube_host_run(void *data)
 {
     ngx_kube_host_t *host = data;
 
-    uint64_t  now;
+    uint64_t   now;
+    kube_rc_t  rc;
 
     now = ngx_kube_now();
 
     kube_client_process(host->client, now);
 
-    if (kube_informer_process(host->informer, now, ngx_kube_unix_ms())
-        != KUBE_OK)
-    {
+    rc = kube_informer_process(host->informer, now, ngx_kube_unix_ms());
+
+    if (rc == KUBE_CHANGED) {
+        /* the master starts this process again, which takes over */
+        exit(0);
+    }
+
+    if (rc != KUBE_OK) {
         host->state_deadline = UINT64_MAX;
         return;
     }

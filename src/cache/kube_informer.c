@@ -615,6 +615,28 @@ informer_work(kube_informer_t *inf)
 }
 
 
+/* True if the host has to start anew, since the zone was written to. */
+static bool
+informer_is_disturbed(kube_informer_t *inf)
+{
+    if (inf->now_ms < inf->check_ms) {
+        return false;
+    }
+
+    inf->check_ms = inf->now_ms + KUBE_INFORMER_CHECK_MS;
+
+    if (!kube_zone_writer_is_disturbed(inf->writer)) {
+        return false;
+    }
+
+    kube_zone_writer_distrust(inf->writer);
+    kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_ERROR, KUBE_EV_TAKEOVER,
+                   "another process has changed the zone: it is taken over "
+                   "anew, and everything is listed");
+    return true;
+}
+
+
 kube_rc_t
 kube_informer_process(kube_informer_t *inf, uint64_t now_ms,
     int64_t now_unix_ms)
@@ -638,6 +660,10 @@ kube_informer_process(kube_informer_t *inf, uint64_t now_ms,
         }
     }
 
+    if (informer_is_disturbed(inf)) {
+        return KUBE_CHANGED;
+    }
+
     informer_work(inf);
 
     return KUBE_OK;
@@ -658,6 +684,10 @@ kube_informer_deadline(const kube_informer_t *inf)
 
     if (inf->again) {
         return 0;
+    }
+
+    if (inf->check_ms < deadline_ms) {
+        deadline_ms = inf->check_ms;
     }
 
     if (kube_trouble_deadline(inf->trouble) < deadline_ms) {

@@ -66,8 +66,9 @@ void kube_informer_destroy(kube_informer_t *informer);
 /*
  * Everything that is due at now_ms, in bounded steps.  KUBE_OK; KUBE_BUSY
  * while another process is the writer or a crash loop is damped (come again
- * at the deadline); KUBE_NOMEM before the start, tried again; KUBE_CORRUPT:
- * the zone's header is broken (the host may make a new one).
+ * at the deadline); KUBE_NOMEM before the start, tried again; KUBE_CHANGED:
+ * another process has changed the zone, and the host is to stop this informer
+ * and to start one anew, whose take-over repairs what it finds and lists.
  */
 kube_rc_t kube_informer_process(kube_informer_t *informer, uint64_t now_ms,
     int64_t now_unix_ms);

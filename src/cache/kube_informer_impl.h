@@ -21,6 +21,12 @@
 #include "kube_zone_recover.h"
 
 
+/*
+ * Between two looks whether another process wrote into the zone: each that
+ * finds something costs a take-over and a list.
+ */
+#define KUBE_INFORMER_CHECK_MS  10000
+
 /* What lacked memory or room is tried again after this. */
 #define KUBE_INFORMER_RETRY_MS  1000
 
@@ -68,6 +74,7 @@ struct kube_informer_s {
     bool                    swept;        /* what no scope covers is gone */
     bool                    again;        /* more work is left */
     bool                    lacks_room;   /* so does some scope */
+    uint64_t                check_ms;     /* the zone is looked at next */
     uint64_t                now_ms;
     int64_t                 now_unix_ms;
     uint64_t                deadline_ms;

@@ -379,6 +379,7 @@ kube_informer_take_over(kube_informer_t *inf)
     }
 
     inf->phase = INFORMER_RUNNING;
+    inf->check_ms = inf->now_ms + KUBE_INFORMER_CHECK_MS;
 
     kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_STARTED,
                    "%u scopes of %.*s", inf->scopes_n,

@@ -583,7 +583,8 @@ kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
     for (n = 0; n < KUBE_EVICTIONS_MAX && group->service != 0; n++) {
         rc = kube_publication_run(&p->publication, group, read_ms);
 
-        if (rc == KUBE_OK || life_evict(p, group) != KUBE_OK) {
+        /* a record that was changed in the zone is no want of room */
+        if (rc != KUBE_FULL || life_evict(p, group) != KUBE_OK) {
             break;
         }
     }

@@ -226,6 +226,7 @@ struct kube_zone_writer_s {
     uint64_t              revision;         /* the last given out */
     uint64_t              reuse;            /* even */
     bool                  suspicion;
+    uint64_t              corrupt;          /* the image's, after the walk */
 
     uint32_t              entries_used;
     uint32_t              refused;

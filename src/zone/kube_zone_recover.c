@@ -673,6 +673,10 @@ recover_all(kube_zone_writer_t *w, kube_takeover_t *takeover)
     takeover->distrust = (kube_word_get(&w->zone->image->history.distrust)
                           != 0);
     kube_zone_table_show(w);
+
+    /* what was found up to here is repaired */
+    *w->suspect = false;
+    w->corrupt = kube_word_get(&w->zone->image->corrupt);
 }
 
 
@@ -680,6 +684,21 @@ void
 kube_zone_writer_trust(kube_zone_writer_t *w)
 {
     kube_word_set(&w->zone->image->history.distrust, 0);
+}
+
+
+bool
+kube_zone_writer_is_disturbed(const kube_zone_writer_t *w)
+{
+    return *w->suspect
+           || kube_word_get(&w->zone->image->corrupt) != w->corrupt;
+}
+
+
+void
+kube_zone_writer_distrust(kube_zone_writer_t *w)
+{
+    recover_distrust(w);
 }
 
 

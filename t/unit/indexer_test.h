@@ -53,6 +53,7 @@ typedef struct {
     uint64_t                  now_ms;
     unsigned                  rv;
     unsigned                  logs[KUBE_EV_MAX];
+    bool                      disturbed;
 } it_t;
 
 
@@ -106,6 +107,11 @@ it_start(it_t *it)
 static inline void
 it_stop(it_t *it)
 {
+    /* nothing but the writer writes, or the test says so and acquires anew */
+    if (it->writer != NULL && it->ix != NULL && !it->disturbed) {
+        assert_false(kube_zone_writer_is_disturbed(it->writer));
+    }
+
     kube_indexer_destroy(it->ix);
     kube_publisher_destroy(it->publisher);
     kube_zone_writer_destroy(it->writer);

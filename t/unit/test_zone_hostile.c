@@ -557,6 +557,7 @@ hostile_open(hostile_t *h)
 
     memset(h, 0, sizeof(hostile_t));
     alloc_test_init(&h->it.at);
+    h->it.disturbed = true;
 
     mem = mmap(NULL, HOSTILE_SIZE + 2 * 4096, PROT_NONE,
                MAP_SHARED|MAP_ANONYMOUS, -1, 0);

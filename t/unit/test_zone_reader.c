@@ -370,6 +370,8 @@ test_reader_verifies_checksums(void **state)
             bytes[i] = was;
         }
 
+        assert_true(kube_zone_writer_is_disturbed(t.writer));
+
         /* flags, revision and a few of the tail may be anything */
         assert_true(broken > size - 24);
         assert_int_equal(zone_test_read(&t, "shop", "web", &s), KUBE_OK);
