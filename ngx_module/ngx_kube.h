@@ -141,6 +141,12 @@ ngx_int_t ngx_kube_kubeconfig_check(ngx_cycle_t *cycle,
     ngx_kube_informer_t *block);
 
 
+/* ngx_kube_listen.c */
+
+/* Tells the policy of each block where this nginx listens, once that is set. */
+void ngx_kube_listen_collect(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf);
+
+
 /* ngx_kube_zone.c */
 
 /* Makes the block's shm_zone its own. */

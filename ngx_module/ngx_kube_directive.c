@@ -668,6 +668,7 @@ ngx_kube_set_cidr(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_str_t     *value;
     ngx_uint_t     i;
+    const char    *special;
     ngx_array_t   *cidrs;
     kube_cidr_t   *cidr;
     kube_error_t   error;
@@ -695,6 +696,17 @@ ngx_kube_set_cidr(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
                                "low address bits of \"%V\" are meaningless",
                                &value[i]);
+        }
+
+        special = kube_policy_wider(cidr);
+
+        if (special != NULL
+            && cmd->offset == offsetof(ngx_kube_informer_t, allow))
+        {
+            ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                               "\"allow_address %V\" does not permit %s, nor "
+                               "any other special network: name those that "
+                               "are meant", &value[i], special);
         }
     }
 

@@ -123,6 +123,8 @@ ngx_kube_init_module(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
+    ngx_kube_listen_collect(cycle, kcf);
+
     informers = kcf->informers.elts;
 
     for (i = 0; i < kcf->informers.nelts; i++) {

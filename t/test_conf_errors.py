@@ -554,6 +554,20 @@ def test_meaningless_bits_warn():
 
 
 @pytest.mark.parametrize(
+    "network, special",
+    [("0.0.0.0/0", "loopback"), ("::/0", "loopback"), ("168.0.0.0/7", "link-local")],
+)
+def test_network_wider_than_a_special_one_warns(network, special):
+    told = accepted(in_block(f"allow_address {network};"))
+    assert re.search(rf'"allow_address {network}" does not permit {special}.*name those', told)
+
+
+@pytest.mark.parametrize("line", ["allow_address 10.0.0.0/8 127.0.0.0/8;", "deny_address ::/0;"])
+def test_network_that_says_what_it_means(line):
+    assert "permit" not in accepted(in_block(line))
+
+
+@pytest.mark.parametrize(
     "url", ["http://127.0.0.1:8001", "http://[::1]:8001", "http://localhost", "http://unix:/x.sock"]
 )
 def test_plain_http_to_loopback(url):

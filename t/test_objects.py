@@ -460,3 +460,34 @@ def test_odd_events(cluster, line):
     cluster.api.inject(line, SLICES)
     row = unharmed(cluster, gateway, SLICES)
     assert row["objects"] == cluster.held(SLICES)
+
+
+SELF = """
+    upstream web { kube_service shop/web:http; }
+    server {
+        listen %s;
+        location / { proxy_pass http://web; }
+    }
+"""
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:PORT", "PORT", "[::]:PORT ipv6only=off"])
+def test_the_gateway_itself(cluster, listen):
+    """A slice that names it would send a request round and round."""
+    gateway = cluster.nginx(SELF % listen, start=False)
+    cluster.api.put(objects.service("shop", "web", ports=(("http", 80, "http"),)))
+    me = objects.endpoint("127.0.0.1", pod="me", ns="shop")
+    cluster.slice("shop", "web", [me], ports=(("http", gateway.port),))
+    gateway.start()
+    gateway.status.wait_synced()
+    answer = gateway.get()
+    assert (answer.status, answer.headers["x-kube-error"]) == (502, "address_denied")
+    (row,) = gateway.status.service("shop", "web")["endpoints"]
+    assert row["excluded_because"] == "address denied"
+    assert gateway.grep_log("127.0.0.1.*gateway's own address")
+    if listen != "127.0.0.1:PORT":
+        return
+    # another address at that port is used
+    (pod,) = cluster.pods(1, "other", port=gateway.port)
+    cluster.slice("shop", "web", [me, pod], ports=(("http", gateway.port),))
+    gateway.wait_backends({"other-1"})

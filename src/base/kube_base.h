@@ -13,9 +13,15 @@
 #define KUBE_BASE_H
 
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+
+/* Sizes from outside are bounded as 64-bit numbers, and heads are atomic. */
+static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8,
+              "nginx-kube-informer needs a 64-bit system");
 
 
 #if defined(__GNUC__)

@@ -370,6 +370,96 @@ kube_policy_denies(const kube_policy_t *policy, const kube_addr_t *addr)
 }
 
 
+const char *
+kube_policy_wider(const kube_cidr_t *cidr)
+{
+    size_t               i;
+    const policy_net_t  *net;
+
+    for (i = 0; i < POLICY_N(policy_special); i++) {
+        net = &policy_special[i];
+
+        if (net->family == cidr->addr.family
+            && net->start == 0
+            && net->bits > cidr->bits
+            && policy_prefix_eq(cidr->addr.bytes, net->bytes, cidr->bits))
+        {
+            return net->why;
+        }
+    }
+
+    return NULL;
+}
+
+
+static bool
+policy_addr_eq(const kube_addr_t *a, const kube_addr_t *b)
+{
+    return a->family == b->family
+           && policy_prefix_eq(a->bytes, b->bytes,
+                               a->family == KUBE_FAMILY_IPV4 ? 32 : 128);
+}
+
+
+static bool
+policy_is_zero(const kube_addr_t *addr)
+{
+    static const uint8_t  zeros[sizeof(addr->bytes)];
+
+    return policy_prefix_eq(addr->bytes, zeros,
+                            addr->family == KUBE_FAMILY_IPV4 ? 32 : 128);
+}
+
+
+static bool
+policy_is_local(const kube_policy_t *policy, const kube_addr_t *addr)
+{
+    size_t  i;
+
+    if (addr->family == KUBE_FAMILY_IPV4 && addr->bytes[0] == 127) {
+        return true;
+    }
+
+    for (i = 0; i < policy->local_n; i++) {
+        if (policy_addr_eq(&policy->local[i], addr)) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+bool
+kube_policy_is_self(const kube_policy_t *policy, const kube_addr_t *addr,
+    uint16_t port)
+{
+    bool                  self;
+    size_t                i;
+    kube_addr_t           a;
+    const kube_listen_t  *listen;
+
+    self = false;
+    a = policy_unmapped(addr);
+
+    for (i = 0; policy != NULL && i < policy->listen_n && !self; i++) {
+        listen = &policy->listen[i];
+
+        if (listen->port != port || listen->addr.family != a.family) {
+            continue;
+        }
+
+        self = policy_is_zero(&listen->addr)
+               ? policy_is_local(policy, &a)
+               : policy_addr_eq(&listen->addr, &a);
+    }
+
+    return self
+           && !policy_names(policy->allow, policy->allow_n, &a,
+                            a.family == KUBE_FAMILY_IPV4 ? 32 : 128);
+}
+
+
 bool
 kube_namespaces_allow(const kube_namespaces_t *namespaces, kube_str_t ns)
 {

@@ -37,12 +37,26 @@ kube_rc_t kube_cidr_parse(kube_str_t text, kube_cidr_t *cidr,
 bool kube_cidr_contains(const kube_cidr_t *cidr, const kube_addr_t *addr);
 
 
-/* allow_address and deny_address; the arrays are the caller's. */
+/* Where this host listens; an address of zeros: at all that it has. */
+typedef struct {
+    kube_addr_t  addr;
+    uint16_t     port;
+} kube_listen_t;
+
+/*
+ * allow_address and deny_address, and the gateway itself; the arrays are the
+ * caller's.
+ */
 typedef struct {
     const kube_cidr_t  *allow;
     size_t              allow_n;
     const kube_cidr_t  *deny;
     size_t              deny_n;
+
+    const kube_listen_t *listen;
+    size_t              listen_n;
+    const kube_addr_t  *local;     /* of this host's interfaces */
+    size_t              local_n;
 } kube_policy_t;
 
 /*
@@ -62,6 +76,21 @@ typedef struct {
  */
 const char *kube_policy_denies(const kube_policy_t *policy,
     const kube_addr_t *addr);
+
+/*
+ * The first special network that lies inside the wider one of an
+ * allow_address, which therefore does not permit it; NULL: none.
+ */
+const char *kube_policy_wider(const kube_cidr_t *cidr);
+
+/*
+ * Whether the gateway itself listens at that address and port, so that a
+ * request sent there would come back again and again.  An allow_address that
+ * names the one address (/32, /128) permits it.  Any 127.0.0.0/8 counts as an
+ * address of this host.
+ */
+bool kube_policy_is_self(const kube_policy_t *policy, const kube_addr_t *addr,
+    uint16_t port);
 
 
 /* Zeroed, it denies every namespace. */

@@ -253,6 +253,13 @@ select_judge(kube_selector_t *s, const kube_slice_t *slice,
 
     *denied_because = kube_policy_denies(s->options->policy,
                                          &endpoint->address);
+    if (*denied_because == NULL
+        && kube_policy_is_self(s->options->policy, &endpoint->address,
+                               port->port))
+    {
+        *denied_because = "the gateway's own address and port";
+    }
+
     if (*denied_because != NULL) {
         s->denied = true;
         return select_denied;

@@ -293,6 +293,111 @@ test_policy_none(void **state)
 }
 
 
+/* A gateway at 0.0.0.0:80, 192.0.2.1:81 and [::]:82, of two addresses. */
+static void
+test_policy_self(void **state)
+{
+    size_t         i;
+    kube_addr_t    addr, local[2];
+    kube_cidr_t    allow;
+    kube_listen_t  listen[3];
+    kube_policy_t  policy;
+
+    static const struct {
+        const char  *allow;
+        const char  *address;
+        uint16_t     port;
+        bool         self;
+    } cases[] = {
+        { NULL, "10.0.0.5", 80, true },
+        { NULL, "::ffff:10.0.0.5", 80, true },
+        { NULL, "10.0.0.6", 80, false },
+        { NULL, "10.0.0.5", 8080, false },
+        { NULL, "127.0.0.1", 80, true },
+        { NULL, "127.9.9.9", 80, true },
+        { NULL, "192.0.2.1", 81, true },
+        { NULL, "192.0.2.1", 80, false },
+        { NULL, "10.0.0.5", 81, false },
+        { NULL, "2001:db8::5", 82, true },
+        { NULL, "2001:db8::6", 82, false },
+        { NULL, "10.0.0.5", 82, false },
+        { "10.0.0.0/8", "10.0.0.5", 80, true },
+        { "10.0.0.5/32", "10.0.0.5", 80, false },
+        { "2001:db8::5", "2001:db8::5", 82, false }
+    };
+
+    (void) state;
+
+    listen[0] = (kube_listen_t) { addr_of("0.0.0.0"), 80 };
+    listen[1] = (kube_listen_t) { addr_of("192.0.2.1"), 81 };
+    listen[2] = (kube_listen_t) { addr_of("::"), 82 };
+    local[0] = addr_of("10.0.0.5");
+    local[1] = addr_of("2001:db8::5");
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        memset(&policy, 0, sizeof(kube_policy_t));
+        policy.listen = listen;
+        policy.listen_n = 3;
+        policy.local = local;
+        policy.local_n = 2;
+
+        if (cases[i].allow != NULL) {
+            allow = cidr_of(cases[i].allow);
+            policy.allow = &allow;
+            policy.allow_n = 1;
+        }
+
+        addr = addr_of(cases[i].address);
+
+        if (kube_policy_is_self(&policy, &addr, cases[i].port)
+            != cases[i].self)
+        {
+            fail_msg("case %d: %s port %u", (int) i, cases[i].address,
+                     cases[i].port);
+        }
+    }
+
+    assert_false(kube_policy_is_self(NULL, &addr, 80));
+}
+
+
+static void
+test_policy_wider(void **state)
+{
+    size_t       i;
+    kube_cidr_t  cidr;
+    const char  *what;
+
+    static const struct {
+        const char  *network;
+        const char  *special;     /* NULL: none inside */
+    } cases[] = {
+        { "0.0.0.0/0", "loopback (127.0.0.0/8)" },
+        { "126.0.0.0/7", "loopback (127.0.0.0/8)" },
+        { "127.0.0.0/8", NULL },
+        { "10.0.0.0/8", NULL },
+        { "::/0", "loopback (::1)" },
+        { "fe00::/8", "link-local (fe80::/10)" },
+        { "2001:db8::/32", NULL }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        cidr = cidr_of(cases[i].network);
+        what = kube_policy_wider(&cidr);
+
+        if (cases[i].special == NULL) {
+            assert_null(what);
+
+        } else {
+            assert_non_null(what);
+            assert_string_equal(what, cases[i].special);
+        }
+    }
+}
+
+
 static bool
 allowed(const char *allow, const char *deny, const char *text)
 {
@@ -481,6 +586,8 @@ main(void)
         cmocka_unit_test(test_policy_named),
         cmocka_unit_test(test_policy_never),
         cmocka_unit_test(test_policy_none),
+        cmocka_unit_test(test_policy_self),
+        cmocka_unit_test(test_policy_wider),
         cmocka_unit_test(test_policy_lists),
         cmocka_unit_test(test_policy_list_why),
         cmocka_unit_test(test_cidr_parse),
