@@ -115,7 +115,7 @@ struct ngx_http_kube_loc_conf_s {
     ngx_flag_t                    ready;
     ngx_str_t                     ready_informer;    /* empty: all */
     ngx_msec_t                    ready_max_age;     /* 0: none */
-    ngx_flag_t                    ready_allow_state;
+    unsigned                      ready_flags;       /* KUBE_READY_ */
 
     ngx_array_t                  *resolves;    /* ngx_http_kube_resolve_t * */
     ngx_http_kube_loc_conf_t     *parent;      /* where to look next */

@@ -221,7 +221,7 @@ ngx_http_kube_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->ready = prev->ready;
         conf->ready_informer = prev->ready_informer;
         conf->ready_max_age = prev->ready_max_age;
-        conf->ready_allow_state = prev->ready_allow_state;
+        conf->ready_flags = prev->ready_flags;
 
         if (clcf->lmt_excpt && clcf->handler == NULL && conf->location) {
             clcf->handler = conf->location->handler;

@@ -1,6 +1,7 @@
 /*
- * ngx_http_kube_ready - the kube_ready directive: 200, or 503 with a line for
- * each informer that is not ready.
+ * ngx_http_kube_ready - the kube_ready directive: 200, with a line for each
+ * cause of being degraded, or 503 with a line for each informer that is not
+ * ready.
  *
  * What ready means is src/route's kube_ready.  Workers only.
  *
@@ -15,9 +16,17 @@
 #include "ngx_kube_refs.h"
 
 
+/* What a report takes; more than that, and nothing is told. */
+#define NGX_HTTP_KUBE_READY_ARENA  (4u << 20)
+
+
 static ngx_int_t ngx_http_kube_ready_handler(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_kube_ready_is_asked(ngx_http_kube_loc_conf_t *klcf,
+    ngx_kube_informer_t *informer);
 static void ngx_http_kube_ready_one(ngx_http_kube_loc_conf_t *klcf,
     kube_text_t *text, ngx_kube_informer_t *informer);
+static void ngx_http_kube_ready_degraded(kube_text_t *text,
+    ngx_kube_informer_t *informer);
 
 
 char *
@@ -40,7 +49,12 @@ ngx_http_kube_ready(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     for (i = 1; i < cf->args->nelts; i++) {
 
         if (ngx_strcmp(value[i].data, "allow_state") == 0) {
-            klcf->ready_allow_state = 1;
+            klcf->ready_flags |= KUBE_READY_ALLOW_STATE;
+            continue;
+        }
+
+        if (ngx_strcmp(value[i].data, "strict") == 0) {
+            klcf->ready_flags |= KUBE_READY_STRICT;
             continue;
         }
 
@@ -73,8 +87,8 @@ ngx_http_kube_ready(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid parameter \"%V\": expected "
-                           "\"informer=name\", \"max_age=time\" or "
-                           "\"allow_state\"", &value[i]);
+                           "\"informer=name\", \"max_age=time\", "
+                           "\"allow_state\" or \"strict\"", &value[i]);
         return NGX_CONF_ERROR;
     }
 
@@ -114,13 +128,7 @@ ngx_http_kube_ready_handler(ngx_http_request_t *r)
 
     for (i = 0; i < kcf->informers.nelts; i++) {
 
-        if (klcf->ready_informer.len == 0
-            || (klcf->ready_informer.len == informers[i]->name.len
-                && ngx_strncmp(klcf->ready_informer.data,
-                               informers[i]->name.data,
-                               informers[i]->name.len)
-                   == 0))
-        {
+        if (ngx_http_kube_ready_is_asked(klcf, informers[i])) {
             n++;
             ngx_http_kube_ready_one(klcf, &body.text, informers[i]);
         }
@@ -135,9 +143,27 @@ ngx_http_kube_ready_handler(ngx_http_request_t *r)
     if (body.text.size == 0) {
         kube_text_put(&body.text, KUBE_STR("ready\n"));
         rc = NGX_HTTP_OK;
+
+        for (i = 0; i < kcf->informers.nelts; i++) {
+            if (ngx_http_kube_ready_is_asked(klcf, informers[i])) {
+                ngx_http_kube_ready_degraded(&body.text, informers[i]);
+            }
+        }
     }
 
     return ngx_http_kube_send(r, rc, NGX_HTTP_KUBE_TYPE_TEXT, &body);
+}
+
+
+static ngx_uint_t
+ngx_http_kube_ready_is_asked(ngx_http_kube_loc_conf_t *klcf,
+    ngx_kube_informer_t *informer)
+{
+    return klcf->ready_informer.len == 0
+           || (klcf->ready_informer.len == informer->name.len
+               && ngx_strncmp(klcf->ready_informer.data, informer->name.data,
+                              informer->name.len)
+                  == 0);
 }
 
 
@@ -150,7 +176,7 @@ ngx_http_kube_ready_one(ngx_http_kube_loc_conf_t *klcf, kube_text_t *text,
     kube_health_t  health;
     u_char         reason[NGX_KUBE_REASON_MAX];
 
-    if (ngx_kube_ready(informer, klcf->ready_allow_state, reason) != NGX_OK) {
+    if (ngx_kube_ready(informer, klcf->ready_flags, reason) != NGX_OK) {
         kube_text_printf(text, "%.*s: %s\n", (int) informer->name.len,
                          informer->name.data, reason);
         return;
@@ -172,4 +198,35 @@ ngx_http_kube_ready_one(ngx_http_kube_loc_conf_t *klcf, kube_text_t *text,
 
     kube_text_printf(text, "not current for %lu s\n",
                      (unsigned long) (health.age_ms / 1000));
+}
+
+
+/* A line for each cause that lasts; it is ready all the same. */
+
+static void
+ngx_http_kube_ready_degraded(kube_text_t *text, ngx_kube_informer_t *informer)
+{
+    size_t                  i;
+    kube_arena_t            arena, scratch;
+    kube_report_t           report;
+    const kube_degraded_t  *d;
+
+    ngx_memzero(&report, sizeof(kube_report_t));
+    kube_arena_init(&arena, &ngx_kube_alloc, NGX_HTTP_KUBE_READY_ARENA);
+    kube_arena_init(&scratch, &ngx_kube_alloc, NGX_HTTP_KUBE_READY_ARENA);
+
+    if (ngx_kube_report(informer, &report, &arena, &scratch) == NGX_OK) {
+
+        for (i = 0; i < report.degraded_n; i++) {
+            d = &report.degraded[i];
+
+            kube_text_printf(text, "%.*s: degraded: %s: %.*s\n",
+                             (int) informer->name.len, informer->name.data,
+                             kube_cause_text(d->cause), (int) d->text.len,
+                             d->text.data);
+        }
+    }
+
+    kube_arena_done(&scratch);
+    kube_arena_done(&arena);
 }

@@ -494,17 +494,11 @@ ngx_http_kube_status_reports(ngx_http_kube_status_t *st)
             return NGX_ERROR;
         }
 
-        report->name = ngx_kube_str(&informer->name);
-        report->zone_name = ngx_kube_str(&informer->zone_name);
-        report->zone_size = informer->zone_size;
-        report->idle_timeout_ms = informer->idle_timeout;
-        report->now_ms = ngx_kube_now();
-        report->now_unix_ms = ngx_kube_unix_ms();
         report->ready = ngx_kube_ready(informer, 0, reason) == NGX_OK;
         report->reason = kube_str((char *) reason);
 
-        if (kube_report_read(report, &informer->zone, st->arena, st->scratch)
-            != KUBE_OK)
+        if (ngx_kube_report(informer, report, st->arena, st->scratch)
+            != NGX_OK)
         {
             return NGX_ERROR;
         }

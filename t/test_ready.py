@@ -1,9 +1,11 @@
-# kube_ready: 200 when every upstream's Service can be resolved from synced
-# data, else 503 with a reason.
+# kube_ready: 200 once what the configuration needs has synced, and from then
+# on; strict: when every upstream's Service can be resolved; else 503.
 #
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
 """kube_ready."""
+
+import signal
 
 import pytest
 from apiserver import ApiServer
@@ -43,14 +45,49 @@ def test_not_before_the_first_sync(cluster):
     wait_until(lambda: ready(gateway)[0] == 200)
 
 
-def test_not_without_the_service(cluster):
-    gateway = cluster.nginx(CONF)
-    code, text = ready(gateway)
-    assert code == 503 and "shop/web" in text
+STRICT = "    server { listen 127.0.0.1:%d; location / { kube_ready strict; } }\n"
+
+
+def test_a_service_that_is_missing(cluster):
+    """It is degraded; only strict calls it unready."""
+    port = free_port()
+    gateway = cluster.nginx(CONF + STRICT % port)
+    said = "default: degraded: missing_service: no_service: shop/web\n"
+    assert ready(gateway) == (200, "ready\n" + said)
+    answer = request(port)
+    assert answer.status == 503 and "shop/web" in answer.text
+    (cause,) = gateway.status.informer()["degraded"]
+    assert (cause["cause"], cause["following"]) == ("missing_service", True)
     cluster.service("shop", "web")
-    wait_until(lambda: ready(gateway)[0] == 200)
+    wait_until(lambda: ready(gateway) == (200, "ready\n"))
+    assert request(port).status == 200
     cluster.api.delete("services", "shop", "web")
+    wait_until(lambda: request(port).status == 503)
+    assert ready(gateway) == (200, "ready\n" + said)
+
+
+def test_for_good(cluster):
+    """A 403, a reload, the death of the informer; not a restart."""
+    cluster.service("shop", "web")
+    gateway = cluster.nginx(CONF, more="namespaces shop;")
+    assert ready(gateway)[0] == 200
+    cluster.api.fault(status=403, times=None)
+    cluster.api.close_watches(how="rst")
+    gateway.status.wait(lambda i: {d["cause"] for d in i["degraded"]} == {"forbidden"})
+    code, text = ready(gateway)
+    assert code == 200 and "forbidden: services in shop" in text
+    gateway.change(http=CONF + "    upstream b { kube_service infra/echo; }\n",
+                   more="namespaces shop infra;")
+    assert ready(gateway)[0] == 200
+    gateway.allow(r"cache manager process \d+ exited on signal 9")
+    old = gateway.informer()
+    gateway.kill(signal.SIGKILL, old)
+    wait_until(lambda: gateway.informer() not in (None, old))
+    assert ready(gateway)[0] == 200
+    gateway.restart()
     wait_until(lambda: ready(gateway)[0] == 503)
+    cluster.api.clear_faults()
+    wait_until(lambda: ready(gateway)[0] == 200)
 
 
 def test_stays_while_the_server_is_away(cluster):
@@ -84,7 +121,7 @@ def test_max_age(cluster):
 
 @pytest.mark.parametrize("used", [False, True])
 def test_forbidden_namespace(cluster, used):
-    """Degraded, and unready only where an upstream names that namespace."""
+    """At the start: unready only where an upstream names that namespace."""
     cluster.service("shop", "web")
     cluster.api.fault(status=403, ns="infra", times=None)
     text = CONF + ("    upstream b { kube_service infra/echo; }\n" if used else "")

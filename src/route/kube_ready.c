@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kube_ready.h"
+#include "kube_zone_cause.h"
 #include "kube_zone_guard.h"
 
 
@@ -51,9 +52,11 @@ ready_not_scope(kube_ready_t *ready, kube_resolve_error_t error,
 
 
 void
-kube_ready_init(kube_ready_t *ready, const kube_zone_t *zone,
-    bool allow_state, const kube_alloc_t *alloc, char *reason)
+kube_ready_init(kube_ready_t *ready, kube_zone_t *zone, unsigned flags,
+    const kube_alloc_t *alloc, char *reason)
 {
+    bool                allow_state;
+    unsigned            bits;
     kube_writer_info_t  writer;
 
     memset(ready, 0, sizeof(kube_ready_t));
@@ -61,6 +64,7 @@ kube_ready_init(kube_ready_t *ready, const kube_zone_t *zone,
     ready->zone = zone;
     ready->reason = reason;
     ready->ready = true;
+    ready->strict = (flags & KUBE_READY_STRICT) != 0;
     reason[0] = '\0';
 
     kube_arena_init(&ready->names, alloc, READY_ARENA_MAX);
@@ -71,8 +75,12 @@ kube_ready_init(kube_ready_t *ready, const kube_zone_t *zone,
         return;
     }
 
+    allow_state = (flags & KUBE_READY_ALLOW_STATE) != 0;
+    bits = KUBE_READY_SYNCED | (allow_state ? KUBE_READY_STATE : 0);
+
     kube_zone_writer_info(zone, &writer);
     ready->state_serves = allow_state && writer.state_in_use != 0;
+    ready->kept = !ready->strict && (kube_zone_ready(zone) & bits) != 0;
 
     if (kube_coverage_read(zone, &ready->names, &ready->coverage) != KUBE_OK) {
         (void) ready_not(ready, KUBE_STR("out of memory"), KUBE_STR_NULL);
@@ -88,7 +96,11 @@ ready_namespace(kube_ready_t *ready, kube_str_t ns)
     kube_resolve_error_t          error;
     const kube_coverage_scope_t  *scope;
 
-    for (r = 0; !ready->state_serves && r < KUBE_RESOURCES; r++) {
+    if (ready->state_serves || ready->kept) {
+        return true;
+    }
+
+    for (r = 0; r < KUBE_RESOURCES; r++) {
         error = kube_coverage_of(&ready->coverage,
                                  kube_resource_info(r)->shape, ns, &scope);
 
@@ -111,7 +123,7 @@ ready_all(kube_ready_t *ready)
     size_t                        i, synced;
     const kube_coverage_scope_t  *scope, *refused;
 
-    if (ready->state_serves) {
+    if (ready->state_serves || ready->kept) {
         return true;
     }
 
@@ -162,6 +174,10 @@ kube_ready_key(kube_ready_t *ready, const kube_resolver_t *resolver,
         return false;
     }
 
+    if (!ready->strict) {
+        return true;
+    }
+
     kube_arena_reset(&ready->arena);
 
     /* whether data of a state file count is allow_state's to say */
@@ -202,6 +218,8 @@ kube_ready_key(kube_ready_t *ready, const kube_resolver_t *resolver,
         /* fall through */
 
     default:
+        ready->missing = (resolution.error != KUBE_RESOLVE_NOT_SYNCED
+                          && resolution.error != KUBE_RESOLVE_FORBIDDEN);
         len = kube_key_text(key, text);
         return ready_not(ready, kube_resolve_error_text(resolution.error),
                          (kube_str_t) { text, len });
@@ -239,6 +257,12 @@ kube_ready_done(kube_ready_t *ready)
 {
     if (ready->ready && ready->keys == 0) {
         (void) ready_all(ready);
+    }
+
+    if (ready->ready && !ready->strict && !ready->kept) {
+        kube_zone_ready_add(ready->zone, ready->state_serves
+                                         ? KUBE_READY_STATE
+                                         : KUBE_READY_SYNCED);
     }
 
     kube_arena_done(&ready->names);

@@ -1,13 +1,17 @@
 /*
- * kube_ready - whether every key of a configuration can be resolved now: what
- * kube_ready answers and the status shows.
+ * kube_ready - whether nginx may be sent requests: what kube_ready answers and
+ * the status shows.
+ *
+ * Ready is who has once synced what the keys of the configuration need, and
+ * from then on until the zone ends: what is missing later is degraded.  Were
+ * it not so, one tenant that deletes its Service would take every gateway out
+ * of its load balancer.  Strict is: every key can be resolved now.
  *
  * It is fed with the keys one by one, for only its caller knows where they are
- * kept, and stops at the first that is not ready.  It remembers nothing
- * between two answers and writes nothing but the caller's struct.  May be
- * called from any process.
+ * kept, and stops at the first that is not ready.  What it remembers between
+ * two answers is the zone's (kube_zone_cause.h).  For workers.
  *
- *     kube_ready_init(&ready, zone, allow_state, alloc, reason);
+ *     kube_ready_init(&ready, zone, flags, alloc, reason);
  *     for each key: kube_ready_key(&ready, …);
  *     yes = kube_ready_done(&ready);
  *
@@ -27,10 +31,17 @@
 #define KUBE_READY_REASON_MAX  512
 
 
+/* The data of a state file in use count as synced. */
+#define KUBE_READY_ALLOW_STATE  1u
+#define KUBE_READY_STRICT       2u
+
 typedef struct {
-    const kube_zone_t  *zone;
-    bool                state_serves;    /* allow_state, and it is in use */
+    kube_zone_t        *zone;
+    bool                strict;
+    bool                state_serves;    /* it may, and it is in use */
+    bool                kept;            /* it was ready once */
     bool                ready;
+    bool                missing;         /* a key's Service, or port, is */
     size_t              keys;
     char               *reason;
     kube_arena_t        names;           /* of scopes */
@@ -39,19 +50,19 @@ typedef struct {
 } kube_ready_t;
 
 /*
- * allow_state: the data of a state file in use count as synced.  reason has
+ * flags: KUBE_READY_ALLOW_STATE, KUBE_READY_STRICT.  reason has
  * KUBE_READY_REASON_MAX bytes and is "" unless something is not ready.  zone
  * without an image is not ready.
  */
-void kube_ready_init(kube_ready_t *ready, const kube_zone_t *zone,
-    bool allow_state, const kube_alloc_t *alloc, char *reason);
+void kube_ready_init(kube_ready_t *ready, kube_zone_t *zone, unsigned flags,
+    const kube_alloc_t *alloc, char *reason);
 
 /*
  * Judges one key; returns false where it is not ready: feed no more.
  *
- * A static key is ready once its namespace has synced and it resolves, or
- * would if there were endpoints that may be used: a Service scaled to zero is
- * no reason.  A namespace that answers 403 is one.
+ * A static key is ready once its namespace has synced.  Strict: and it
+ * resolves, or would if there were endpoints that may be used: a Service
+ * scaled to zero is no reason.  A namespace that answers 403 is one.
  */
 bool kube_ready_key(kube_ready_t *ready, const kube_resolver_t *resolver,
     const kube_key_t *key);

@@ -33,7 +33,7 @@ static const kube_fact_t  facts_informer[] = {
       "Whether every watched scope has completed a list.",
       KUBE_FACT_BOOL, IN_REPORT(health.synced) },
     { NULL, "ready", "ready", GAUGE,
-      "Whether the Service of every upstream can be resolved.",
+      "Whether what the configuration needs has once synced.",
       KUBE_FACT_BOOL, IN_REPORT(ready) },
     { NULL, "reason", NULL, NO_HELP,
       KUBE_FACT_OPTIONAL, IN_REPORT(reason) },

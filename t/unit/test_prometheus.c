@@ -73,8 +73,8 @@ test_prometheus_informer(void **state)
         "# TYPE nginx_kube_build_info gauge\n"
         "nginx_kube_build_info{version=\"");
     has(",nginx=\"1.22.1\"} 1\n");
-    has("# HELP nginx_kube_ready Whether the Service of every upstream can be "
-        "resolved.\n"
+    has("# HELP nginx_kube_ready Whether what the configuration needs has "
+        "once synced.\n"
         "# TYPE nginx_kube_ready gauge\n"
         "nginx_kube_ready{informer=\"default\"} 1\n"
         "nginx_kube_ready{informer=\"b\\\"\\\\\\nx\"} 1\n");

@@ -6,6 +6,7 @@
  */
 
 #include "kube_ready.h"
+#include "kube_zone_cause.h"
 #include "route_test.h"
 
 
@@ -13,6 +14,7 @@ typedef struct {
     zone_test_t      t;
     kube_resolver_t  resolver;
     bool             allow_state;
+    bool             lenient;
 } bed_t;
 
 
@@ -59,7 +61,9 @@ ready_of(bed_t *bed, const kube_alloc_t *alloc, const char *keys)
     static char  reason[KUBE_READY_REASON_MAX];
 
     snprintf(text, sizeof(text), "%s", keys);
-    kube_ready_init(&ready, &bed->t.zone, bed->allow_state, alloc, reason);
+    kube_ready_init(&ready, &bed->t.zone,
+                    (bed->allow_state ? KUBE_READY_ALLOW_STATE : 0)
+                    | (bed->lenient ? 0 : KUBE_READY_STRICT), alloc, reason);
     more = true;
 
     for (word = strtok_r(text, " ", &save); more && word != NULL;
@@ -239,6 +243,52 @@ test_ready_state_file(void **state)
 }
 
 
+/* Once ready, always ready, whatever goes, until the zone does. */
+static void
+test_ready_for_good(void **state)
+{
+    bed_t  bed;
+
+    (void) state;
+    bed_open(&bed);
+    bed.lenient = true;
+
+    READY("shop/web", "not_synced: services in shop");
+    route_test_namespace(&bed.t, 0, "shop", "synced", "forbidden");
+    READY("shop/web", "forbidden: endpointslices in shop");
+    assert_int_equal(kube_zone_ready(&bed.t.zone), 0);
+
+    /* the Service need not be there */
+
+    route_test_namespace(&bed.t, 0, "shop", "synced", "synced");
+    READY("shop/web", "");
+    assert_int_equal(kube_zone_ready(&bed.t.zone), KUBE_READY_SYNCED);
+
+    /* a crash that lost records, a namespace more: it serves what it did */
+
+    route_test_namespace(&bed.t, 0, "shop", "listing", "forbidden");
+    READY("shop/web", "");
+    READY("shop/web infra/x =api =", "");
+    READY("", "");
+    bed.lenient = false;
+    READY("shop/web", "not_synced: services in shop");
+    bed_close(&bed);
+
+    /* what was ready from a state file is not so for who does not allow it */
+
+    bed_open(&bed);
+    bed.lenient = true;
+    bed.allow_state = true;
+    kube_zone_set_state_file(&bed.t.zone, 1, true, false);
+    READY("shop/web", "");
+    kube_zone_set_state_file(&bed.t.zone, 1, false, false);
+    READY("shop/web", "");
+    bed.allow_state = false;
+    READY("shop/web", "not_synced: services in shop");
+    bed_close(&bed);
+}
+
+
 static void
 test_ready_no_zone(void **state)
 {
@@ -250,7 +300,7 @@ test_ready_no_zone(void **state)
     (void) state;
     memset(&zone, 0, sizeof(kube_zone_t));
     alloc_test_init(&at);
-    kube_ready_init(&ready, &zone, false, &at.alloc, reason);
+    kube_ready_init(&ready, &zone, KUBE_READY_STRICT, &at.alloc, reason);
     assert_false(kube_ready_namespaces(&ready, &(kube_namespaces_t) { 0 }));
     assert_false(kube_ready_done(&ready));
     assert_string_equal(reason, "no_zone");
@@ -291,6 +341,7 @@ main(void)
         cmocka_unit_test(test_ready_forbidden),
         cmocka_unit_test(test_ready_all_namespaces),
         cmocka_unit_test(test_ready_state_file),
+        cmocka_unit_test(test_ready_for_good),
         cmocka_unit_test(test_ready_no_zone),
         cmocka_unit_test(test_ready_oom),
     };
