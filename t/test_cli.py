@@ -82,6 +82,29 @@ def test_until_synced(api):
     assert all(len(x["object"]["endpoints"]) == 10 for x in slices)
 
 
+def test_a_part_is_refused(api):
+    """403 for one resource: the other is shown, the missing one named; no success."""
+    api.fault(status=403, resource="endpointslices", times=None)
+    with Informer("--server", api.url, "--until-synced") as informer:
+        assert informer.wait() == 1
+    kinds = [(line["type"], line["resource"]) for line in informer.lines]
+    assert kinds.count(("add", "services")) == 3
+    assert kinds.count(("synced", "services")) == 1
+    assert ("synced", "endpointslices") not in kinds
+    (line,) = [e for e in informer.errors if "missing: " in e]
+    assert "endpointslices in all namespaces: forbidden: " in line
+
+
+def test_no_room(api):
+    """What the zone cannot hold is said, is no delete, and no success."""
+    api.load_scale(services=1500, endpoints=10)
+    with Informer("--server", api.url, "--until-synced", "--zone-size", "1m") as informer:
+        assert informer.wait() == 1
+    kinds = {line["type"] for line in informer.lines}
+    assert kinds == {"add", "synced"}
+    assert any("missing: " in e and "room" in e for e in informer.errors)
+
+
 def test_changes_and_outage(api):
     with Informer("--server", api.url, "--digest") as informer:
         wait_until(lambda: informer.has(type="synced", resource="endpointslices"))

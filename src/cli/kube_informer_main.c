@@ -22,6 +22,8 @@
 #include "kube_cli_options.h"
 #include "kube_informer.h"
 #include "kube_version.h"
+#include "kube_zone_counters.h"
+#include "kube_zone_scope.h"
 
 
 #define CLI_ARENA_BYTES  (64u << 20)
@@ -110,6 +112,12 @@ cli_change(void *ctx, kube_change_t change, const kube_record_t *record)
 
     static const char *const  changes[] = { "add", "update", "delete" };
 
+    /* it is still there: what is missing is said in the end */
+
+    if (change == KUBE_CHANGE_REFUSE) {
+        return;
+    }
+
     kube_arena_reset(&cli->arena);
 
     if (kube_record_id(record, record->size, &id) != KUBE_OK
@@ -149,6 +157,79 @@ static void
 cli_synced(void *ctx, unsigned slot)
 {
     cli_show_scope(ctx, slot, true);
+}
+
+
+/*
+ * Says on stderr which parts of the cluster are not shown, and why: scopes that
+ * have not synced, and how many objects were refused.  refused_only: whether
+ * only a scope that the server refuses to list keeps us from having synced.
+ */
+static unsigned
+cli_missing(cli_t *cli, bool quiet, bool *refused_only)
+{
+    unsigned            slot, n;
+    kube_zone_usage_t   usage;
+    kube_scope_info_t   info;
+
+    n = 0;
+    *refused_only = true;
+
+    for (slot = 0; slot < KUBE_SCOPES_MAX; slot++) {
+        kube_arena_reset(&cli->arena);
+
+        if (kube_zone_scope_read(&cli->zone, slot, &cli->arena, &info)
+            != KUBE_OK
+            || info.synced)
+        {
+            continue;
+        }
+
+        n++;
+
+        if (kube_zone_scope_counter(&cli->zone, slot,
+                                    KUBE_COUNTER_GAUGE_FORBIDDEN) == 0)
+        {
+            *refused_only = false;
+        }
+
+        if (!quiet) {
+            fprintf(stderr, "kube-informer: missing: %s in %.*s: %.*s: %.*s\n",
+                    kube_resource_text(info.resource),
+                    (int) (info.ns.len ? info.ns.len : 14),
+                    info.ns.len ? info.ns.data : "all namespaces",
+                    (int) info.error_reason.len, info.error_reason.data,
+                    (int) info.error_message.len, info.error_message.data);
+        }
+    }
+
+    kube_zone_usage(&cli->zone, &usage);
+
+    if (usage.refused != 0 && !quiet) {
+        fprintf(stderr, "kube-informer: missing: %llu objects that were "
+                "refused, for want of room or as malformed\n",
+                (unsigned long long) usage.refused);
+    }
+
+    return n + (usage.refused != 0);
+}
+
+
+/* Whether all that can be had was listed; code: 0 where that is everything. */
+static bool
+cli_is_complete(cli_t *cli, int *code)
+{
+    bool  refused_only;
+
+    if (!kube_informer_synced(cli->informer)
+        && (cli_missing(cli, true, &refused_only) == 0 || !refused_only))
+    {
+        return false;
+    }
+
+    *code = (cli_missing(cli, false, &refused_only) == 0) ? 0 : 1;
+
+    return true;
 }
 
 
@@ -397,7 +478,8 @@ cli_step(cli_t *cli, uint64_t now_ms)
 static int
 cli_run(cli_t *cli)
 {
-    int                 n;
+    int                 n, code;
+    bool                refused_only;
     uint64_t            now_ms;
     struct epoll_event  event;
 
@@ -411,11 +493,12 @@ cli_run(cli_t *cli)
             return 1;
         }
 
-        if (cli->options.until_synced && kube_informer_synced(cli->informer)) {
-            return 0;
+        if (cli->options.until_synced && cli_is_complete(cli, &code)) {
+            return code;
         }
 
         if (now_ms >= cli->ends_ms) {
+            (void) cli_missing(cli, false, &refused_only);
 
             if (!cli->options.until_synced) {
                 return 0;

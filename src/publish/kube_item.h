@@ -66,11 +66,13 @@ typedef kube_rc_t (*kube_item_pt)(void *ctx, kube_item_event_t event,
 typedef enum {
     KUBE_CHANGE_ADD = 0,
     KUBE_CHANGE_UPDATE,
-    KUBE_CHANGE_DELETE
+    KUBE_CHANGE_DELETE,
+    KUBE_CHANGE_REFUSE           /* not held any more; the cluster has it */
 } kube_change_t;
 
 /*
- * A change that readers see now; of DELETE, just before the record goes.
+ * A change that readers see now; of DELETE and REFUSE, just before the record
+ * goes.
  * record borrows during the call, which must not call the publisher.
  */
 typedef void (*kube_change_pt)(void *ctx, kube_change_t change,

@@ -618,7 +618,9 @@ kube_publication_end(kube_publication_t *p, uint32_t entry,
     if (record != NULL) {
         /* now, for afterwards the record's memory is the zone's */
         if (p->conf.change != NULL) {
-            p->conf.change(p->conf.change_ctx, KUBE_CHANGE_DELETE, record);
+            p->conf.change(p->conf.change_ctx, (refusal == NULL)
+                                               ? KUBE_CHANGE_DELETE
+                                               : KUBE_CHANGE_REFUSE, record);
         }
     }
 

@@ -30,7 +30,7 @@ typedef struct {
     kube_str_t        namespaces[4];
     size_t            namespaces_n;
     unsigned          logged[KUBE_EV_MAX];
-    unsigned          changes[3];
+    unsigned          changes[4];
 } bed_t;
 
 

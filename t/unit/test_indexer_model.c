@@ -105,11 +105,13 @@ model_change(void *ctx, kube_change_t change, const kube_record_t *record)
         break;
 
     case KUBE_CHANGE_DELETE:
+    case KUBE_CHANGE_REFUSE:
         assert_true(m->shadow[i].held);
         assert_true(m->shadow[i].digest.lo == digest.lo);
     }
 
-    m->shadow[i].held = (change != KUBE_CHANGE_DELETE);
+    m->shadow[i].held = (change == KUBE_CHANGE_ADD
+                         || change == KUBE_CHANGE_UPDATE);
     m->shadow[i].digest = digest;
 }
 
