@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kube_credentials.h"
 #include "kube_limits.h"
@@ -28,6 +29,7 @@ struct kube_credentials_s {
     uint64_t              due_ms;
     bool                  token_read;   /* from its file, at least once */
     bool                  complete;     /* nothing that is needed is missing */
+    bool                  warned[KUBE_CREDENTIALS];    /* others may read it */
     char                  why[CREDENTIALS_WHY_MAX];
     char                  said[CREDENTIALS_WHY_MAX];    /* in the log */
 };
@@ -37,6 +39,7 @@ typedef struct {
     const char  *name;                  /* for the log */
     size_t       source;                /* offset in kube_config_t */
     bool         file_wins;
+    bool         secret;
     size_t       max;
     bool       (*check)(kube_str_t value);
 } credentials_want_t;
@@ -45,23 +48,24 @@ typedef struct {
 static const credentials_want_t  credentials_wants[KUBE_CREDENTIALS] = {
 
     [KUBE_CREDENTIAL_TOKEN] = {
-        "token", offsetof(kube_config_t, token), true, KUBE_TOKEN_BYTES_MAX,
+        "token", offsetof(kube_config_t, token), true, true,
+        KUBE_TOKEN_BYTES_MAX,
         kube_secret_is_token
     },
 
     [KUBE_CREDENTIAL_CA] = {
-        "CA", offsetof(kube_config_t, ca), false, KUBE_CREDENTIAL_BYTES_MAX,
-        kube_secret_is_pem
+        "CA", offsetof(kube_config_t, ca), false, false,
+        KUBE_CREDENTIAL_BYTES_MAX, kube_secret_is_pem
     },
 
     [KUBE_CREDENTIAL_CERTIFICATE] = {
         "client certificate", offsetof(kube_config_t, certificate), false,
-        KUBE_CREDENTIAL_BYTES_MAX, kube_secret_is_pem
+        false, KUBE_CREDENTIAL_BYTES_MAX, kube_secret_is_pem
     },
 
     [KUBE_CREDENTIAL_KEY] = {
         "client certificate's key", offsetof(kube_config_t, key), false,
-        KUBE_CREDENTIAL_BYTES_MAX, kube_secret_is_pem
+        true, KUBE_CREDENTIAL_BYTES_MAX, kube_secret_is_pem
     }
 };
 
@@ -150,6 +154,37 @@ credentials_accept(kube_credentials_t *c, const credentials_want_t *want,
 }
 
 
+/*
+ * Warns once about a secret that any user of this host may read.  The mode of
+ * a pod's own token is Kubernetes' to choose, and nobody else is in the pod.
+ */
+static void
+credentials_mode(kube_credentials_t *c, kube_credential_t which,
+    kube_str_t from, uint64_t now_ms)
+{
+    char         path[256];
+    size_t       len;
+    struct stat  st;
+
+    len = sizeof(KUBE_SERVICE_ACCOUNT_DIR) - 1;
+
+    if (c->warned[which] || !credentials_wants[which].secret
+        || strncmp(from.data, KUBE_SERVICE_ACCOUNT_DIR, len) == 0
+        || stat(from.data, &st) == -1
+        || (st.st_mode & S_IROTH) == 0)
+    {
+        return;
+    }
+
+    c->warned[which] = true;
+
+    (void) kube_str_escape(path, sizeof(path), from);
+    kube_log_event(&c->log, now_ms, KUBE_LOG_WARN, KUBE_EV_CREDENTIALS,
+                   "%s \"%s\" may be read by all users of this host: chmod "
+                   "o-r", credentials_wants[which].name, path);
+}
+
+
 /* *out is new memory; it is empty if the configuration names nothing. */
 static kube_rc_t
 credentials_load(kube_credentials_t *c, kube_credential_t which,
@@ -189,6 +224,7 @@ credentials_load(kube_credentials_t *c, kube_credential_t which,
 
         if (rc == KUBE_OK) {
             c->token_read |= (which == KUBE_CREDENTIAL_TOKEN);
+            credentials_mode(c, which, source->path, now_ms);
 
         } else if (inlined && !c->token_read) {
             credentials_report(c, want, from, now_ms, what,

@@ -52,6 +52,9 @@ credentials_write_log(void *ctx, kube_log_level_t level, kube_event_id_t id,
 }
 
 
+static mode_t  credentials_file_mode = 0600;
+
+
 static void
 credentials_write(const char *path, const char *data, size_t len)
 {
@@ -65,6 +68,7 @@ credentials_write(const char *path, const char *data, size_t len)
     file = fopen(other, "w");
     assert_non_null(file);
     assert_int_equal(fwrite(data, 1, len, file), len);
+    assert_int_equal(fchmod(fileno(file), credentials_file_mode), 0);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(rename(other, path), 0);
 }
@@ -251,6 +255,35 @@ test_credentials_bad_token(void **state)
 
     credentials_put(f->token, "back");
     credentials_expect(f, now_ms, true, KUBE_OK, TOKEN, "back");
+}
+
+
+/* A secret that all may read is said once; what is public is not. */
+static void
+test_credentials_mode(void **state)
+{
+    unsigned                i;
+    credentials_fixture_t  *f = *state;
+
+    credentials_file_mode = 0640;
+    credentials_put(f->token, "first");
+    credentials_expect(f, 1, true, KUBE_OK, TOKEN, "first");
+    assert_int_equal(f->lines, 0);
+
+    credentials_file_mode = 0644;
+
+    for (i = 0; i < 3; i++) {
+        credentials_put(f->token, i % 2 ? "second" : "third");
+        credentials_expect(f, 100000 * (i + 1), true, KUBE_OK, TOKEN,
+                           i % 2 ? "second" : "third");
+        assert_int_equal(f->lines, 1);
+    }
+
+    credentials_file_mode = 0600;
+
+    assert_non_null(strstr(f->line, "all users"));
+    assert_non_null(strstr(f->line, f->token));
+    assert_null(strstr(f->line, "third"));
 }
 
 
@@ -510,6 +543,9 @@ main(void)
                                         credentials_setup,
                                         credentials_teardown),
         cmocka_unit_test_setup_teardown(test_credentials_bad_token,
+                                        credentials_setup,
+                                        credentials_teardown),
+        cmocka_unit_test_setup_teardown(test_credentials_mode,
                                         credentials_setup,
                                         credentials_teardown),
         cmocka_unit_test_setup_teardown(test_credentials_log_is_limited,
