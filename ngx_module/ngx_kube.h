@@ -73,6 +73,7 @@ typedef struct {
     ngx_msec_t              backoff_unreachable;
     size_t                  max_object;
     ngx_msec_t              max_outdated;
+    ngx_int_t               zone_share;        /* percent */
 
     ngx_array_t             allow;             /* kube_cidr_t */
     ngx_array_t             deny;              /* kube_cidr_t */

@@ -211,6 +211,7 @@ ngx_kube_block_create(ngx_conf_t *cf)
     block->backoff_first = NGX_CONF_UNSET_MSEC;
     block->state_max_age = NGX_CONF_UNSET_MSEC;
     block->max_outdated = NGX_CONF_UNSET_MSEC;
+    block->zone_share = NGX_CONF_UNSET;
     block->max_object = NGX_CONF_UNSET_SIZE;
     block->tls_verify = NGX_CONF_UNSET;
 
@@ -247,6 +248,7 @@ ngx_kube_block_finish(ngx_conf_t *cf, ngx_kube_informer_t *block)
     ngx_conf_init_msec_value(block->connect_timeout, 3000);
     ngx_conf_init_msec_value(block->idle_timeout, 90000);
     ngx_conf_init_msec_value(block->state_max_age, 3600000);
+    ngx_conf_init_value(block->zone_share, 100);
     ngx_conf_init_msec_value(block->max_outdated, KUBE_OUTDATED_MS_DEFAULT);
 
     if (block->backoff_first == NGX_CONF_UNSET_MSEC) {

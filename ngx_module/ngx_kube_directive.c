@@ -81,6 +81,10 @@ static const ngx_kube_bounds_t  ngx_kube_age_bounds = {
     "time", "from 1s to 30d"
 };
 
+static const ngx_kube_bounds_t  ngx_kube_share_bounds = {
+    ngx_kube_parse_number, 1, 100, "zone_share", "from 1 to 100 (percent)"
+};
+
 static const ngx_kube_bounds_t  ngx_kube_outdated_bounds = {
     ngx_kube_parse_msec, 0, NGX_KUBE_DAY, "time", "from 0 to 24h"
 };
@@ -145,6 +149,10 @@ static ngx_command_t  ngx_kube_block_commands[] = {
     { ngx_string("idle_timeout"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
       ngx_kube_set_bounded, 0, ngx_kube_field(idle_timeout),
       (void *) &ngx_kube_timeout_bounds },
+
+    { ngx_string("zone_share"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_kube_set_bounded, 0, ngx_kube_field(zone_share),
+      (void *) &ngx_kube_share_bounds },
 
     { ngx_string("max_outdated"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
       ngx_kube_set_bounded, 0, ngx_kube_field(max_outdated),

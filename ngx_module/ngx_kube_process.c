@@ -527,6 +527,7 @@ ngx_kube_host_informer(ngx_kube_host_t *host)
     conf.static_keys = block->static_keys.elts;
     conf.static_keys_n = block->static_keys.nelts;
     conf.max_outdated_ms = block->max_outdated;
+    conf.zone_share = (unsigned) block->zone_share;
     conf.sink.write = ngx_kube_log_write;
     conf.sink.ctx = host;
     conf.pid = (uint64_t) ngx_pid;

@@ -134,6 +134,8 @@ BLOCK_ERRORS = [
     ('label_selector "a=b\tc";', r"byte"),
     ("label_selector a=b; label_selector services a=b;", r"duplicate"),
     ("state_max_age 0;", r"invalid time"),
+    ("zone_share 0;", r"invalid zone_share.*from 1 to 100"),
+    ("zone_share 50%;", r"invalid zone_share"),
     ("max_outdated 25h;", r"invalid time.*24h"),
     ("max_outdated 1m; max_outdated 2m;", r"duplicate"),
     ("state_path a; state_path b;", r"duplicate"),

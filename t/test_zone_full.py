@@ -47,7 +47,7 @@ def fill(cluster, services, endpoints):
 
 
 class TestSmall:
-    """A zone of 1m, in quick."""
+    """A zone of 512k, in quick."""
 
     SERVICES = 1500
 
@@ -56,7 +56,7 @@ class TestSmall:
         """An nginx whose zone is full."""
         self.pods = fill(cluster, self.SERVICES, 10)
         made = cluster.nginx(
-            CONF, block=informer(cluster.api.url, zone="kube 1m"), workers=1, sync=False
+            CONF, block=informer(cluster.api.url, zone="kube 512k"), workers=1, sync=False
         )
         made.status.wait_synced(60 * PATIENCE)
         return made
@@ -85,7 +85,7 @@ class TestSmall:
 
     def test_two_gateways_agree(self, cluster, gateway):
         second = cluster.nginx(
-            CONF, block=informer(cluster.api.url, zone="kube 1m"), workers=1, sync=False
+            CONF, block=informer(cluster.api.url, zone="kube 512k"), workers=1, sync=False
         )
         second.status.wait_synced(60 * PATIENCE)
 

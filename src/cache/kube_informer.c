@@ -174,6 +174,7 @@ informer_stores(kube_informer_t *inf)
         .change_ctx = inf->conf.change_ctx,
         .static_keys = inf->conf.static_keys,
         .static_keys_n = inf->conf.static_keys_n,
+        .zone_share = inf->conf.zone_share,
         .max_outdated_ms = inf->conf.max_outdated_ms
     };
 

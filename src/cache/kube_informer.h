@@ -44,7 +44,8 @@ typedef struct {
     kube_reflector_conf_t   reflector;
     const kube_str_t       *static_keys;       /* "ns/name"; borrowed */
     size_t                  static_keys_n;
-    uint64_t                max_outdated_ms;   /* kube_publisher_conf_t */
+    unsigned                zone_share;        /* kube_publisher_conf_t */
+    uint64_t                max_outdated_ms;   /* the same */
     kube_log_sink_t         sink;
     kube_change_pt          change;            /* NULL: none */
     void                   *change_ctx;

@@ -1,13 +1,14 @@
 /*
  * kube_eviction - who makes room in a full zone, and when room has returned.
  *
- * A heap of the groups that are not static; its first is the last by rank.
+ * A heap of namespaces, and one of groups in each: O(log n) an event.
  * It changes no object.  For the files of src/publish; one thread.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <assert.h>
 #include <string.h>
 
 #include "kube_eviction.h"
@@ -19,37 +20,80 @@
 
 
 static bool
-eviction_before(void *ctx, kube_heap_node_t *a, kube_heap_node_t *b)
+eviction_group_before(void *ctx, kube_heap_node_t *a, kube_heap_node_t *b)
 {
-    kube_eviction_t  *eviction = ctx;
+    const kube_group_t  *x, *y;
 
-    return eviction->rank(kube_heap_data(a, kube_group_t, rank),
-                               kube_heap_data(b, kube_group_t, rank)) > 0;
+    (void) ctx;
+    x = kube_heap_data(a, kube_group_t, rank);
+    y = kube_heap_data(b, kube_group_t, rank);
+
+    if (x->is_static != y->is_static) {
+        return y->is_static;
+    }
+
+    if (x->demand != y->demand) {
+        return x->demand > y->demand;
+    }
+
+    return kube_str_cmp(x->name, y->name) > 0;
 }
 
 
-void
-kube_eviction_init(kube_eviction_t *eviction, const kube_alloc_t *alloc)
+static bool
+eviction_tenant_before(void *ctx, kube_heap_node_t *a, kube_heap_node_t *b)
 {
-    kube_heap_init(&eviction->heap, alloc, eviction_before, eviction);
+    const kube_tenant_t  *x, *y;
+
+    (void) ctx;
+    x = kube_heap_data(a, kube_tenant_t, node);
+    y = kube_heap_data(b, kube_tenant_t, node);
+
+    if (x->bytes != y->bytes) {
+        return x->bytes > y->bytes;
+    }
+
+    return kube_str_cmp(x->ns, y->ns) > 0;
+}
+
+
+kube_rc_t
+kube_eviction_init(kube_eviction_t *eviction)
+{
+    eviction->bytes = 0;
+    kube_heap_init(&eviction->tenants, eviction->alloc,
+                   eviction_tenant_before, NULL);
+
+    return kube_map_init(&eviction->map, eviction->alloc);
 }
 
 
 void
 kube_eviction_clear(kube_eviction_t *eviction)
 {
-    kube_heap_done(&eviction->heap);
+    size_t            bucket;
+    kube_tenant_t    *tenant;
+    kube_map_link_t  *link;
+
+    bucket = 0;
+
+    while ((link = kube_map_any(&eviction->map, &bucket)) != NULL) {
+        tenant = kube_map_data(link, kube_tenant_t, link);
+        kube_map_remove(&eviction->map, link);
+        kube_heap_done(&tenant->groups);
+        kube_free(eviction->alloc, tenant);
+    }
+
+    kube_heap_done(&eviction->tenants);
+    eviction->bytes = 0;
 }
 
 
-int
-kube_eviction_by_name(const kube_group_t *a, const kube_group_t *b)
+void
+kube_eviction_done(kube_eviction_t *eviction)
 {
-    int  rc;
-
-    rc = kube_str_cmp(a->ns, b->ns);
-
-    return (rc != 0) ? rc : kube_str_cmp(a->name, b->name);
+    kube_eviction_clear(eviction);
+    kube_map_done(&eviction->map);
 }
 
 
@@ -78,81 +122,353 @@ eviction_is_static(const kube_eviction_t *eviction, const kube_group_t *group)
 }
 
 
+static uint64_t
+eviction_hash(const kube_eviction_t *eviction, kube_str_t ns)
+{
+    return kube_hash64(eviction->index->seed, ns.data, ns.len);
+}
+
+
+static kube_tenant_t *
+eviction_tenant_create(kube_eviction_t *eviction, kube_str_t ns)
+{
+    kube_tenant_t  *tenant;
+
+    tenant = kube_zalloc(eviction->alloc, sizeof(kube_tenant_t) + ns.len);
+
+    if (tenant == NULL) {
+        return NULL;
+    }
+
+    kube_heap_init(&tenant->groups, eviction->alloc, eviction_group_before,
+                   NULL);
+    memcpy(tenant + 1, ns.data, ns.len);
+    tenant->ns = (kube_str_t) { (char *) (tenant + 1), ns.len };
+
+    if (kube_heap_insert(&eviction->tenants, &tenant->node) != KUBE_OK) {
+        kube_free(eviction->alloc, tenant);
+        return NULL;
+    }
+
+    kube_map_insert(&eviction->map, &tenant->link,
+                    eviction_hash(eviction, ns));
+
+    return tenant;
+}
+
+
+static kube_tenant_t *
+eviction_tenant(kube_eviction_t *eviction, kube_str_t ns)
+{
+    kube_tenant_t    *tenant;
+    kube_map_link_t  *link;
+
+    for (link = kube_map_first(&eviction->map, eviction_hash(eviction, ns));
+         link != NULL;
+         link = kube_map_next(link))
+    {
+        tenant = kube_map_data(link, kube_tenant_t, link);
+
+        if (kube_str_eq(tenant->ns, ns)) {
+            return tenant;
+        }
+    }
+
+    return eviction_tenant_create(eviction, ns);
+}
+
+
+/* Puts a node back that was in the heap: there is a place for it. */
+static void
+eviction_back(kube_heap_t *heap, kube_heap_node_t *node)
+{
+    kube_rc_t  rc;
+
+    rc = kube_heap_insert(heap, node);
+    assert(rc == KUBE_OK);
+    (void) rc;
+}
+
+
+/* A key of a heap changes outside of the heap. */
+static void
+eviction_tenant_add(kube_eviction_t *eviction, kube_tenant_t *tenant,
+    uint64_t bytes)
+{
+    kube_heap_remove(&eviction->tenants, &tenant->node);
+    tenant->bytes += bytes;
+    eviction->bytes += bytes;
+    eviction_back(&eviction->tenants, &tenant->node);
+}
+
+
+static void
+eviction_set_demand(kube_eviction_t *eviction, kube_group_t *group,
+    uint64_t demand)
+{
+    if (demand != group->demand) {
+        eviction_tenant_add(eviction, group->tenant, demand - group->demand);
+        kube_heap_remove(&group->tenant->groups, &group->rank);
+        group->demand = demand;
+        eviction_back(&group->tenant->groups, &group->rank);
+    }
+}
+
+
+/* A group of which nothing is held makes no room. */
+static void
+eviction_update(kube_eviction_t *eviction, kube_group_t *group)
+{
+    eviction_set_demand(eviction, group,
+                        group->bytes != 0 ? group->bytes + group->lacking
+                                          : 0);
+}
+
+
 kube_rc_t
 kube_eviction_add(kube_eviction_t *eviction, kube_group_t *group)
 {
-    if (group->is_static || group->rank.at != 0) {
+    kube_tenant_t  *tenant;
+
+    if (group->tenant != NULL) {
         return KUBE_OK;
     }
 
-    if (eviction_is_static(eviction, group)) {
-        group->is_static = true;
-        return KUBE_OK;
+    tenant = eviction_tenant(eviction, group->ns);
+
+    if (tenant == NULL) {
+        return KUBE_NOMEM;
     }
 
-    return kube_heap_insert(&eviction->heap, &group->rank);
+    group->tenant = tenant;
+    tenant->groups_n++;
+    group->is_static = eviction_is_static(eviction, group);
+
+    if (kube_heap_insert(&tenant->groups, &group->rank) != KUBE_OK) {
+        kube_eviction_remove(eviction, group);
+        return KUBE_NOMEM;
+    }
+
+    return KUBE_OK;
 }
 
 
 void
 kube_eviction_remove(kube_eviction_t *eviction, kube_group_t *group)
 {
-    kube_heap_remove(&eviction->heap, &group->rank);
-}
+    kube_tenant_t  *tenant;
 
+    tenant = group->tenant;
 
-/*
- * The last slice by name.  The group without a name (slices without the
- * label) may be of any size: there, the last of so many will do.
- */
-static uint32_t
-eviction_last_slice(const kube_eviction_t *eviction, const kube_group_t *group)
-{
-    unsigned          n;
-    uint32_t          i, last;
-    kube_str_t        name;
-    kube_record_id_t  id;
-
-    last = group->slices;
-    name = KUBE_STR_NULL;
-    n = 0;
-
-    for (i = group->slices;
-         i != 0 && n < KUBE_SERVICE_SLICES_MAX;
-         i = eviction->index->members[i].next, n++)
-    {
-        if (kube_zone_entry_id(eviction->writer, i, &id) == KUBE_OK
-            && kube_str_cmp(id.meta.name, name) > 0)
-        {
-            last = i;
-            name = id.meta.name;
-        }
+    if (tenant == NULL) {
+        return;
     }
 
-    return last;
+    kube_heap_remove(&tenant->groups, &group->rank);
+    group->tenant = NULL;
+
+    if (--tenant->groups_n == 0) {
+        kube_heap_remove(&eviction->tenants, &tenant->node);
+        kube_map_remove(&eviction->map, &tenant->link);
+        kube_heap_done(&tenant->groups);
+        kube_free(eviction->alloc, tenant);
+    }
 }
 
 
 uint32_t
-kube_eviction_next(const kube_eviction_t *eviction, const kube_group_t *group)
+kube_eviction_charge(const kube_eviction_t *eviction, size_t size)
 {
-    kube_group_t      *last;
+    uint64_t  least;
+
+    least = kube_zone_room_an_object(eviction->writer);
+    size += sizeof(kube_ref_t);
+
+    return (uint32_t) (size > least ? size : least);
+}
+
+
+void
+kube_eviction_size(kube_eviction_t *eviction, uint32_t entry, uint32_t bytes)
+{
+    kube_member_t  *member;
+
+    member = &eviction->index->members[entry];
+    member->group->bytes += (uint64_t) bytes - member->bytes;
+    member->bytes = bytes;
+    eviction_update(eviction, member->group);
+}
+
+
+void
+kube_eviction_lacks(kube_eviction_t *eviction, kube_group_t *group,
+    uint32_t entry, uint32_t bytes)
+{
+    kube_member_t  *member;
+
+    member = &eviction->index->members[entry];
+    group->lacking += (uint64_t) bytes - (member->lacks != NULL
+                                          ? member->bytes : 0);
+    group->lacking_n += (bytes != 0);
+    group->lacking_n -= (member->lacks != NULL);
+    member->lacks = (bytes != 0) ? group : NULL;
+    member->bytes = bytes;
+    eviction_update(eviction, group);
+}
+
+
+uint64_t
+kube_eviction_lacking(const kube_eviction_t *eviction,
+    const kube_group_t *group, uint32_t entry)
+{
+    const kube_member_t  *member;
+
+    member = &eviction->index->members[entry];
+
+    return group->lacking - (member->lacks == group ? member->bytes : 0);
+}
+
+
+/* What the zone gains where the group goes and its names stay. */
+static uint64_t
+eviction_gain(const kube_group_t *group)
+{
+    uint64_t  names;
+
+    names = (group->slices_n + (group->service != 0))
+            * (uint64_t) KUBE_ZONE_NAME_BYTES;
+
+    return (group->bytes > names) ? group->bytes - names : 0;
+}
+
+
+/* The last group of a tenant; NULL: it holds nothing. */
+static kube_group_t *
+eviction_last_of(const kube_tenant_t *tenant)
+{
+    kube_group_t      *group;
     kube_heap_node_t  *node;
 
-    node = kube_heap_first(&eviction->heap);
+    node = kube_heap_first(&tenant->groups);
+    group = (node != NULL) ? kube_heap_data(node, kube_group_t, rank) : NULL;
 
-    if (node == NULL) {
-        return 0;
+    return (group != NULL && group->bytes != 0) ? group : NULL;
+}
+
+
+kube_group_t *
+kube_eviction_last(const kube_eviction_t *eviction)
+{
+    kube_heap_node_t  *node;
+
+    node = kube_heap_first(&eviction->tenants);
+
+    return (node != NULL)
+           ? eviction_last_of(kube_heap_data(node, kube_tenant_t, node))
+           : NULL;
+}
+
+
+/* Takes a group out of the heaps; NULL: it would be self, or there is none. */
+static kube_group_t *
+eviction_pop(kube_eviction_t *eviction, const kube_tenant_t *tenant,
+    const kube_group_t *self)
+{
+    kube_group_t  *group;
+
+    group = (tenant != NULL) ? eviction_last_of(tenant)
+                             : kube_eviction_last(eviction);
+
+    if (group == NULL || group == self) {
+        return NULL;
     }
 
-    last = kube_heap_data(node, kube_group_t, rank);
+    kube_heap_remove(&group->tenant->groups, &group->rank);
+    eviction_tenant_add(eviction, group->tenant, 0 - group->demand);
 
-    if (!group->is_static && eviction->rank(last, group) <= 0) {
-        return 0;
+    return group;
+}
+
+
+/* Leaves those in that need not go, the first by rank before the others. */
+static size_t
+eviction_spare(kube_group_t **victims, size_t n, uint64_t gain, uint64_t need)
+{
+    size_t  i, left;
+
+    for (i = n; i-- > 0; /* void */ ) {
+        if (gain - eviction_gain(victims[i]) >= need) {
+            gain -= eviction_gain(victims[i]);
+            victims[i] = NULL;
+        }
     }
 
-    return (last->slices != 0) ? eviction_last_slice(eviction, last)
-                               : last->service;
+    left = 0;
+
+    for (i = 0; i < n; i++) {
+        if (victims[i] != NULL) {
+            victims[left++] = victims[i];
+        }
+    }
+
+    return left;
+}
+
+
+kube_rc_t
+kube_eviction_choose(kube_eviction_t *eviction, kube_group_t *group,
+    uint64_t more, uint64_t need, kube_group_t *victims[KUBE_EVICTIONS_MAX],
+    size_t *n)
+{
+    bool            over;
+    size_t          i;
+    uint64_t        gain, cap, demand;
+    kube_rc_t       rc;
+    kube_group_t   *victim;
+    kube_tenant_t  *tenant;
+
+    tenant = group->tenant;
+    cap = (eviction->share == 0) ? UINT64_MAX
+          : kube_zone_room(eviction->writer) / 100 * eviction->share;
+    demand = group->demand;
+    eviction_set_demand(eviction, group, demand + more);
+
+    gain = 0;
+    over = false;
+    rc = KUBE_OK;
+    *n = 0;
+
+    while (tenant->bytes > cap || gain < need) {
+        over = over || tenant->bytes > cap;
+        victim = NULL;
+
+        if (*n < KUBE_EVICTIONS_MAX) {
+            victim = eviction_pop(eviction,
+                                  tenant->bytes > cap ? tenant : NULL, group);
+        }
+
+        if (victim == NULL) {
+            rc = KUBE_FULL;
+            break;
+        }
+
+        gain += eviction_gain(victim);
+        victims[(*n)++] = victim;
+    }
+
+    for (i = 0; i < *n; i++) {
+        eviction_back(&victims[i]->tenant->groups, &victims[i]->rank);
+        eviction_tenant_add(eviction, victims[i]->tenant,
+                            victims[i]->demand);
+    }
+
+    eviction_set_demand(eviction, group, demand);
+
+    if (rc == KUBE_OK && !over) {
+        *n = eviction_spare(victims, *n, gain, need);
+    }
+
+    return rc;
 }
 
 

@@ -1,10 +1,14 @@
 /*
  * kube_eviction - who makes room in a full zone, and when room has returned.
  *
- * Groups stand in an order, the rank: the last of them makes room first, slice
- * by slice, for any that ranks before it, so that two gateways that see the
- * same cluster hold the same part of it.  Groups named in the configuration
- * ("static") make room for nobody.
+ * The zone is shared fairly between namespaces.  The rank of a Service is the
+ * bytes of its namespace's Services up to and with it, the smallest first (and
+ * those named in the configuration, "static", before all others of their
+ * namespace); the last by rank makes room first.  So a namespace is never
+ * held to less than an equal share by what others want, but for the size of
+ * one Service, and two gateways that see the same cluster hold the same part
+ * of it.  One that needs room is ranked, too: if it is itself the last, nobody
+ * makes room for it.
  *
  * It evicts nothing (kube_publisher does) and does not decide what "full"
  * means (the zone does).  For the files of src/publish; one thread.
@@ -21,30 +25,39 @@
 #include "kube_zone.h"
 
 
-/* Objects that may have to go for one other. */
+/* Services that may have to go for one other. */
 #define KUBE_EVICTIONS_MAX  64
 
 
-/* Below 0: b makes room before a does.  It gives no two groups one rank. */
-typedef int (*kube_rank_pt)(const kube_group_t *a, const kube_group_t *b);
+/* A namespace of which something is held. */
+struct kube_tenant_s {
+    kube_map_link_t   link;
+    kube_heap_node_t  node;           /* of kube_eviction_t.tenants */
+    kube_heap_t       groups;         /* the last by rank first */
+    size_t            groups_n;       /* that point here */
+    uint64_t          bytes;          /* demand of all of groups */
+    kube_str_t        ns;             /* behind the struct */
+};
 
 typedef struct {
-    const kube_service_index_t  *index;         /* borrowed, as all here */
+    const kube_alloc_t          *alloc;
+    kube_service_index_t        *index;         /* borrowed, as all here */
     const kube_zone_writer_t    *writer;
     const kube_str_t            *static_keys;   /* "namespace/name" */
     size_t                       static_keys_n;
-    kube_rank_pt                 rank;
-    kube_heap_t                  heap;
+    unsigned                     share;         /* percent of the room that a
+                                                   namespace may have; 0: all */
+    kube_map_t                   map;           /* of tenants, by namespace */
+    kube_heap_t                  tenants;       /* the largest first */
+    uint64_t                     bytes;         /* of all tenants */
 } kube_eviction_t;
 
-/* Fields above heap are set; it allocates nothing yet. */
-void kube_eviction_init(kube_eviction_t *eviction, const kube_alloc_t *alloc);
+/* Fields above map are set.  KUBE_OK or KUBE_NOMEM: not to be cleared. */
+kube_rc_t kube_eviction_init(kube_eviction_t *eviction)  KUBE_MUST_CHECK;
 
 /* Also where all groups are about to be freed: it is as after init then. */
 void kube_eviction_clear(kube_eviction_t *eviction);
-
-/* The rank in use: by namespace, then by name. */
-int kube_eviction_by_name(const kube_group_t *a, const kube_group_t *b);
+void kube_eviction_done(kube_eviction_t *eviction);
 
 /*
  * Every group is added once it is made (twice does no harm), and removed
@@ -55,11 +68,42 @@ kube_rc_t kube_eviction_add(kube_eviction_t *eviction, kube_group_t *group)
 void kube_eviction_remove(kube_eviction_t *eviction, kube_group_t *group);
 
 /*
- * The entry that makes room for group: a slice of the last group, or its
- * Service if it has no slice.  0: no group ranks behind this one.
+ * What a record of so many bytes is charged with: not less than its share of
+ * the entries, so that what fits by bytes fits by number, too.
  */
-uint32_t kube_eviction_next(const kube_eviction_t *eviction,
-    const kube_group_t *group);
+uint32_t kube_eviction_charge(const kube_eviction_t *eviction, size_t size);
+
+/*
+ * A member of a group has a record that is charged with so many bytes now; 0:
+ * it leaves the group, which is said before.
+ */
+void kube_eviction_size(kube_eviction_t *eviction, uint32_t entry,
+    uint32_t bytes);
+
+/*
+ * A refused object charged with so many bytes would belong to the group; 0:
+ * no more.  A Service is ranked with all that it wants, or its parts would
+ * come and go by turns.
+ */
+void kube_eviction_lacks(kube_eviction_t *eviction, kube_group_t *group,
+    uint32_t entry, uint32_t bytes);
+
+/* Bytes that the group lacks, but for the entry's. */
+uint64_t kube_eviction_lacking(const kube_eviction_t *eviction,
+    const kube_group_t *group, uint32_t entry);
+
+/* The last group by rank; NULL: nothing is held. */
+kube_group_t *kube_eviction_last(const kube_eviction_t *eviction);
+
+/*
+ * Chooses who goes so that the group gets need bytes of room and can grow by
+ * more bytes: up to KUBE_EVICTIONS_MAX groups, *n of them (0: the room is
+ * there, and need was 0).  KUBE_OK, or KUBE_FULL: the group is itself the
+ * last of those that would have to go.
+ */
+kube_rc_t kube_eviction_choose(kube_eviction_t *eviction,
+    kube_group_t *group, uint64_t more, uint64_t need,
+    kube_group_t *victims[KUBE_EVICTIONS_MAX], size_t *n)  KUBE_MUST_CHECK;
 
 
 /*

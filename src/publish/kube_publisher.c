@@ -47,8 +47,14 @@ kube_publisher_create(const kube_alloc_t *alloc,
     p->eviction.writer = conf->writer;
     p->eviction.static_keys = conf->static_keys;
     p->eviction.static_keys_n = conf->static_keys_n;
-    p->eviction.rank = kube_eviction_by_name;
-    kube_eviction_init(&p->eviction, alloc);
+    p->eviction.alloc = alloc;
+    p->eviction.share = conf->zone_share;
+
+    if (kube_eviction_init(&p->eviction) != KUBE_OK) {
+        kube_service_index_done(&p->index);
+        kube_free(alloc, p);
+        return NULL;
+    }
 
     kube_publication_init(&p->publication, alloc, conf, &p->index);
 
@@ -69,7 +75,7 @@ kube_publisher_destroy(kube_publisher_t *p)
     }
 
     kube_service_queue_done(&p->queue);
-    kube_eviction_clear(&p->eviction);
+    kube_eviction_done(&p->eviction);
     kube_service_index_done(&p->index);
     kube_free(p->alloc, p);
 }
@@ -95,6 +101,7 @@ publisher_list_end(kube_publisher_t *p, unsigned scope)
 
     room = &p->publication.scopes[scope].room;
     room->unnamed = room->unnamed_list;
+    kube_publisher_trim(p);
 
     kube_service_queue_list_end(&p->queue, scope);
 }
@@ -118,14 +125,15 @@ publisher_found(kube_publisher_t *p, const kube_item_t *item)
 
     record = kube_zone_newest(p->publication.conf.writer, item->zone.entry);
 
-    if (record->kind == KUBE_RECORD_REFUSED) {
-        kube_publication_found_refused(&p->publication, item);
-        return KUBE_OK;
-    }
-
     group = kube_publisher_group(p, item);
     if (group == NULL) {
         return KUBE_NOMEM;
+    }
+
+    if (record->kind == KUBE_RECORD_REFUSED) {
+        kube_publication_found_refused(&p->publication, item);
+        kube_publisher_found_refused(p, group, item);
+        return KUBE_OK;
     }
 
     kube_member_set(kube_publisher_link(p, group, item), KUBE_LIFE_LINKED);
@@ -204,6 +212,8 @@ publisher_load_end(kube_publisher_t *p)
     for (i = 1; i <= p->index.entries_n; i++) {
         publisher_load_check(p, &p->index.members[i]);
     }
+
+    kube_publisher_finish(p);
 
     /*
      * How full it was is not known: any room from now on counts.  A zone with

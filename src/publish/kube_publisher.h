@@ -47,6 +47,8 @@ typedef struct {
        before all others; borrowed for the life of the publisher. */
     const kube_str_t    *static_keys;
     size_t               static_keys_n;
+    unsigned             zone_share;           /* percent of the room that one
+                                                  namespace may have; 0: all */
     uint64_t             max_outdated_ms;      /* 0: a refused update ends
                                                   what was held at once */
 } kube_publisher_conf_t;

@@ -44,6 +44,20 @@ kube_rc_t kube_publisher_refused(kube_publisher_t *p, kube_item_t *item)
     KUBE_MUST_CHECK;
 void kube_publisher_deleted(kube_publisher_t *p, const kube_item_t *item);
 
+/*
+ * After a take-over: a name of the group was found; and, once all is, the
+ * evictions that a predecessor had begun are finished.
+ */
+void kube_publisher_found_refused(kube_publisher_t *p, kube_group_t *group,
+    const kube_item_t *item);
+void kube_publisher_finish(kube_publisher_t *p);
+
+/*
+ * Evicts the last by rank while more is held than has room: the names of what
+ * was refused since have taken some.
+ */
+void kube_publisher_trim(kube_publisher_t *p);
+
 /* Ends an outdated object.  KUBE_OK, or KUBE_NOMEM: it is still there. */
 kube_rc_t kube_publisher_expire(kube_publisher_t *p, uint32_t entry)
     KUBE_MUST_CHECK;

@@ -14,6 +14,15 @@
 #include "kube_zone_writer.h"
 
 
+/* Takes a member out of its group, which is not freed. */
+static void
+life_unlink(kube_publisher_t *p, uint32_t entry)
+{
+    kube_eviction_size(&p->eviction, entry, 0);
+    kube_service_index_unlink(&p->index, entry);
+}
+
+
 /* Frees the group if it has no member and is not in use. */
 static void
 life_release(kube_publisher_t *p, kube_group_t *group)
@@ -21,6 +30,33 @@ life_release(kube_publisher_t *p, kube_group_t *group)
     if (kube_group_is_empty(group)) {
         kube_eviction_remove(&p->eviction, group);
         kube_service_index_remove(&p->index, group);
+    }
+}
+
+
+/* The row of a refused name is about to go, or be another's. */
+static void
+life_lacks_no_more(kube_publisher_t *p, uint32_t entry)
+{
+    kube_group_t  *group;
+
+    group = p->index.members[entry].lacks;
+
+    if (group != NULL) {
+        kube_eviction_lacks(&p->eviction, group, entry, 0);
+        life_release(p, group);
+    }
+}
+
+
+/* A member of the group was refused for want of room. */
+static void
+life_lacks(kube_publisher_t *p, kube_group_t *group, uint32_t entry,
+    uint32_t bytes)
+{
+    /* a slice that a Service still references has no name yet */
+    if (p->index.members[entry].life == KUBE_LIFE_REFUSED) {
+        kube_eviction_lacks(&p->eviction, group, entry, bytes);
     }
 }
 
@@ -56,7 +92,8 @@ kube_member_t *
 kube_publisher_link(kube_publisher_t *p, kube_group_t *group,
     const kube_item_t *item)
 {
-    kube_member_t  *member;
+    kube_member_t        *member;
+    const kube_record_t  *record;
 
     member = &p->index.members[item->zone.entry];
     member->resource = (uint8_t) item->zone.id.resource;
@@ -68,12 +105,24 @@ kube_publisher_link(kube_publisher_t *p, kube_group_t *group,
         /* a chain that was cut hid the Service's entry, and it got another */
         if (kube_member_is_service(member) && group->service != 0) {
             kube_service_queue_remove(&p->queue, group);
+            kube_eviction_size(&p->eviction, group->service, 0);
             kube_publication_end_service(&p->publication, group->service,
                                          NULL);
         }
 
         kube_service_index_link(&p->index, group, item->zone.entry);
     }
+
+    record = item->zone.record;
+
+    if (record == NULL) {
+        record = kube_zone_newest(p->publication.conf.writer,
+                                  item->zone.entry);
+    }
+
+    kube_eviction_size(&p->eviction, item->zone.entry,
+                       kube_eviction_charge(&p->eviction,
+                                            kube_record_base(record)));
 
     return member;
 }
@@ -122,6 +171,7 @@ life_end_service(kube_publisher_t *p, kube_group_t *group,
     }
 
     kube_service_queue_remove(&p->queue, group);
+    kube_eviction_size(&p->eviction, service, 0);
     kube_publication_end_service(&p->publication, service, refusal);
     life_release(p, group);
 
@@ -163,7 +213,7 @@ life_end_slice(kube_publisher_t *p, uint32_t entry,
         return KUBE_OK;
     }
 
-    kube_service_index_unlink(&p->index, entry);
+    life_unlink(p, entry);
 
     if (kube_service_index_owner(&p->index, entry) == 0) {
         kube_publication_end(&p->publication, entry, refusal);
@@ -208,6 +258,7 @@ life_refuse(kube_publisher_t *p, kube_item_t *item,
     member = &p->index.members[item->zone.entry];
 
     if (member->life == KUBE_LIFE_NONE || member->life == KUBE_LIFE_REFUSED) {
+        life_lacks_no_more(p, item->zone.entry);
         kube_publication_refuse(&p->publication, &item->zone, item->scope,
                                 refusal);
         return KUBE_OK;
@@ -257,6 +308,7 @@ kube_publisher_deleted(kube_publisher_t *p, const kube_item_t *item)
         return;
 
     case KUBE_LIFE_REFUSED:
+        life_lacks_no_more(p, item->zone.entry);
         kube_publication_end_refused(&p->publication, item->zone.entry);
         return;
     }
@@ -332,25 +384,149 @@ life_let_go(kube_publisher_t *p, uint32_t entry,
 }
 
 
-/*
- * Evicts one object that makes room for the group.  KUBE_OK; KUBE_NOT_FOUND:
- * there is none; KUBE_NOMEM.
- */
+/* Evicts one object; its group goes on lacking it. */
 static kube_rc_t
-life_evict(kube_publisher_t *p, const kube_group_t *group)
+life_evict(kube_publisher_t *p, kube_group_t *group, uint32_t entry)
 {
-    uint32_t        entry;
+    uint32_t        bytes;
+    kube_rc_t       rc;
     kube_refusal_t  refusal;
 
-    entry = kube_eviction_next(&p->eviction, group);
+    bytes = p->index.members[entry].bytes;
+    refusal = life_no_room(p, entry);
+    rc = life_let_go(p, entry, &refusal);
 
-    if (entry == 0) {
-        return KUBE_NOT_FOUND;
+    if (rc == KUBE_OK) {
+        life_lacks(p, group, entry, bytes);
     }
 
-    refusal = life_no_room(p, entry);
+    return rc;
+}
 
-    return life_let_go(p, entry, &refusal);
+
+/*
+ * Evicts a Service with all its slices, itself first: a Service that lost a
+ * part of its slices would send all requests to the others.
+ */
+static kube_rc_t
+life_evict_group(kube_publisher_t *p, kube_group_t *group)
+{
+    kube_rc_t  rc;
+
+    rc = KUBE_OK;
+    group->pins++;
+
+    if (group->service != 0
+        && p->index.members[group->service].life == KUBE_LIFE_DELETING)
+    {
+        life_end_service(p, group, NULL);
+    }
+
+    if (group->service != 0) {
+        rc = life_evict(p, group, group->service);
+    }
+
+    while (rc == KUBE_OK && group->slices != 0) {
+        rc = life_evict(p, group, group->slices);
+    }
+
+    group->pins--;
+    life_release(p, group);
+
+    return rc;
+}
+
+
+/*
+ * Makes need bytes of room for the group, which is to grow by more bytes.
+ * KUBE_OK, KUBE_FULL (nothing was evicted), KUBE_NOMEM.
+ */
+static kube_rc_t
+life_make_room(kube_publisher_t *p, kube_group_t *group, uint64_t more,
+    uint64_t need)
+{
+    size_t         i, n;
+    kube_rc_t      rc;
+    kube_group_t  *victims[KUBE_EVICTIONS_MAX];
+
+    rc = kube_eviction_choose(&p->eviction, group, more, need, victims, &n);
+
+    for (i = 0; rc == KUBE_OK && i < n; i++) {
+        rc = life_evict_group(p, victims[i]);
+    }
+
+    if (n != 0) {
+        p->publication.found_full = true;
+    }
+
+    return rc;
+}
+
+
+void
+kube_publisher_found_refused(kube_publisher_t *p, kube_group_t *group,
+    const kube_item_t *item)
+{
+    const kube_member_t  *member;
+
+    member = &p->index.members[item->zone.entry];
+
+    /* the name of a slice does not say whose it was, nor one how large */
+    if (member->lacks_room && kube_member_is_service(member)) {
+        life_lacks(p, group, item->zone.entry,
+                   kube_eviction_charge(&p->eviction, 0));
+    }
+
+    life_release(p, group);
+}
+
+
+void
+kube_publisher_finish(kube_publisher_t *p)
+{
+    uint32_t       i;
+    kube_group_t  *group;
+
+    for (i = 1; i <= p->index.entries_n; i++) {
+        group = p->index.members[i].lacks;
+
+        /* what is not evicted for want of memory is by the next list */
+        if (group != NULL
+            && group->service == 0
+            && group->slices != 0
+            && life_evict_group(p, group) != KUBE_OK)
+        {
+            return;
+        }
+    }
+}
+
+
+void
+kube_publisher_trim(kube_publisher_t *p)
+{
+    unsigned       n;
+    kube_rc_t      rc;
+    kube_group_t  *last;
+
+    rc = KUBE_OK;
+
+    for (n = 0; rc == KUBE_OK && n < KUBE_EVICTIONS_MAX; n++) {
+        last = kube_eviction_last(&p->eviction);
+
+        /* what it lacks is wanted, but takes no room */
+        if (last == NULL
+            || p->eviction.bytes <= kube_zone_room(p->publication.conf.writer)
+               + last->lacking)
+        {
+            break;
+        }
+
+            /* one that lacks a part already, for it is larger than the room */
+        rc = (last->lacking != 0 && last->slices_n > 1)
+             ? life_evict(p, last, last->slices)
+             : life_evict_group(p, last);
+    }
 }
 
 
@@ -377,53 +553,103 @@ kube_publisher_expire(kube_publisher_t *p, uint32_t entry)
 }
 
 
-/* Stages the item's record; if need be, room is made for it first. */
-static kube_rc_t
-life_stage(kube_publisher_t *p, const kube_group_t *group, kube_item_t *item)
+/*
+ * What the zone lacks if the group grows by more bytes: those of its members
+ * that are names now will be none.
+ */
+static uint64_t
+life_excess(const kube_publisher_t *p, const kube_group_t *group,
+    uint64_t more)
 {
-    size_t               size;
-    unsigned             n, flags;
-    kube_rc_t            rc;
-    kube_life_t          life;
-    kube_zone_writer_t  *writer;
+    uint64_t  room;
+
+    room = kube_zone_room(p->publication.conf.writer)
+           + group->lacking_n * (uint64_t) KUBE_ZONE_NAME_BYTES;
+
+    return (p->eviction.bytes + more > room)
+           ? p->eviction.bytes + more - room : 0;
+}
+
+
+/*
+ * Stages a newer record of what is held.  It may use the reserve while the
+ * older one is there, but must fit in the end.
+ */
+static kube_rc_t
+life_stage_update(kube_publisher_t *p, kube_group_t *group,
+    kube_item_t *item, uint64_t more)
+{
+    kube_rc_t  rc;
+
+    rc = (more != 0) ? life_make_room(p, group, more,
+                                      life_excess(p, group, more))
+                     : KUBE_OK;
+
+    if (rc == KUBE_OK) {
+        rc = kube_zone_stage_item(p->publication.conf.writer, &item->zone,
+                                  KUBE_STAGE_USE_RESERVE);
+    }
+
+    return rc;
+}
+
+
+/*
+ * Stages the item's record; if need be, room is made for it first.  What is
+ * new is taken where all that its Service lacks has room.
+ */
+static kube_rc_t
+life_stage(kube_publisher_t *p, kube_group_t *group, kube_item_t *item)
+{
+    unsigned              n;
+    uint64_t              more, need;
+    kube_rc_t             rc;
+    const kube_member_t  *member;
+    kube_zone_writer_t   *writer;
 
     writer = p->publication.conf.writer;
-    size = item->zone.record->size;
-    life = p->index.members[item->zone.entry].life;
-    flags = 0;
 
-    /* what is held stays current as long as possible */
-    if (life != KUBE_LIFE_NONE && life != KUBE_LIFE_REFUSED) {
-        flags = KUBE_STAGE_USE_RESERVE;
-        rc = kube_zone_stage_item(writer, &item->zone, flags);
+    if (item->zone.record->size > kube_zone_record_max(
+                                      p->publication.conf.zone))
+    {
+        return KUBE_TOO_LARGE;
+    }
+
+    member = &p->index.members[item->zone.entry];
+    more = kube_eviction_charge(&p->eviction,
+                                kube_record_base(item->zone.record));
+
+    if (member->group == group) {
+        more = (more > member->bytes) ? more - member->bytes : 0;
+        rc = life_stage_update(p, group, item, more);
 
         if (rc != KUBE_FULL) {
             return rc;
         }
     }
 
-    if (size > kube_zone_record_max(p->publication.conf.zone)) {
-        return KUBE_TOO_LARGE;
-    }
+    more += kube_eviction_lacking(&p->eviction, group, item->zone.entry);
+    more -= (group->bytes != 0) ? group->lacking : 0;
+    rc = KUBE_FULL;
 
     for (n = 0; n < KUBE_EVICTIONS_MAX; n++) {
+        need = life_excess(p, group, more);
 
-        if (kube_zone_has_room(writer, size)) {
-            break;
+        if (need != 0 && item->optional) {
+            return KUBE_FULL;
         }
 
-        rc = life_evict(p, group);
+        rc = life_make_room(p, group, more, need);
 
-        if (rc == KUBE_NOMEM) {
-            return rc;
-        }
-
-        if (rc != KUBE_OK) {
+        if (rc != KUBE_OK || need == 0) {
             break;
         }
     }
 
-    return kube_zone_stage_item(writer, &item->zone, flags);
+    /* the reserve is there for what is in between: two versions of a record */
+    return (rc == KUBE_OK) ? kube_zone_stage_item(writer, &item->zone,
+                                                  KUBE_STAGE_USE_RESERVE)
+                           : rc;
 }
 
 
@@ -438,6 +664,7 @@ life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
     old = member->group;
 
     if (member->life == KUBE_LIFE_REFUSED) {
+        life_lacks_no_more(p, item->zone.entry);
         kube_publication_unrefuse(&p->publication, item->zone.entry);
     }
 
@@ -446,7 +673,7 @@ life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
     member->refusal = NULL;
 
     if (old != NULL && old != group) {
-        kube_service_index_unlink(&p->index, item->zone.entry);
+        life_unlink(p, item->zone.entry);
         kube_service_queue_hold(&p->queue, old, member);
         kube_service_queue_add(&p->queue, old, member->resource,
                                item->read_ms);
@@ -488,13 +715,56 @@ life_has_place(const kube_publisher_t *p, const kube_group_t *group,
 }
 
 
+/*
+ * Refuses what could not be staged: KUBE_FULL or KUBE_TOO_LARGE, for which
+ * there is a reason.  KUBE_FULL, or KUBE_NOMEM: nothing changed.
+ */
+static kube_rc_t
+life_put_refused(kube_publisher_t *p, kube_group_t *group, kube_item_t *item,
+    kube_rc_t rc, kube_reason_t reason)
+{
+    kube_refusal_t  refusal;
+
+    refusal = (kube_refusal_t) { .uid_hash = item->uid_hash };
+
+    if (rc == KUBE_FULL) {
+        reason = KUBE_REASON_ZONE_FULL;
+        refusal.size = item->zone.record->size;
+    }
+
+    refusal.reason = kube_reason_text(reason);
+    kube_refusal_set_rv(&refusal, item->zone.id.meta.rv);
+    rc = life_refuse(p, item, &refusal);
+
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    if (refusal.size != 0) {
+        life_lacks(p, group, item->zone.entry,
+                   kube_eviction_charge(&p->eviction, refusal.size));
+    }
+
+    /* a Service without a slice serves nothing, nor do slices without it */
+    if (refusal.size != 0
+        && (group->slices == 0
+            || (group->service == 0
+                && kube_resource_info(item->zone.id.resource)->shape
+                   == KUBE_SHAPE_SERVICE)))
+    {
+        rc = life_evict_group(p, group);
+    }
+
+    return (rc == KUBE_OK) ? KUBE_FULL : rc;
+}
+
+
 kube_rc_t
 kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
 {
-    kube_rc_t        rc;
-    kube_group_t    *group;
-    kube_reason_t    reason;
-    kube_refusal_t   refusal;
+    kube_rc_t       rc;
+    kube_group_t   *group;
+    kube_reason_t   reason;
 
     group = kube_publisher_group(p, item);
     if (group == NULL) {
@@ -516,29 +786,18 @@ kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
         life_enter(p, group, item);
     }
 
+    if (rc == KUBE_FULL) {
+        kube_zone_count_failure(p->publication.conf.writer);
+    }
+
+    if (rc != KUBE_OK && rc != KUBE_NOMEM && !item->optional) {
+        rc = life_put_refused(p, group, item, rc, reason);
+    }
+
     group->pins--;
     life_release(p, group);
 
-    if (rc == KUBE_OK || rc == KUBE_NOMEM) {
-        return rc;
-    }
-
-    if (item->optional) {
-        return KUBE_FULL;
-    }
-
-    refusal = (kube_refusal_t) { .uid_hash = item->uid_hash };
-
-    if (rc == KUBE_FULL) {
-        reason = KUBE_REASON_ZONE_FULL;
-        refusal.size = item->zone.record->size;
-    }
-
-    refusal.reason = kube_reason_text(reason);
-    kube_refusal_set_rv(&refusal, item->zone.id.meta.rv);
-    rc = life_refuse(p, item, &refusal);
-
-    return (rc == KUBE_OK) ? KUBE_FULL : rc;
+    return (rc == KUBE_OK || rc == KUBE_NOMEM) ? rc : KUBE_FULL;
 }
 
 
@@ -584,7 +843,7 @@ kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
         rc = kube_publication_run(&p->publication, group, read_ms);
 
         /* a record that was changed in the zone is no want of room */
-        if (rc != KUBE_FULL || life_evict(p, group) != KUBE_OK) {
+        if (rc != KUBE_FULL || life_make_room(p, group, 0, 1) != KUBE_OK) {
             break;
         }
     }

@@ -142,7 +142,10 @@ kube_service_index_get(kube_service_index_t *index, kube_str_t ns,
 bool
 kube_group_is_empty(const kube_group_t *group)
 {
-    return group->service == 0 && group->slices == 0 && group->pins == 0;
+    return group->service == 0
+           && group->slices == 0
+           && group->lacking_n == 0
+           && group->pins == 0;
 }
 
 

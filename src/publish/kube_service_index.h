@@ -64,16 +64,25 @@ typedef enum {
     KUBE_LIFE_REFUSED
 } kube_life_t;
 
+typedef struct kube_tenant_s  kube_tenant_t;
+
 typedef struct {
     kube_map_link_t    link;
-    kube_heap_node_t   rank;        /* kube_eviction's */
     kube_str_t         ns;          /* both lie behind the struct */
     kube_str_t         name;        /* empty: slices without the label */
     uint32_t           service;     /* entry; 0: there is no Service */
     uint32_t           slices;      /* first entry of a list; 0: none */
     uint32_t           slices_n;
     unsigned           pins;        /* in use: not to be freed */
+
+    /* kube_eviction's; all in bytes of records */
+    kube_heap_node_t   rank;
+    kube_tenant_t     *tenant;      /* NULL: not added yet */
     bool               is_static;   /* named in the configuration */
+    uint32_t           lacking_n;   /* refused objects of this Service */
+    uint64_t           bytes;       /* held */
+    uint64_t           lacking;     /* of those refused for want of room */
+    uint64_t           demand;      /* both; 0 where nothing is held */
 
     unsigned           scope[KUBE_RESOURCES];   /* or KUBE_SCOPES_MAX */
 
@@ -101,6 +110,10 @@ typedef struct {
                                        NULL; owned */
     uint32_t         prev;          /* slices of the group, by entry */
     uint32_t         next;
+    uint32_t         bytes;         /* kube_eviction's: of the newest record, or
+                                       of the one that was refused */
+    kube_group_t    *lacks;         /* REFUSED: the group that lacks it; or
+                                       NULL */
     uint32_t         referenced_by; /* slice: entry of the Service whose
                                        published record references it; 0 */
     uint8_t          life;
@@ -132,7 +145,7 @@ kube_group_t *kube_service_index_get(kube_service_index_t *index,
 /* Frees all groups and zeroes all rows. */
 void kube_service_index_clear(kube_service_index_t *index);
 
-/* Neither Service nor slice, and not in use: it is to be removed. */
+/* Neither has nor lacks a member, and is not in use: to be removed. */
 bool kube_group_is_empty(const kube_group_t *group);
 void kube_service_index_remove(kube_service_index_t *index,
     kube_group_t *group);

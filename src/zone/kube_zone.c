@@ -17,7 +17,7 @@
 #define ZONE_SEGMENT_MIN        4096
 
 /* The zone has one of each for so many of its bytes. */
-#define ZONE_BYTES_AN_OBJECT    512
+#define ZONE_BYTES_AN_OBJECT    192
 #define ZONE_BYTES_A_SCOPE      8192
 #define ZONE_BYTES_A_WORKER     16384
 #define ZONE_SEGMENTS_WANTED    16
@@ -65,9 +65,12 @@ zone_geometry(kube_zone_geometry_t *g, uint64_t size, kube_seed_t seed)
     g->size = size;
     g->seed = seed;
 
-    /* the zone can name as many refused objects as it can hold objects */
+    /*
+     * About the mean of a Service and a slice of one endpoint: memory ends
+     * before entries do.  Half as many again are for names of refused ones.
+     */
     g->objects_max = (uint32_t) (size / ZONE_BYTES_AN_OBJECT);
-    g->entries_n = 2 * g->objects_max;
+    g->entries_n = g->objects_max + g->objects_max / 2;
 
     for (g->buckets_n = 64; g->buckets_n < g->objects_max; /* void */ ) {
         g->buckets_n *= 2;

@@ -419,3 +419,29 @@ kube_zone_has_room(const kube_zone_writer_t *w, size_t size)
            && !writer_objects_are_max(w)
            && kube_zone_log_has_room(w, size);
 }
+
+
+uint64_t
+kube_zone_room(const kube_zone_writer_t *w)
+{
+    uint64_t  limit, names;
+
+    limit = kube_zone_log_limit(w);
+    names = (uint64_t) w->refused * KUBE_ZONE_NAME_BYTES;
+
+    return (names < limit / 2) ? limit - names : limit / 2;
+}
+
+
+uint64_t
+kube_zone_room_an_object(const kube_zone_writer_t *w)
+{
+    return kube_zone_log_limit(w) / w->zone->geometry.objects_max + 1;
+}
+
+
+void
+kube_zone_count_failure(kube_zone_writer_t *w)
+{
+    kube_word_add(&w->zone->image->history.failures, 1);
+}

@@ -5,7 +5,7 @@
  * A record is staged first, which readers do not see, and then published: a
  * Service and its staged slices become visible with one store.  Full means
  * that less than one eighth of the room for records is free, or that as many
- * objects are held as the zone has entries for (one for each 512 bytes).
+ * objects are held as the zone has entries for (one for each 192 bytes).
  * Publishing, REFUSED, SCOPE, ERROR and INFO records may use the reserve.
  *
  * Every function is for the process that holds the guard (see
@@ -93,7 +93,7 @@ void kube_zone_publish_orphan(kube_zone_writer_t *writer, uint32_t slice);
 /*
  * Names an object as refused, in item->entry, replacing what its key held
  * before; rv may be empty, reason is cut to KUBE_RECORD_REASON_MAX.  There
- * are entries for as many refused objects as can be held.  KUBE_OK;
+ * are entries for half as many names as objects can be held.  KUBE_OK;
  * KUBE_FULL: not even the name fits, so the caller must not publish a version;
  * KUBE_INVALID: no object can have this name.
  */
@@ -127,6 +127,21 @@ void kube_zone_remove(kube_zone_writer_t *writer, uint32_t entry);
 void kube_zone_evict_begin(kube_zone_writer_t *writer, uint32_t entry);
 void kube_zone_evict_end(kube_zone_writer_t *writer, uint32_t entry,
     unsigned scope);
+
+/* What the name of a refused object takes: a usual one, in bytes. */
+#define KUBE_ZONE_NAME_BYTES  104
+
+/*
+ * The bytes of records that all objects may have together, without the reserve
+ * and what the names of refused ones take.
+ */
+uint64_t kube_zone_room(const kube_zone_writer_t *writer);
+
+/* The same, of one object where as many are held as may be. */
+uint64_t kube_zone_room_an_object(const kube_zone_writer_t *writer);
+
+/* Something found no room: failures + 1. */
+void kube_zone_count_failure(kube_zone_writer_t *writer);
 
 /* True if a record of size bytes would be taken now, without the reserve. */
 bool kube_zone_has_room(const kube_zone_writer_t *writer, size_t size);

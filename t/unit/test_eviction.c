@@ -15,14 +15,15 @@ typedef struct {
     it_t                   it;
     kube_service_index_t   index;
     kube_eviction_t        eviction;
+    uint32_t               entries;        /* given to members */
 } bed_t;
 
 
 static void
-bed_init(bed_t *bed, kube_rank_pt rank, const kube_str_t *static_keys,
-    size_t n)
+bed_init(bed_t *bed, const kube_str_t *static_keys, size_t n)
 {
     it_zone(&bed->it, ZONE);
+    bed->entries = 0;
     bed->it.writer = kube_zone_writer_create(&bed->it.at.alloc,
                                              &bed->it.zone);
     assert_non_null(bed->it.writer);
@@ -33,19 +34,19 @@ bed_init(bed_t *bed, kube_rank_pt rank, const kube_str_t *static_keys,
                      KUBE_OK);
 
     memset(&bed->eviction, 0, sizeof(kube_eviction_t));
+    bed->eviction.alloc = &bed->it.at.alloc;
     bed->eviction.index = &bed->index;
     bed->eviction.writer = bed->it.writer;
     bed->eviction.static_keys = static_keys;
     bed->eviction.static_keys_n = n;
-    bed->eviction.rank = rank;
-    kube_eviction_init(&bed->eviction, &bed->it.at.alloc);
+    assert_int_equal(kube_eviction_init(&bed->eviction), KUBE_OK);
 }
 
 
 static void
 bed_done(bed_t *bed)
 {
-    kube_eviction_clear(&bed->eviction);
+    kube_eviction_done(&bed->eviction);
     kube_service_index_done(&bed->index);
     it_done(&bed->it);
 }
@@ -67,121 +68,158 @@ bed_member(bed_t *bed, kube_group_t *group, it_object_t *o)
 
 
 /*
- * Makes a group of "namespace/name+3": a Service, if there is a '+', and as
- * many slices, by the names of the group and "-1", "-2" ...
+ * The group of "namespace/name=700-200": it has a slice of 700 bytes, and
+ * lacks 200; each part may be left out.
  */
 static kube_group_t *
 bed_group(bed_t *bed, const char *word)
 {
-    char           ns[16], name[16], slice[32];
+    char           ns[16], name[16];
     size_t         len;
-    unsigned       i, n;
+    uint32_t       e;
     kube_group_t  *group;
-    it_object_t    o;
 
     len = strcspn(word, "/");
     snprintf(ns, sizeof(ns), "%.*s", (int) len, word);
     word += len + 1;
-    len = strcspn(word, "+* ");
+    len = strcspn(word, "=- ");
     snprintf(name, sizeof(name), "%.*s", (int) len, word);
-    n = (unsigned) strtoul(word + len + 1, NULL, 10);
+    word += len;
 
     group = kube_service_index_get(&bed->index, kube_str(ns), kube_str(name));
     assert_non_null(group);
     assert_int_equal(kube_eviction_add(&bed->eviction, group), KUBE_OK);
     assert_int_equal(kube_eviction_add(&bed->eviction, group), KUBE_OK);
 
-    if (word[len] == '+') {
-        o = it_service(&bed->it, ns, name);
-        bed_member(bed, group, &o);
+    if (*word == '=') {
+        e = ++bed->entries;
+        bed->index.members[e].resource = KUBE_RESOURCE_ENDPOINTSLICES;
+        kube_service_index_link(&bed->index, group, e);
+        kube_eviction_size(&bed->eviction, e,
+                           (uint32_t) strtoul(word + 1, NULL, 10));
+        word += strcspn(word, "- ");
     }
 
-    for (i = 1; i <= n; i++) {
-        snprintf(slice, sizeof(slice), "%s-%u", name, i);
-        o = it_slice(&bed->it, ns, slice, name);
-        bed_member(bed, group, &o);
+    if (*word == '-') {
+        e = ++bed->entries;
+        kube_eviction_lacks(&bed->eviction, group, e,
+                            (uint32_t) strtoul(word + 1, NULL, 10));
     }
 
     return group;
 }
 
 
-/* Evicts for the group until nothing more goes; the names in that order. */
-static const char *
-bed_evict(bed_t *bed, const kube_group_t *group)
+/* As the publisher does where a group ends. */
+static void
+bed_clear(bed_t *bed)
 {
-    size_t                 len;
-    uint32_t               entry;
-    kube_group_t          *last;
-    kube_record_id_t       id;
-    const kube_record_t   *record;
+    uint32_t        e;
+    kube_member_t  *member;
 
-    static char  text[1024];
+    for (e = 1; e <= bed->entries; e++) {
+        member = &bed->index.members[e];
+
+        if (member->group != NULL) {
+            kube_eviction_size(&bed->eviction, e, 0);
+
+        } else if (member->lacks != NULL) {
+            kube_eviction_lacks(&bed->eviction, member->lacks, e, 0);
+        }
+    }
+
+    assert_int_equal(bed->eviction.bytes, 0);
+}
+
+
+/* Who goes for the first group; what a name takes is not gained. */
+static const struct {
+    const char  *title;
+    const char  *groups;           /* the first is who needs room */
+    unsigned     more;             /* bytes by which it would grow */
+    unsigned     need;
+    unsigned     share;            /* percent */
+    const char  *victims;          /* "full": nobody goes */
+} rows[] = {
+
+    { "nobody goes where there is room",
+      "a/x=700 b/y=900", 100, 0, 0, "" },
+
+    { "the last is the largest of the largest namespace",
+      "a/x=700 b/y=900 b/z=300 c/w=1100", 0, 100, 0, "b/y" },
+
+    { "ties go by name, the last first",
+      "a/x=700 a/y=700 a/z=700", 0, 100, 0, "a/z" },
+
+    { "none makes room for what is last itself",
+      "a/z=700 a/y=700 b/x=100", 0, 100, 0, "full" },
+
+    { "what is new is ranked with what it wants",
+      "a/x b/y=900", 800, 100, 0, "b/y" },
+
+    { "and is itself the last where it wants most",
+      "a/x b/y=900", 1000, 100, 0, "full" },
+
+    { "what lacks a part is ranked with all of it",
+      "a/x=100-900 b/y=900", 0, 100, 0, "full" },
+
+    { "of which nothing is held can make no room",
+      "a/x=100 b/y-900", 0, 100, 0, "full" },
+
+    { "as many as are needed, in their order",
+      "a/x=300 b/y=900 b/z=800 c/w=500", 0, 1600, 0, "b/y b/z c/w" },
+
+    { "all or nobody",
+      "a/x=300 b/y=900 c/z=800", 0, 1500, 0, "full" },
+
+    { "who need not go after all stays",
+      "a/x=100 b/y=200 b/z=900 c/w=1000", 0, 890, 0, "c/w" },
+
+    { "static ones are the first of their namespace",
+      "shop/a=300 shop/s1=900 shop/t=400", 0, 100, 0, "shop/t" },
+
+    { "and a newcomer of it is last against them",
+      "shop/a=300 shop/s1=900", 0, 100, 0, "full" },
+
+    { "but a namespace is not larger for them",
+      "a/x=300 shop/s1=900 b/y=700", 0, 100, 0, "shop/s1" },
+
+    { "above its share a namespace makes its own room",
+      "a/x=100 a/y=3000 a/z=1000 b/w=5000", 0, 0, 1, "a/y" },
+
+    { "and has no more",
+      "a/x=100 a/y=50 b/w=5000", 9000, 0, 1, "full" }
+};
+
+
+static const char *
+bed_choose(bed_t *bed, kube_group_t *group, size_t row)
+{
+    size_t         i, n, len;
+    kube_group_t  *victims[KUBE_EVICTIONS_MAX];
+
+    static char  text[256];
+
+    if (kube_eviction_choose(&bed->eviction, group, rows[row].more,
+                             rows[row].need, victims, &n) != KUBE_OK)
+    {
+        return "full";
+    }
 
     len = 0;
     text[0] = '\0';
 
-    while ((entry = kube_eviction_next(&bed->eviction, group)) != 0) {
-        record = kube_zone_newest(bed->it.writer, entry);
-        assert_int_equal(kube_record_id(record, record->size, &id), KUBE_OK);
-        len += (size_t) snprintf(text + len, sizeof(text) - len, "%s%.*s",
-                                 len != 0 ? " " : "", (int) id.meta.name.len,
-                                 id.meta.name.data);
-
-        last = bed->index.members[entry].group;
-        kube_service_index_unlink(&bed->index, entry);
-        kube_zone_remove(bed->it.writer, entry);
-
-        if (kube_group_is_empty(last)) {
-            kube_eviction_remove(&bed->eviction, last);
-            kube_service_index_remove(&bed->index, last);
-        }
+    for (i = 0; i < n; i++) {
+        len += (size_t) snprintf(text + len, sizeof(text) - len,
+                                 "%s%.*s/%.*s", i != 0 ? " " : "",
+                                 (int) victims[i]->ns.len,
+                                 victims[i]->ns.data,
+                                 (int) victims[i]->name.len,
+                                 victims[i]->name.data);
     }
 
     return text;
 }
-
-
-static int
-rank_backwards(const kube_group_t *a, const kube_group_t *b)
-{
-    return -kube_eviction_by_name(a, b);
-}
-
-
-static const struct {
-    const char     *title;
-    const char     *groups;            /* the first is who needs room */
-    const char     *evicted;
-    kube_rank_pt    rank;
-} rows[] = {
-
-    { "the last group goes first, slice by slice, then its Service",
-      "shop/a+1 shop/b+3", "b-3 b-2 b-1 b", kube_eviction_by_name },
-
-    { "by namespace before name",
-      "a/z+0 b/a+0 a/zz+0", "a zz", kube_eviction_by_name },
-
-    { "none makes room for what ranks behind it, or for itself",
-      "shop/z+2 shop/a+1 shop/b+1", "", kube_eviction_by_name },
-
-    { "slices without a Service are as good as others",
-      "shop/a+0 shop/c*2 shop/b+1", "c-2 c-1 b-1 b", kube_eviction_by_name },
-
-    { "slices of no group go by its empty name",
-      "infra/x+0 shop/*2 shop/a+0", "a -2 -1", kube_eviction_by_name },
-
-    { "static groups make room for nobody",
-      "shop/a+0 shop/s1+1 shop/t+1 shop/s2+1", "t-1 t",
-      kube_eviction_by_name },
-
-    { "everybody else makes room for a static one",
-      "shop/s1+1 shop/a+1 shop/s2+1 shop/z+0", "z a-1 a",
-      kube_eviction_by_name },
-
-    { "another rank, another order",
-      "shop/m+0 shop/a+1 shop/z+0 shop/b+0", "a-1 a b", rank_backwards }
-};
 
 
 static void
@@ -189,7 +227,9 @@ test_eviction_order(void **state)
 {
     size_t         i;
     bed_t          bed;
-    const char    *word, *evicted;
+    unsigned       again;
+    uint64_t       bytes;
+    const char    *word, *chosen;
     kube_group_t  *first, *group;
 
     static const kube_str_t  keys[] = {
@@ -199,7 +239,8 @@ test_eviction_order(void **state)
     (void) state;
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        bed_init(&bed, rows[i].rank, keys, 3);
+        bed_init(&bed, keys, 3);
+        bed.eviction.share = rows[i].share;
         first = NULL;
 
         for (word = rows[i].groups; word != NULL; word = strchr(word, ' ')) {
@@ -208,34 +249,22 @@ test_eviction_order(void **state)
             first = (first != NULL) ? first : group;
         }
 
-        evicted = bed_evict(&bed, first);
+        bytes = bed.eviction.bytes;
 
-        if (strcmp(evicted, rows[i].evicted) != 0) {
-            fail_msg("%s: %s", rows[i].title, evicted);
+        /* to choose changes nothing */
+        for (again = 0; again < 2; again++) {
+            chosen = bed_choose(&bed, first, i);
+
+            if (strcmp(chosen, rows[i].victims) != 0) {
+                fail_msg("%s: %s", rows[i].title, chosen);
+            }
+
+            assert_int_equal(bed.eviction.bytes, bytes);
         }
 
+        bed_clear(&bed);
         bed_done(&bed);
     }
-}
-
-
-/* Nobody at all. */
-static void
-test_eviction_none(void **state)
-{
-    bed_t          bed;
-    kube_group_t  *group;
-
-    (void) state;
-
-    bed_init(&bed, kube_eviction_by_name, NULL, 0);
-    group = kube_service_index_get(&bed.index, KUBE_STR("a"), KUBE_STR("b"));
-    assert_int_equal(kube_eviction_next(&bed.eviction, group), 0);
-    assert_int_equal(kube_eviction_add(&bed.eviction, group), KUBE_OK);
-    assert_int_equal(kube_eviction_next(&bed.eviction, group), 0);
-    kube_eviction_remove(&bed.eviction, group);
-    kube_eviction_remove(&bed.eviction, group);
-    bed_done(&bed);
 }
 
 
@@ -290,7 +319,7 @@ test_room_returned(void **state)
 
     (void) state;
 
-    bed_init(&bed, kube_eviction_by_name, NULL, 0);
+    bed_init(&bed, NULL, 0);
     kube_room_init(&room);
 
     /* nothing is lacking */
@@ -341,46 +370,80 @@ test_room_returned(void **state)
 }
 
 
-/* A group that could not be added is not evicted, and can be added later. */
+/* A group that could not be added makes no room, and can be added later. */
 static void
 eviction_oom(alloc_test_t *at, void *ctx)
 {
-    unsigned          i;
-    kube_rc_t         rc;
-    kube_group_t     *groups = ctx;
-    kube_eviction_t   eviction;
+    size_t                 n;
+    unsigned               i;
+    kube_rc_t              rc;
+    bed_t                 *bed = ctx;
+    kube_group_t          *group, *first;
+    kube_group_t          *victims[KUBE_EVICTIONS_MAX];
 
-    static const char  names[] = "0123456789abcdefghijklmnopqrstuvwxyz++++";
+    static const char  *const words[] = {
+        "a/x", "b/y", "b/z", "c/x", "c/y", "d/x", "d/z", "e/x", "f/x"
+    };
 
-    memset(&eviction, 0, sizeof(kube_eviction_t));
-    memset(groups, 0, 40 * sizeof(kube_group_t));
-    eviction.rank = kube_eviction_by_name;
-    kube_eviction_init(&eviction, &at->alloc);
+    bed->eviction.alloc = &at->alloc;
+    bed->eviction.bytes = 0;
+    bed->index.alloc = &bed->it.at.alloc;
+    rc = kube_eviction_init(&bed->eviction);
 
-    for (i = 0; i < 40; i++) {
-        groups[i].ns = KUBE_STR("shop");
-        groups[i].name = (kube_str_t) { names + i, 1 };
-        groups[i].service = i + 1;
-        rc = ALLOC_TEST_AGAIN(at, kube_eviction_add(&eviction, &groups[i]));
-        assert_int_equal(groups[i].rank.at != 0, rc == KUBE_OK);
+    if (rc != KUBE_OK) {
+        alloc_test_assert_rc(at, rc);
+        return;
+    }
+
+    first = NULL;
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        group = kube_service_index_get(&bed->index,
+                                       (kube_str_t) { words[i], 1 },
+                                       (kube_str_t) { words[i] + 2, 1 });
+        assert_non_null(group);
+        rc = ALLOC_TEST_AGAIN(at, kube_eviction_add(&bed->eviction, group));
+
+        if (rc != KUBE_OK) {
+            alloc_test_assert_rc(at, rc);
+            assert_null(group->tenant);
+            kube_service_index_remove(&bed->index, group);
+            continue;
+        }
+
+        first = (first != NULL) ? first : group;
+        bed->index.members[i + 1].resource = KUBE_RESOURCE_ENDPOINTSLICES;
+        kube_service_index_link(&bed->index, group, i + 1);
+        kube_eviction_size(&bed->eviction, i + 1, 1000 + i);
     }
 
     if (!at->failed) {
-        assert_int_equal(kube_eviction_next(&eviction, &groups[0]), 36);
+        assert_int_equal(kube_eviction_choose(&bed->eviction, first, 0, 1,
+                                              victims, &n), KUBE_OK);
+        assert_int_equal(n, 1);
     }
 
-    kube_eviction_clear(&eviction);
+    kube_eviction_done(&bed->eviction);
+    kube_service_index_clear(&bed->index);
 }
 
 
 static void
 test_eviction_oom(void **state)
 {
-    kube_group_t  groups[40];
+    bed_t  *bed;
 
     (void) state;
 
-    ALLOC_TEST_RUN(eviction_oom, groups);
+    bed = malloc(sizeof(bed_t));
+    assert_non_null(bed);
+    bed_init(bed, NULL, 0);
+    kube_eviction_done(&bed->eviction);
+    ALLOC_TEST_RUN(eviction_oom, bed);
+    bed->eviction.alloc = &bed->it.at.alloc;
+    assert_int_equal(kube_eviction_init(&bed->eviction), KUBE_OK);
+    bed_done(bed);
+    free(bed);
 }
 
 
@@ -389,7 +452,6 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_eviction_order),
-        cmocka_unit_test(test_eviction_none),
         cmocka_unit_test(test_room_returned),
         cmocka_unit_test(test_eviction_oom),
     };

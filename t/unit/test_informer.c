@@ -255,7 +255,7 @@ test_full_zone(void **state)
     (void) state;
 
     full_zone(64u << 10, 90, 80, true);
-    full_zone(64u << 10, 400, 1, false);
+    full_zone(64u << 10, 900, 1, false);
 }
 
 

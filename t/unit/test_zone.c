@@ -229,8 +229,8 @@ test_zone_scale(void **state)
     zone_print_speed(&t);
     zone_test_close(&t);
 
-    /* in a quarter of it what fits is there and stays */
-    zone_test_open(&t, 8u << 20);
+    /* in an eighth of it what fits is there and stays */
+    zone_test_open(&t, 4u << 20);
     assert_in_range(zone_put_many(&t, 10000), 5000, 9999);
     kube_zone_usage(&t.zone, &u);
     assert_true(u.failures > 0);

@@ -70,7 +70,7 @@ test_log_baseline(void **state)
         now = 1000 + round * 20000ull;
 
         for (n = 0; /* void */ ; n++) {
-            snprintf(name, sizeof(name), "svc-%u-%u", round, n);
+            snprintf(name, sizeof(name), "svc-%02u-%u", round, n);
 
             if (zone_test_put(&t, "shop", name, 1, n, 1, 10, now)
                 != KUBE_OK)
@@ -205,12 +205,21 @@ test_log_full(void **state)
     free(record);
     log_fill_reserve(&t);
 
+    /* a Service is staged beside the old one before its slice is */
+    for (i = 0; i < 3; i++) {
+        snprintf(name, sizeof(name), "svc-%u", --n);
+        zone_test_remove(&t, KUBE_RESOURCE_SERVICES, "shop", name, 1000);
+        snprintf(name, sizeof(name), "svc-%u-0", n);
+        zone_test_remove(&t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", name,
+                         1000);
+    }
+
     /* the same size fits where the old one was, again and again */
     for (round = 1; round < 40; round++) {
         for (i = 0; i < n; i++) {
             snprintf(name, sizeof(name), "svc-%u", i);
-            assert_int_equal(zone_test_put(&t, "shop", name, round, i + round,
-                                           1, 10, 1000), KUBE_OK);
+            assert_int_equal(zone_test_put(&t, "shop", name, 1 + round % 8,
+                                           i + round, 1, 10, 1000), KUBE_OK);
         }
     }
 
