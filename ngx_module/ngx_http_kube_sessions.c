@@ -236,10 +236,13 @@ ngx_http_kube_sessions_drop(ngx_http_kube_sessions_t *sessions,
     ngx_queue_t *holder)
 {
 #if (NGX_HTTP_SSL)
-    ngx_queue_t  *q;
+    ngx_queue_t  *q, *next;
 
-    while (!ngx_queue_empty(holder)) {
-        q = ngx_queue_head(holder);
+    for (q = ngx_queue_head(holder);
+         q != ngx_queue_sentinel(holder);
+         q = next)
+    {
+        next = ngx_queue_next(q);
         ngx_http_kube_session_remove(sessions,
                        ngx_queue_data(q, ngx_http_kube_session_t, held));
     }

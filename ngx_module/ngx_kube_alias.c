@@ -192,10 +192,13 @@ ngx_kube_alias_remove(ngx_kube_alias_t *alias)
 void
 ngx_kube_aliases_remove(ngx_queue_t *siblings)
 {
-    ngx_queue_t  *q;
+    ngx_queue_t  *q, *next;
 
-    while (!ngx_queue_empty(siblings)) {
-        q = ngx_queue_head(siblings);
+    for (q = ngx_queue_head(siblings);
+         q != ngx_queue_sentinel(siblings);
+         q = next)
+    {
+        next = ngx_queue_next(q);
         ngx_kube_alias_remove(ngx_queue_data(q, ngx_kube_alias_t, siblings));
     }
 }

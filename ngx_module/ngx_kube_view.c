@@ -191,9 +191,12 @@ ngx_kube_view_measure(ngx_kube_view_t *view)
 
     bytes = 0;
 
-    for (p = view->pool; p != NULL; p = p->d.next) {
+    p = view->pool;
+
+    do {
         bytes += (size_t) (p->d.end - (u_char *) p);
-    }
+        p = p->d.next;
+    } while (p != NULL);
 
     for (l = view->pool->large; l != NULL; l = l->next) {
         if (l->alloc != NULL) {

@@ -94,7 +94,8 @@ static ngx_kube_instance_t *ngx_kube_instance_add(ngx_kube_views_t *views,
     const kube_key_t *key);
 static void ngx_kube_instances_timer(ngx_msec_t ms);
 static void ngx_kube_instance_mark(ngx_kube_instance_t *instance);
-static void ngx_kube_instance_drop(ngx_kube_instance_t *instance);
+static void ngx_kube_instance_drop(ngx_kube_views_t *views,
+    ngx_kube_instance_t *instance);
 static ngx_kube_view_t *ngx_kube_instance_serve(ngx_kube_instance_t *instance,
     kube_resolve_error_t *error);
 static void ngx_kube_instance_renew(ngx_kube_instance_t *instance);
@@ -150,7 +151,8 @@ ngx_kube_views_clear(void *data)
     ngx_kube_views_t *views = data;
 
     while (views->tree.root != views->tree.sentinel) {
-        ngx_kube_instance_drop((ngx_kube_instance_t *) views->tree.root);
+        ngx_kube_instance_drop(views,
+                               (ngx_kube_instance_t *) views->tree.root);
     }
 
     if (views->missing != NULL) {
@@ -481,12 +483,9 @@ ngx_kube_instance_mark(ngx_kube_instance_t *instance)
 
 
 static void
-ngx_kube_instance_drop(ngx_kube_instance_t *instance)
+ngx_kube_instance_drop(ngx_kube_views_t *views,
+    ngx_kube_instance_t *instance)
 {
-    ngx_kube_views_t  *views;
-
-    views = instance->views;
-
     if (views->fixed == instance) {
         views->fixed = NULL;
         views->view = NULL;
@@ -856,7 +855,7 @@ ngx_kube_instances_fit(ngx_kube_views_t *views, ngx_kube_instance_t *keep)
             && instance->view != NULL
             && instance->view->refs == 1)
         {
-            ngx_kube_instance_drop(instance);
+            ngx_kube_instance_drop(instance->views, instance);
 
             if (ngx_kube_view_bytes() <= *views->budget) {
                 return 1;
@@ -891,7 +890,7 @@ ngx_kube_instances_expire(ngx_event_t *ev)
             break;
         }
 
-        ngx_kube_instance_drop(instance);
+        ngx_kube_instance_drop(instance->views, instance);
     }
 
     for (q = ngx_queue_head(&ngx_kube_instances.large);

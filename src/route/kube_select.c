@@ -750,7 +750,9 @@ kube_selector_add(kube_selector_t *s, const kube_slice_t *slice)
             item.row->denied_because = denied;
         }
 
-        if (why != NULL) {
+        /* without a port there is a reason, which analysers do not see */
+
+        if (why != NULL || port == NULL) {
             continue;
         }
 

@@ -714,8 +714,9 @@ static kube_rc_t
 reader_next(const kube_zone_t *zone, unsigned kind, uint32_t *cursor,
     kube_arena_t *arena, const kube_record_t **record)
 {
-    uint32_t   e;
-    kube_rc_t  rc;
+    uint32_t              e;
+    kube_rc_t             rc;
+    const kube_record_t  *found;
 
     for (e = *cursor + 1; e <= zone->geometry.entries_n; e++) {
 
@@ -723,14 +724,16 @@ reader_next(const kube_zone_t *zone, unsigned kind, uint32_t *cursor,
             continue;
         }
 
-        rc = kube_zone_load(zone, e, arena, record);
+        found = NULL;
+        rc = kube_zone_load(zone, e, arena, &found);
 
         if (rc == KUBE_NOMEM) {
             return KUBE_NOMEM;
         }
 
-        if (rc == KUBE_OK && reader_is_of(*record, kind)) {
+        if (rc == KUBE_OK && found != NULL && reader_is_of(found, kind)) {
             *cursor = e;
+            *record = found;
             return KUBE_OK;
         }
     }
