@@ -98,7 +98,7 @@ def test_a_part_is_refused(api):
 def test_no_room(api):
     """What the zone cannot hold is said, is no delete, and no success."""
     api.load_scale(services=1500, endpoints=10)
-    with Informer("--server", api.url, "--until-synced", "--zone-size", "1m") as informer:
+    with Informer("--server", api.url, "--until-synced", "--zone-size", "512k") as informer:
         assert informer.wait() == 1
     kinds = {line["type"] for line in informer.lines}
     assert kinds == {"add", "synced"}

@@ -192,7 +192,7 @@ def test_full_zone(cluster):
     cluster.api.load_scale(1500, 10)
     made = cluster.nginx(
         CONF,
-        block=informer(cluster.api.url, zone="kube 1m"),
+        block=informer(cluster.api.url, zone="kube 512k"),
         workers=1,
         sync=False,
         level="notice",

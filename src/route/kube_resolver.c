@@ -67,6 +67,23 @@ resolver_find(const kube_zone_t *zone, const kube_key_t *key, uint32_t *entry)
 }
 
 
+static bool
+resolver_is_refused(const kube_resolver_t *resolver, const kube_key_t *key)
+{
+    unsigned  r;
+
+    for (r = 0; r < KUBE_RESOURCES; r++) {
+        if (kube_resource_info(r)->shape == KUBE_SHAPE_SERVICE
+            && kube_zone_is_refused(resolver->zone, r, key->ns, key->name))
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
 /* Something is missing: missing, or only not seen? */
 static kube_rc_t
 resolver_missing(const kube_resolver_t *resolver, const kube_key_t *key,
@@ -83,6 +100,15 @@ resolver_missing(const kube_resolver_t *resolver, const kube_key_t *key,
     }
 
     error = kube_coverage_of(&coverage, shape, key->ns, &scope);
+
+    /* the Service exists, but the zone had no room for it, or it was unreadable */
+
+    if (error == KUBE_RESOLVE_OK
+        && shape == KUBE_SHAPE_SERVICE
+        && resolver_is_refused(resolver, key))
+    {
+        error = KUBE_RESOLVE_NOT_SYNCED;
+    }
 
     if (error != KUBE_RESOLVE_OK) {
         resolution->error = error;
@@ -622,8 +648,14 @@ why_missing(const kube_resolver_t *resolver, const kube_key_t *key,
     shape = resolution->found ? KUBE_SHAPE_SLICE : KUBE_SHAPE_SERVICE;
     scope = NULL;
 
-    if (kube_coverage_read(resolver->zone, arena, &coverage) == KUBE_OK) {
-        (void) kube_coverage_of(&coverage, shape, key->ns, &scope);
+    if (kube_coverage_read(resolver->zone, arena, &coverage) == KUBE_OK
+        && kube_coverage_of(&coverage, shape, key->ns, &scope)
+           == KUBE_RESOLVE_OK)
+    {
+        line_service(line, key);
+        line_add(line, " is not held: it was refused, as the status and the "
+                 "log of the informer say");
+        return;
     }
 
     line_add(line, resolution->error == KUBE_RESOLVE_FORBIDDEN

@@ -31,6 +31,7 @@ typedef struct {
     uint64_t  mask;               /* of the last word */
     size_t    n;
     uint32_t  hash;
+    bool      refused;            /* of a name alone, or of an object */
 } reader_key_t;
 
 
@@ -152,7 +153,7 @@ reader_key_match(const kube_zone_t *zone, const kube_word_t *word,
     memcpy(&header, &first, sizeof(uint64_t));
 
     same = (header.resource == resource
-            && header.kind != KUBE_RECORD_REFUSED);
+            && (header.kind == KUBE_RECORD_REFUSED) == key->refused);
     words += READER_HEADER_WORDS;
 
     for (i = 0; same && i < key->n; i++) {
@@ -221,9 +222,9 @@ reader_chain_find(const kube_zone_t *zone, kube_resource_t resource,
 }
 
 
-kube_rc_t
-kube_zone_find(const kube_zone_t *zone, kube_resource_t resource,
-    kube_str_t ns, kube_str_t name, uint32_t *entry)
+static kube_rc_t
+reader_find(const kube_zone_t *zone, kube_resource_t resource, kube_str_t ns,
+    kube_str_t name, bool refused, uint32_t *entry)
 {
     unsigned      tries;
     uint64_t      reuse;
@@ -232,6 +233,8 @@ kube_zone_find(const kube_zone_t *zone, kube_resource_t resource,
     if (reader_key_make(zone, resource, ns, name, &key) != KUBE_OK) {
         return KUBE_NOT_FOUND;
     }
+
+    key.refused = refused;
 
     for (tries = 0; tries < KUBE_ZONE_TRIES; tries++) {
         reuse = kube_word_get(&zone->image->reuse);
@@ -247,6 +250,24 @@ kube_zone_find(const kube_zone_t *zone, kube_resource_t resource,
     }
 
     return KUBE_NOT_FOUND;
+}
+
+
+kube_rc_t
+kube_zone_find(const kube_zone_t *zone, kube_resource_t resource,
+    kube_str_t ns, kube_str_t name, uint32_t *entry)
+{
+    return reader_find(zone, resource, ns, name, false, entry);
+}
+
+
+bool
+kube_zone_is_refused(const kube_zone_t *zone, kube_resource_t resource,
+    kube_str_t ns, kube_str_t name)
+{
+    uint32_t  entry;
+
+    return reader_find(zone, resource, ns, name, true, &entry) == KUBE_OK;
 }
 
 

@@ -42,6 +42,13 @@ uint64_t kube_zone_head(const kube_zone_t *zone, uint32_t entry);
 kube_rc_t kube_zone_find(const kube_zone_t *zone, kube_resource_t resource,
     kube_str_t ns, kube_str_t name, uint32_t *entry)  KUBE_MUST_CHECK;
 
+/*
+ * Whether an object is known by its name alone, because it was refused: it is
+ * there, and not held.
+ */
+bool kube_zone_is_refused(const kube_zone_t *zone, kube_resource_t resource,
+    kube_str_t ns, kube_str_t name);
+
 /* A Service and its slices as of one moment; all memory is the arena's. */
 typedef struct {
     uint32_t         entry;

@@ -377,6 +377,7 @@ static void
 test_resolver_coverage(void **state)
 {
     bed_t              bed;
+    uint32_t           entry;
     kube_resolution_t  made;
 
     (void) state;
@@ -395,6 +396,14 @@ test_resolver_coverage(void **state)
           "the API server forbids to list services in infra");
     check(&bed, "api/web", KUBE_RESOLVE_NO_SERVICE, "api/web",
           "there is no Service api/web");
+    assert_int_equal(zone_test_refuse(&bed.t, KUBE_RESOURCE_SERVICES, "api",
+                                      "full", "7", "zone_full", &entry),
+                     KUBE_OK);
+    check(&bed, "api/full", KUBE_RESOLVE_NOT_SYNCED, "api/full",
+          "Service api/full is not held: it was refused, as the status and "
+          "the log of the informer say");
+    check(&bed, "api/ful", KUBE_RESOLVE_NO_SERVICE, "api/ful",
+          "there is no Service api/ful");
     check(&bed, "else/web", KUBE_RESOLVE_NOT_SYNCED, "else/web",
           "no list has been completed of the objects in else");
 
