@@ -19,6 +19,7 @@
 #include <assert.h>
 
 #include "kube_coverage.h"
+#include "kube_resolver.h"
 #include "kube_zone_guard.h"
 
 
@@ -226,17 +227,27 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
 }
 
 
+/*
+ * A changed scope is listed anew while what was there before serves on: then
+ * only a static key that cannot be resolved waits.  A key of variables is not
+ * evaluated here, where not all of these have their values yet: it waits in a
+ * zone that is new.
+ */
+
 static ngx_uint_t
 ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 {
     bool                awaited;
     kube_arena_t        arena;
+    kube_resolution_t   resolution;
     kube_namespaces_t   one;
     kube_writer_info_t  writer;
 
     kube_zone_writer_info(&ref->informer->zone, &writer);
 
-    if (writer.state_in_use && !ref->resolver.unsynced_fail) {
+    if ((writer.state_in_use && !ref->resolver.unsynced_fail)
+        || (writer.takeovers != 0 && !ref->is_static))
+    {
         return 0;
     }
 
@@ -249,6 +260,14 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
     awaited = kube_coverage_awaited(&ref->informer->zone,
                                     ref->is_static ? &one
                                     : &ref->resolver.namespaces, &arena);
+
+    if (awaited && writer.takeovers != 0) {
+        kube_arena_reset(&arena);
+        awaited = kube_resolve(&ref->resolver, &ref->key, 0, &arena,
+                               &resolution) == KUBE_OK
+                  && resolution.error == KUBE_RESOLVE_NOT_SYNCED;
+    }
+
     kube_arena_done(&arena);
 
     return awaited;

@@ -162,6 +162,28 @@ def test_client_goes_while_held(cluster, pool):
     assert waiting.result().status == 200
 
 
+def test_what_was_there_serves_while_a_changed_scope_is_listed(cluster):
+    """A key whose Service is not there yet waits, no other does."""
+    cluster.service("shop", "web")
+    cluster.service("infra", "new")
+    new = "    upstream new { kube_service infra/new:http unsynced_wait=30s; }\n"
+    gateway = cluster.nginx(CONF % (LONG, LONG), more="namespaces shop;")
+    assert gateway.get().status == 200
+    cluster.api.fault(verb="list", status=503, times=None)
+    more = "location /new { proxy_pass http://new; }\n        location /if"
+    text = new + gateway.http.replace("location /if", more)
+    scope = "namespaces shop infra; label_selector services a!=b;"
+    gateway.change(http=text, more=scope, gone=True)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(gateway.get, "/new")
+        held(cluster, waiting)
+        for path, key in (("/", ""), ("/mapped", "shop/web:http")):
+            assert gateway.get(path, headers={"X": key}).status == 200
+        assert not waiting.done()
+        cluster.api.clear_faults()
+        assert waiting.result().status == 200
+
+
 def test_reload_that_adds_an_informer(cluster):
     """No request fails between the new workers' start and the first list."""
     from nginx import full_conf

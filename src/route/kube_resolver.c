@@ -101,7 +101,7 @@ resolver_missing(const kube_resolver_t *resolver, const kube_key_t *key,
 
     error = kube_coverage_of(&coverage, shape, key->ns, &scope);
 
-    /* the Service exists, but the zone had no room for it, or it was unreadable */
+    /* the Service exists: there was no room for it, or it was unreadable */
 
     if (error == KUBE_RESOLVE_OK
         && shape == KUBE_SHAPE_SERVICE
