@@ -302,7 +302,7 @@ ngx_http_kube_wait_again(ngx_http_request_t *r, ngx_http_kube_wait_t *wait)
 }
 
 
-/* Goes on behind the preaccess handler, which would hold the request again. */
+/* Runs the phases from the preaccess handler on, which holds nobody twice. */
 
 static void
 ngx_http_kube_wait_over(ngx_http_request_t *r)

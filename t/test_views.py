@@ -14,7 +14,6 @@ import objects
 import pytest
 from nginx import rss, wait_until
 
-FULL = os.environ.get("KUBE_FULL") == "1"
 SANITIZED = "asan" in os.environ.get("KUBE_BUILD_DIR", "") + os.environ.get("KUBE_BUILD", "")
 
 DYNAMIC = """

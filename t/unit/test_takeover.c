@@ -247,27 +247,42 @@ test_distrust(void **state)
 }
 
 
+/*
+ * A shop with a slice of no Service, whose informer has stopped: another writer
+ * in *w, and the slice's entry.
+ */
+static uint32_t
+takeover_lone(bed_t *b, kube_zone_writer_t **w)
+{
+    uint32_t         e;
+    kube_takeover_t  takeover;
+
+    bed_init(b);
+    bed_shop(b);
+    server_put_slice(b->server, "shop", "lone-a", "lone", 3);
+    bed_settle(b);
+    bed_stop(b);
+
+    *w = takeover_writer(b, &takeover);
+    e = kube_zone_writer_find(*w, KUBE_RESOURCE_ENDPOINTSLICES,
+                              KUBE_STR("shop"), KUBE_STR("lone-a"));
+    assert_int_not_equal(e, 0);
+
+    return e;
+}
+
+
 /* An object that goes without a trace is missed: count and digest say so. */
 static void
 test_lost_without_a_store(void **state)
 {
     bed_t                b;
     uint32_t             e;
-    kube_takeover_t      takeover;
     kube_zone_writer_t  *w;
 
     (void) state;
 
-    bed_init(&b);
-    bed_shop(&b);
-    server_put_slice(b.server, "shop", "lone-a", "lone", 3);
-    bed_settle(&b);
-    bed_stop(&b);
-
-    w = takeover_writer(&b, &takeover);
-    e = kube_zone_writer_find(w, KUBE_RESOURCE_ENDPOINTSLICES,
-                              KUBE_STR("shop"), KUBE_STR("lone-a"));
-    assert_int_not_equal(e, 0);
+    e = takeover_lone(&b, &w);
     kube_zone_writer_destroy(w);
     kube_word_set(&kube_zone_entry(&b.zone, e)->head, 0);
 
@@ -290,16 +305,7 @@ test_evicted_without_a_name(void **state)
 
     (void) state;
 
-    bed_init(&b);
-    bed_shop(&b);
-    server_put_slice(b.server, "shop", "lone-a", "lone", 3);
-    bed_settle(&b);
-    bed_stop(&b);
-
-    w = takeover_writer(&b, &takeover);
-    e = kube_zone_writer_find(w, KUBE_RESOURCE_ENDPOINTSLICES,
-                              KUBE_STR("shop"), KUBE_STR("lone-a"));
-    assert_int_not_equal(e, 0);
+    e = takeover_lone(&b, &w);
     kube_zone_evict_begin(w, e);
     kube_zone_remove(w, e);
     kube_zone_evict_end(w, e, 1);
