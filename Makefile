@@ -78,8 +78,8 @@ SUBMAKE = $(MAKE) --no-print-directory
 DEPS = @sh t/util/deps.sh
 
 
-.PHONY: help matrix build modules lib cli demo demo-cluster test unit tsan unit-run \
-    instructions ring2 e2e testbed lint sources sizes nginx-src install clean
+.PHONY: help matrix build modules lib cli demo demo-cluster test proof unit tsan \
+    unit-run instructions ring2 e2e testbed lint sources sizes nginx-src install clean
 
 help: ## print this text
 	@echo "usage: make [target] [VARIABLE=value]"
@@ -170,6 +170,20 @@ test: ## unit tests, and nginx against the stand-in API server
 	@$(SUBMAKE) build SKIP_DEPS=1
 	@$(SUBMAKE) ring2
 	@echo "make test: passed"
+
+# What takes minutes, or loads the machine.  A unit test does more where the
+# environment says KUBE_PROOF=1.
+
+PROOF_TESTS = $(wildcard t/proof/test_*.py)
+
+proof: ## on demand: the long forms of the tests, t/proof among them
+	$(DEPS) test
+	@KUBE_PROOF=1 UNIT_TIMEOUT=1800 $(SUBMAKE) unit SKIP_DEPS=1
+	@$(SUBMAKE) tsan SKIP_DEPS=1
+	@$(SUBMAKE) build SKIP_DEPS=1
+	@$(if $(PROOF_TESTS),KUBE_PROOF=1 $(TEST_ENV) $(PYTHON) -m pytest -q \
+	    $(PROOF_TESTS) $(PYTEST_ARGS),echo "make proof: t/proof is empty")
+	@echo "make proof: passed"
 
 unit: ## unit tests of src/, with gcc's address and undefined sanitizers
 	$(DEPS) unit
