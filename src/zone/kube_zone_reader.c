@@ -707,7 +707,7 @@ reader_is_of(const kube_record_t *header, unsigned kind)
 }
 
 
-/* True if the record under a head, not copied, is one that is wanted. */
+/* True if the record under a head, not copied, may be one that is wanted. */
 static bool
 reader_is_wanted(const kube_zone_t *zone, const kube_word_t *word,
     unsigned kind)
@@ -726,7 +726,8 @@ reader_is_wanted(const kube_zone_t *zone, const kube_word_t *word,
     first = kube_word_get(kube_zone_words(zone, kube_head_offset(head)));
     memcpy(&header, &first, sizeof(uint64_t));
 
-    return reader_is_of(&header, kind);
+    /* what was read may be of another record by now: a copy tells */
+    return reader_is_of(&header, kind) || kube_word_get(word) != head;
 }
 
 
