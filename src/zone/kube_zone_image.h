@@ -24,6 +24,7 @@
 #include "kube_record.h"
 #include "kube_zone_cause.h"
 #include "kube_zone_counters.h"
+#include "kube_zone_pause.h"
 
 
 #define KUBE_ZONE_MAGIC     0x656e6f7a6562756bull    /* "kubezone" */
@@ -248,6 +249,8 @@ struct kube_zone_writer_s {
 static inline uint64_t
 kube_word_get(const kube_word_t *word)
 {
+    KUBE_ZONE_PAUSE(word);
+
     return atomic_load_explicit(word, memory_order_acquire);
 }
 
@@ -270,6 +273,8 @@ kube_word_add(kube_word_t *word, uint64_t n)
 static inline uint32_t
 kube_half_get(const kube_half_t *half)
 {
+    KUBE_ZONE_PAUSE(half);
+
     return atomic_load_explicit(half, memory_order_acquire);
 }
 

@@ -21,23 +21,18 @@
 #include <stdlib.h>
 
 #include "kube_zone_guard.c"
-#include "kube_zone_log.c"
 #include "kube_zone_reader.c"
 #include "kube_zone_recover.c"
 #include "kube_zone_scope.c"
 #include "kube_zone_store.c"
 #include "kube_zone_table.c"
 #include "kube_zone_writer.c"
-#include "indexer_test.h"
+#include "zone_cases.h"
 
 
-#define KILL_SIZE      KUBE_ZONE_SIZE_MIN
-#define KILL_SERVICES  32
-#define KILL_STATES    24
-#define KILL_TEXT      400
-#define KILL_EVENTS    48
-#define KILL_PAUSES    4
-#define KILL_RECORD    128      /* words of a Service's record */
+#define KILL_STATES  24
+#define KILL_PAUSES  4
+#define KILL_RECORD  128      /* words of a Service's record */
 
 /* Every so many deaths the take-over dies, too, after each of its stores. */
 #define KILL_NESTED    7
@@ -59,22 +54,14 @@ typedef struct {
 
 /* A Service, and the states that it was in, oldest first. */
 typedef struct {
-    char          ns[16];
-    char          name[32];
+    case_name_t   id;
     unsigned      states_n;
-    char          states[KILL_STATES][KILL_TEXT];
+    char          states[KILL_STATES][CASE_TEXT];
     uint64_t      head;          /* as it was read last */
     unsigned      seen;          /* what readers of the living have seen */
     unsigned      pauses_n;
     kill_pause_t  pauses[KILL_PAUSES];
 } kill_service_t;
-
-/* What the API server sends.  Marks have a scope and no object. */
-typedef struct {
-    kube_delta_kind_t  kind;
-    unsigned           scope;
-    it_object_t        o;
-} kill_event_t;
 
 typedef struct {
     kube_scope_sum_t  sums[2];
@@ -87,16 +74,11 @@ static struct {
     bool             all;
     uint64_t         visible;         /* of what is not records, at a death */
     void           (*hook)(void);
-    it_t             live;
     it_t             copies[2];
-    void            *pristine;
     kube_arena_t     arena;
     alloc_test_t     at;
 
-    unsigned         services_n;
-    kill_service_t   services[KILL_SERVICES];
-    unsigned         events_n;
-    kill_event_t     events[KILL_EVENTS];
+    kill_service_t   services[CASE_NAMES];
     kill_end_t       end;
 
     unsigned         stores;
@@ -107,11 +89,9 @@ static struct {
     /* of the copy that is read now */
     it_t            *it;
     unsigned         level;
-    unsigned         seen[2][KILL_SERVICES];
+    unsigned         seen[2][CASE_NAMES];
     uint64_t         signature;
 } kill_now;
-
-static const kube_str_t  kill_static[] = { KUBE_STR("shop/new") };
 
 
 static void  kill_take_over(const it_t *dead, const unsigned *seen,
@@ -133,45 +113,13 @@ kube_failpoint_hit(const char *name)
 }
 
 
-/* "port slice=version*endpoints ...", the slices by name. */
-static void
-kill_text(const kube_snapshot_t *s, char *text)
-{
-    size_t         i, j, len;
-    kube_slice_t   slice;
-
-    for (i = 1; i < s->slices_n; i++) {
-        for (j = i; j > 0 && kube_str_cmp(s->slices[j].meta.name,
-                                          s->slices[j - 1].meta.name) < 0; j--)
-        {
-            slice = s->slices[j];
-            s->slices[j] = s->slices[j - 1];
-            s->slices[j - 1] = slice;
-        }
-    }
-
-    len = (size_t) snprintf(text, KILL_TEXT, "%u",
-                            s->service.ports[0].port - 1u);
-
-    for (i = 0; i < s->slices_n; i++) {
-        slice = s->slices[i];
-        len += (size_t) snprintf(text + len, KILL_TEXT - len, " %.*s=%u*%zu",
-                                 (int) slice.meta.name.len,
-                                 slice.meta.name.data,
-                                 slice.endpoints[0].address.bytes[2],
-                                 slice.endpoints_n);
-        assert_true(len < KILL_TEXT);
-    }
-}
-
-
 static uint32_t
 kill_find(const it_t *it, const kill_service_t *service)
 {
     uint32_t  entry;
 
     if (kube_zone_find(&it->zone, KUBE_RESOURCE_SERVICES,
-                       kube_str(service->ns), kube_str(service->name),
+                       kube_str(service->id.ns), kube_str(service->id.name),
                        &entry) != KUBE_OK)
     {
         return 0;
@@ -189,15 +137,15 @@ kill_read(const it_t *it, const kill_service_t *service, char *text)
     kube_snapshot_t  s;
 
     entry = kill_find(it, service);
-    snprintf(text, KILL_TEXT, "-");
+    snprintf(text, CASE_TEXT, "-");
 
     if (entry != 0) {
         kube_arena_reset(&kill_now.arena);
         assert_int_equal(kube_zone_read(&it->zone, entry,
-                                        kube_str(service->ns),
-                                        kube_str(service->name),
+                                        kube_str(service->id.ns),
+                                        kube_str(service->id.name),
                                         &kill_now.arena, &s), KUBE_OK);
-        kill_text(&s, text);
+        case_text(&s, text);
     }
 }
 
@@ -215,8 +163,8 @@ kill_place(const kill_service_t *service, const char *text, unsigned seen)
     }
 
     print_error("%s: death after store %u: %s/%s: \"%s\" after \"%s\"\n",
-                kill_now.name, kill_now.stores, service->ns, service->name,
-                text, service->states[seen]);
+                kill_now.name, kill_now.stores, service->id.ns,
+                service->id.name, text, service->states[seen]);
 
     for (i = 0; i < service->states_n; i++) {
         print_error("  state %u: %s\n", i, service->states[i]);
@@ -234,10 +182,10 @@ kill_look(const it_t *it, unsigned *seen, bool all)
 {
     unsigned         i;
     uint64_t         head;
-    char             text[KILL_TEXT];
+    char             text[CASE_TEXT];
     kill_service_t  *service;
 
-    for (i = 0; i < kill_now.services_n; i++) {
+    for (i = 0; i < case_bed.names_n; i++) {
         service = &kill_now.services[i];
         head = kube_zone_head(&it->zone, kill_find(it, service));
 
@@ -291,50 +239,12 @@ kill_on_copy_store(void)
 }
 
 
-static bool
-kill_is_live(const kube_zone_writer_t *w, uint32_t at)
-{
-    uint64_t  bit;
-
-    bit = at - w->zone->geometry.segments / KUBE_ZONE_UNIT;
-
-    return (w->bits[bit / 64] >> bit % 64 & 1) != 0;
-}
-
-
-/* All that is not live may be overwritten by now. */
-static void
-kill_overwrite(it_t *it)
-{
-    uint32_t             at, end, segment;
-    kube_zone_writer_t  *w;
-
-    w = it->writer;
-
-    for (segment = 0; segment < log_segments_n(w); segment++) {
-        at = log_segment_offset(w, segment);
-        end = at + log_segment_size(w) / KUBE_ZONE_UNIT;
-
-        while (at < end) {
-            if (kill_is_live(w, at)) {
-                at += kube_zone_record_at(&it->zone, at)->size
-                      / KUBE_ZONE_UNIT;
-            } else {
-                memset(kube_zone_record_at(&it->zone, at), 0xff,
-                       KUBE_ZONE_UNIT);
-                at++;
-            }
-        }
-    }
-}
-
-
 /* A reader goes on with the slices of a record that it had copied. */
 static void
 kill_resume(const it_t *it, const kill_service_t *service,
     const kill_pause_t *pause)
 {
-    char                  text[KILL_TEXT];
+    char                  text[CASE_TEXT];
     kube_rc_t             rc;
     kube_object_t         object;
     kube_snapshot_t       s;
@@ -361,8 +271,8 @@ kill_resume(const it_t *it, const kill_service_t *service,
     if (rc != KUBE_OK || reader_bundle_check(&bundle) != KUBE_OK) {
         print_error("%s: death after store %u: %s/%s: a paused reader finds "
                     "its slices gone under an unchanged head\n",
-                    kill_now.name, kill_now.stores, service->ns,
-                    service->name);
+                    kill_now.name, kill_now.stores, service->id.ns,
+                    service->id.name);
         fail();
     }
 
@@ -372,7 +282,7 @@ kill_resume(const it_t *it, const kill_service_t *service,
     s.service = object.u.service;
     assert_int_equal(reader_decode_slices(&kill_now.arena, &bundle, &s),
                      KUBE_OK);
-    kill_text(&s, text);
+    case_text(&s, text);
     (void) kill_place(service, text, pause->seen);
 }
 
@@ -383,7 +293,7 @@ kill_resume_all(const it_t *it)
     unsigned               i, k;
     const kill_service_t  *service;
 
-    for (i = 0; i < kill_now.services_n; i++) {
+    for (i = 0; i < case_bed.names_n; i++) {
         service = &kill_now.services[i];
 
         for (k = 0; k < service->pauses_n; k++) {
@@ -410,7 +320,7 @@ kill_pause(const it_t *it)
 
     changed = false;
 
-    for (i = 0; i < kill_now.services_n; i++) {
+    for (i = 0; i < case_bed.names_n; i++) {
         service = &kill_now.services[i];
         entry = kill_find(it, service);
 
@@ -445,40 +355,6 @@ kill_pause(const it_t *it)
     }
 
     return changed;
-}
-
-
-static void
-kill_start(it_t *it)
-{
-    assert_int_equal(it_start(it), KUBE_OK);
-    assert_int_equal(it_scopes(it), KUBE_OK);
-    assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
-}
-
-
-/* What the watch sends, from the version on that readers were shown. */
-static void
-kill_run(it_t *it)
-{
-    unsigned             i;
-    kube_rc_t            rc;
-    const kill_event_t  *e;
-
-    for (i = 0; i < kill_now.events_n; i++) {
-        e = &kill_now.events[i];
-
-        if (e->kind == KUBE_DELTA_LIST_BEGIN || e->kind == KUBE_DELTA_SYNC) {
-            rc = it_mark(it, e->kind, e->scope);
-
-        } else {
-            rc = it_apply(it, e->kind, &e->o);
-        }
-
-        assert_int_equal(rc, KUBE_OK);
-    }
-
-    (void) it_publish(it);
 }
 
 
@@ -521,14 +397,14 @@ static void
 kill_check_end(const it_t *it)
 {
     unsigned         i;
-    char             text[KILL_TEXT];
+    char             text[CASE_TEXT];
     kill_end_t       end;
     kill_service_t  *service;
 
-    for (i = 0; i < kill_now.services_n; i++) {
+    for (i = 0; i < case_bed.names_n; i++) {
         service = &kill_now.services[i];
 
-        if (!kill_now.evicts || strcmp(service->ns, "shop") == 0) {
+        if (!kill_now.evicts || strcmp(service->id.ns, "shop") == 0) {
             kill_read(it, service, text);
             assert_string_equal(text,
                                 service->states[service->states_n - 1]);
@@ -558,7 +434,7 @@ kill_take_over(const it_t *dead, const unsigned *seen, unsigned level)
     it_t  *it;
 
     it = &kill_now.copies[level];
-    memcpy(it->mem, dead->mem, KILL_SIZE);
+    memcpy(it->mem, dead->mem, CASE_SIZE);
     memcpy(kill_now.seen[level], seen, sizeof(kill_now.seen[level]));
     kill_now.it = it;
     kill_now.level = level;
@@ -567,14 +443,14 @@ kill_take_over(const it_t *dead, const unsigned *seen, unsigned level)
     kill_now.deaths += (level == 0);
 
     kill_now.hook = kill_on_copy_store;
-    kill_start(it);
+    case_start(it);
     kill_now.hook = NULL;
 
     assert_true(it->takeover.crashed);
     assert_false(it->takeover.distrust);
     assert_int_equal(it->takeover.cut_off, 0);
     assert_int_equal(kube_zone_validate(it->mem, it->size), KUBE_OK);
-    kill_overwrite(it);
+    case_overwrite(it);
     kill_look(it, kill_now.seen[level], true);
     kill_resume_all(it);
 
@@ -582,7 +458,7 @@ kill_take_over(const it_t *dead, const unsigned *seen, unsigned level)
     kill_now.signature = 0;
     kill_now.hook = kill_on_copy_store;
     (void) it_publish(it);
-    kill_run(it);
+    case_run(it, 0, case_bed.events_n);
     kill_now.hook = NULL;
 
     kill_resume_all(it);
@@ -597,24 +473,24 @@ static void
 kill_on_store(void)
 {
     bool      named;
-    unsigned  i, seen[KILL_SERVICES];
+    unsigned  i, seen[CASE_NAMES];
     uint64_t  visible;
 
     kill_now.stores++;
-    visible = kube_hash64((kube_seed_t) { 1, 2 }, kill_now.live.mem,
-                          kill_now.live.zone.geometry.segments);
+    visible = kube_hash64((kube_seed_t) { 1, 2 }, case_bed.live.mem,
+                          case_bed.live.zone.geometry.segments);
 
-    for (i = 0; i < KILL_SERVICES; i++) {
+    for (i = 0; i < CASE_NAMES; i++) {
         seen[i] = kill_now.services[i].seen;
     }
 
-    kill_look(&kill_now.live, seen, kill_now.stores % 8 == 0);
+    kill_look(&case_bed.live, seen, kill_now.stores % 8 == 0);
 
-    for (i = 0; i < KILL_SERVICES; i++) {
+    for (i = 0; i < CASE_NAMES; i++) {
         kill_now.services[i].seen = seen[i];
     }
 
-    named = kill_pause(&kill_now.live);
+    named = kill_pause(&case_bed.live);
 
     if (named
         || visible != kill_now.visible
@@ -622,7 +498,7 @@ kill_on_store(void)
         || kill_now.all)
     {
         kill_now.visible = visible;
-        kill_take_over(&kill_now.live, seen, 0);
+        kill_take_over(&case_bed.live, seen, 0);
     }
 }
 
@@ -632,369 +508,21 @@ static void
 kill_record(void)
 {
     unsigned         i;
-    char             text[KILL_TEXT];
+    char             text[CASE_TEXT];
     kill_service_t  *service;
 
-    for (i = 0; i < kill_now.services_n; i++) {
+    for (i = 0; i < case_bed.names_n; i++) {
         service = &kill_now.services[i];
-        kill_read(&kill_now.live, service, text);
+        kill_read(&case_bed.live, service, text);
 
         if (service->states_n == 0
             || strcmp(service->states[service->states_n - 1], text) != 0)
         {
             assert_true(service->states_n < KILL_STATES);
-            snprintf(service->states[service->states_n++], KILL_TEXT, "%s",
+            snprintf(service->states[service->states_n++], CASE_TEXT, "%s",
                      text);
         }
     }
-}
-
-
-static void
-kill_event(kube_delta_kind_t kind, const it_object_t *o)
-{
-    kill_event_t  *e;
-
-    assert_true(kill_now.events_n < KILL_EVENTS);
-    e = &kill_now.events[kill_now.events_n++];
-    e->kind = kind;
-    e->o = *o;
-}
-
-
-static void
-kill_mark(kube_delta_kind_t kind, unsigned scope)
-{
-    kill_event_t  *e;
-
-    assert_true(kill_now.events_n < KILL_EVENTS);
-    e = &kill_now.events[kill_now.events_n++];
-    e->kind = kind;
-    e->scope = scope;
-}
-
-
-/* The next version of an object. */
-static it_object_t
-kill_next(const it_object_t *o)
-{
-    it_object_t  next;
-
-    next = *o;
-    next.version++;
-    it_stamp(&kill_now.live, &next);
-
-    return next;
-}
-
-
-static void
-kill_watch(const char *ns, const char *name)
-{
-    kill_service_t  *service;
-
-    assert_true(kill_now.services_n < KILL_SERVICES);
-    service = &kill_now.services[kill_now.services_n++];
-    snprintf(service->ns, sizeof(service->ns), "%s", ns);
-    snprintf(service->name, sizeof(service->name), "%s", name);
-}
-
-
-/* Services a and b with two slices each; x and new are none yet. */
-typedef struct {
-    it_object_t  a, b, a1, a2, b1, b2;
-} kill_shop_t;
-
-
-static kill_shop_t
-kill_shop(void)
-{
-    it_t         *it;
-    kill_shop_t   shop;
-
-    it = &kill_now.live;
-    shop.a = it_service(it, "shop", "a");
-    shop.b = it_service(it, "shop", "b");
-    shop.a1 = it_slice(it, "shop", "a-1", "a");
-    shop.a2 = it_slice(it, "shop", "a-2", "a");
-    shop.b1 = it_slice(it, "shop", "b-1", "b");
-    shop.b2 = it_slice(it, "shop", "b-2", "b");
-
-    IT_UPDATE(it, &shop.a);
-    IT_UPDATE(it, &shop.b);
-    IT_UPDATE(it, &shop.a1);
-    IT_UPDATE(it, &shop.a2);
-    IT_UPDATE(it, &shop.b1);
-    IT_UPDATE(it, &shop.b2);
-    (void) it_publish(it);
-
-    kill_watch("shop", "a");
-    kill_watch("shop", "b");
-    kill_watch("shop", "x");
-    kill_watch("shop", "new");
-
-    return shop;
-}
-
-
-static void
-kill_case_insert(void)
-{
-    it_object_t  o;
-
-    (void) kill_shop();
-    o = it_slice(&kill_now.live, "shop", "new-1", "new");
-    kill_event(KUBE_DELTA_UPDATED, &o);
-    o = it_service(&kill_now.live, "shop", "new");
-    kill_event(KUBE_DELTA_UPDATED, &o);
-    o = it_slice(&kill_now.live, "shop", "new-2", "new");
-    kill_event(KUBE_DELTA_UPDATED, &o);
-}
-
-
-static void
-kill_case_update(void)
-{
-    it_object_t  o;
-    kill_shop_t  shop;
-
-    shop = kill_shop();
-    o = kill_next(&shop.a1);
-    kill_event(KUBE_DELTA_UPDATED, &o);
-    o = kill_next(&shop.b);
-    kill_event(KUBE_DELTA_UPDATED, &o);
-    o = kill_next(&shop.b2);
-    kill_event(KUBE_DELTA_UPDATED, &o);
-}
-
-
-static void
-kill_case_delete(void)
-{
-    it_object_t  o;
-    kill_shop_t  shop;
-
-    shop = kill_shop();
-    o = kill_next(&shop.a1);
-    kill_event(KUBE_DELTA_DELETED, &o);
-    o = kill_next(&shop.b);
-    kill_event(KUBE_DELTA_DELETED, &o);
-}
-
-
-static void
-kill_case_delete_all(void)
-{
-    it_object_t  o;
-    kill_shop_t  shop;
-
-    shop = kill_shop();
-    o = kill_next(&shop.a1);
-    kill_event(KUBE_DELTA_DELETED, &o);
-    o = kill_next(&shop.a);
-    kill_event(KUBE_DELTA_DELETED, &o);
-    o = kill_next(&shop.a2);
-    kill_event(KUBE_DELTA_DELETED, &o);
-}
-
-
-/* To another Service, and to one that does not exist. */
-static void
-kill_case_relabel(void)
-{
-    it_object_t  o;
-    kill_shop_t  shop;
-
-    shop = kill_shop();
-    o = kill_next(&shop.a1);
-    snprintf(o.service, sizeof(o.service), "b");
-    kill_event(KUBE_DELTA_UPDATED, &o);
-    o = kill_next(&shop.b2);
-    snprintf(o.service, sizeof(o.service), "x");
-    kill_event(KUBE_DELTA_UPDATED, &o);
-}
-
-
-static void
-kill_case_refuse(void)
-{
-    it_object_t  o;
-    kill_shop_t  shop;
-
-    shop = kill_shop();
-    o = kill_next(&shop.a1);
-    kill_event(KUBE_DELTA_REFUSED, &o);
-    o = kill_next(&shop.b);
-    kill_event(KUBE_DELTA_REFUSED, &o);
-}
-
-
-static void
-kill_fill(void)
-{
-    char         name[8], slice[16];
-    unsigned     i, k;
-    it_t        *it;
-    it_object_t  o;
-
-    it = &kill_now.live;
-
-    for (i = 0; it->logs[KUBE_EV_ZONE_FULL] == 0; i++) {
-        assert_true(i < 24);
-        snprintf(name, sizeof(name), "f-%02u", i);
-        kill_watch("zz", name);
-        o = it_service(it, "zz", name);
-        (void) !it_apply(it, KUBE_DELTA_UPDATED, &o);
-
-        for (k = 1; k <= 3; k++) {
-            snprintf(slice, sizeof(slice), "%s-%u", name, k);
-            o = it_slice(it, "zz", slice, name);
-            o.endpoints = 100;
-            (void) !it_apply(it, KUBE_DELTA_UPDATED, &o);
-        }
-
-        (void) it_publish(it);
-    }
-}
-
-
-/* shop/new, a static key, makes the last ones go. */
-static void
-kill_case_evict(void)
-{
-    it_object_t  o;
-
-    (void) kill_shop();
-    kill_fill();
-    o = it_service(&kill_now.live, "shop", "new");
-    kill_event(KUBE_DELTA_UPDATED, &o);
-    o = it_slice(&kill_now.live, "shop", "new-1", "new");
-    o.endpoints = 150;
-    kill_event(KUBE_DELTA_UPDATED, &o);
-    o = it_slice(&kill_now.live, "shop", "new-2", "new");
-    o.endpoints = 150;
-    kill_event(KUBE_DELTA_UPDATED, &o);
-}
-
-
-/* A list in which one slice has taken the place of two. */
-static void
-kill_case_replace(void)
-{
-    it_object_t  o;
-    kill_shop_t  shop;
-
-    shop = kill_shop();
-    kill_mark(KUBE_DELTA_LIST_BEGIN, IT_SLICES);
-    o = it_slice(&kill_now.live, "shop", "a-3", "a");
-    kill_event(KUBE_DELTA_REPLACED, &o);
-    kill_event(KUBE_DELTA_REPLACED, &shop.b1);
-    kill_event(KUBE_DELTA_REPLACED, &shop.b2);
-    kill_mark(KUBE_DELTA_SYNC, IT_SLICES);
-}
-
-
-static void
-kill_case_relist(void)
-{
-    it_object_t  o;
-    kill_shop_t  shop;
-
-    shop = kill_shop();
-    kill_mark(KUBE_DELTA_LIST_BEGIN, IT_SERVICES);
-    kill_mark(KUBE_DELTA_LIST_BEGIN, IT_SLICES);
-    kill_event(KUBE_DELTA_REPLACED, &shop.a);
-    o = it_service(&kill_now.live, "shop", "new");
-    kill_event(KUBE_DELTA_REPLACED, &o);
-    kill_mark(KUBE_DELTA_SYNC, IT_SERVICES);
-    o = kill_next(&shop.a1);
-    kill_event(KUBE_DELTA_REPLACED, &o);
-    kill_event(KUBE_DELTA_REPLACED, &shop.a2);
-    kill_event(KUBE_DELTA_REPLACED, &shop.b2);
-    kill_mark(KUBE_DELTA_SYNC, IT_SLICES);
-}
-
-
-/* The next record has no room before the segment with a-1 is emptied. */
-static bool
-kill_is_due(const it_t *it)
-{
-    uint32_t             e, x;
-    kube_zone_writer_t  *w;
-
-    w = it->writer;
-    x = log_emptiest(w);
-    e = kube_zone_writer_find(w, KUBE_RESOURCE_ENDPOINTSLICES,
-                              KUBE_STR("shop"), KUBE_STR("a-1"));
-
-    return log_tail(w, w->open_segment) < 600
-           && x != KUBE_ZONE_NO_SEGMENT
-           && x == log_segment_of(w, kube_zone_entry_offset(w->zone, e))
-           && (w->free_n == 1
-               || w->segments[x].live <= log_segment_size(w) / 2);
-}
-
-
-static void
-kill_case_evacuate(void)
-{
-    unsigned      i;
-    it_t         *it;
-    it_object_t   o;
-    kill_shop_t   shop;
-
-    it = &kill_now.live;
-    shop = kill_shop();
-    o = it_slice(it, "shop", "fill", "nobody");
-
-    for (i = 0; i < 4000 && !kill_is_due(it); i++) {
-        o.endpoints = 1 + i * 7 % 23;
-        it_change(it, &o);
-    }
-
-    assert_true(kill_is_due(it));
-    o = kill_next(&o);
-    o.endpoints = 60;
-    kill_event(KUBE_DELTA_UPDATED, &o);
-    o = kill_next(&shop.a1);
-    kill_event(KUBE_DELTA_UPDATED, &o);
-}
-
-
-static const struct {
-    const char  *name;
-    void       (*prepare)(void);
-    bool         evicts;
-} kill_cases[] = {
-    { "insert", kill_case_insert, false },
-    { "update", kill_case_update, false },
-    { "delete", kill_case_delete, false },
-    { "delete all", kill_case_delete_all, false },
-    { "relabel", kill_case_relabel, false },
-    { "refuse", kill_case_refuse, false },
-    { "evict", kill_case_evict, true },
-    { "replace", kill_case_replace, false },
-    { "relist", kill_case_relist, false },
-    { "evacuate", kill_case_evacuate, false },
-};
-
-
-static void
-kill_open(it_t *it)
-{
-    it_zone(it, KILL_SIZE);
-    it->conf.static_keys = kill_static;
-    it->conf.static_keys_n = 1;
-}
-
-
-/* Back to before the events. */
-static void
-kill_rewind(void)
-{
-    it_stop(&kill_now.live);
-    memcpy(kill_now.live.mem, kill_now.pristine, KILL_SIZE);
-    kill_start(&kill_now.live);
 }
 
 
@@ -1005,33 +533,30 @@ kill_try(size_t n)
     it_t     *it;
 
     memset(&kill_now, 0, sizeof(kill_now));
-    kill_now.name = kill_cases[n].name;
-    kill_now.evicts = kill_cases[n].evicts;
+    kill_now.name = cases[n].name;
+    kill_now.evicts = cases[n].evicts;
     kill_now.all = (getenv("KUBE_CRASH_ALL") != NULL);
-    kill_now.pristine = malloc(KILL_SIZE);
-    assert_non_null(kill_now.pristine);
     alloc_test_init(&kill_now.at);
     kube_arena_init(&kill_now.arena, &kill_now.at.alloc, 16u << 20);
-    it = &kill_now.live;
+    it = &case_bed.live;
 
-    kill_open(it);
-    kill_open(&kill_now.copies[0]);
-    kill_open(&kill_now.copies[1]);
-    kill_start(it);
-    kill_cases[n].prepare();
-    it_stop(it);
-    memcpy(kill_now.pristine, it->mem, KILL_SIZE);
-    kill_start(it);
+    case_open(&kill_now.copies[0]);
+    case_open(&kill_now.copies[1]);
+    case_prepare(n);
+
+    for (i = 0; i < case_bed.names_n; i++) {
+        kill_now.services[i].id = case_bed.names[i];
+    }
 
     kill_record();
     kill_now.hook = kill_record;
-    kill_run(it);
+    case_run(it, 0, case_bed.events_n);
     kill_now.hook = NULL;
     kill_end(it, &kill_now.end);
 
-    kill_rewind();
+    case_rewind();
     kill_now.hook = kill_on_store;
-    kill_run(it);
+    case_run(it, 0, case_bed.events_n);
     kill_now.hook = NULL;
 
     print_message("kill: %s: %u stores, %u take-overs, %u paused readers\n",
@@ -1040,18 +565,17 @@ kill_try(size_t n)
     assert_true(kill_now.stores > 8);
     assert_true(kill_now.takeovers > 8);
 
-    for (i = 0; i < kill_now.services_n; i++) {
+    for (i = 0; i < case_bed.names_n; i++) {
         if (kill_now.services[i].states_n > 1) {
             break;
         }
     }
 
-    assert_true(i < kill_now.services_n);
+    assert_true(i < case_bed.names_n);
 
-    it_done(it);
+    case_done();
     free(kill_now.copies[0].mem);
     free(kill_now.copies[1].mem);
-    free(kill_now.pristine);
     kube_arena_done(&kill_now.arena);
 }
 
@@ -1063,7 +587,7 @@ test_kill_after_every_store(void **state)
 
     (void) state;
 
-    for (n = 0; n < sizeof(kill_cases) / sizeof(kill_cases[0]); n++) {
+    for (n = 0; n < CASES_N; n++) {
         kill_try(n);
     }
 }

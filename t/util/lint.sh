@@ -69,6 +69,13 @@ check_steps()
 }
 
 
+# The zone's atomics.
+check_orders()
+{
+    "$python" t/util/orders.py
+}
+
+
 check_headers()
 {
     OBJS=$build/objs t/util/headers.sh
@@ -217,7 +224,7 @@ check_examples()
 }
 
 
-all=(sources style layers steps headers symbols circles private arithmetic
+all=(sources style layers steps orders headers symbols circles private arithmetic
      unused docs compile cppcheck tidy spelling shell python examples go)
 failed=()
 
