@@ -27,6 +27,7 @@ from apiserver_auth import READ, Rule  # noqa: E402
 from apiserver_control import push  # noqa: E402
 from apiserver_faults import Fault  # noqa: E402
 from apiserver_server import Server, Settings  # noqa: E402
+from ports import free_port  # noqa: E402
 
 __all__ = ["READ", "ApiServer", "Fault", "Rule", "Settings", "objects"]
 
@@ -49,6 +50,8 @@ class ApiServer:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*tls)
             tls = context
+        if host is not None and not port:
+            port = free_port([host])
         self.host, self.port, self.unix = host, port, unix
         self.core = Server(Settings(**settings), tls)
         self.settings = self.core.settings

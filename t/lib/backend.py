@@ -14,6 +14,7 @@ import socket
 import threading
 import urllib.parse
 
+from ports import free_port
 from requests_in import Requests
 
 CALL_TIMEOUT = 30
@@ -224,6 +225,6 @@ class Backends:
     def add(self, host="127.0.0.1", port=0, name=None, delay=0.0, status=200):
         """Starts one backend; port 0 takes a free one."""
         backend = Backend(self, name or f"backend-{len(self.all) + 1}", delay, status)
-        self.call(backend._listen, host, port)
+        self.call(backend._listen, host, port or free_port([host]))
         self.all.append(backend)
         return backend

@@ -15,10 +15,11 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
+
+import ports
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -44,6 +45,8 @@ BAD = re.compile(
 
 # Angie's titles end in the number of the configuration.
 WORKER = re.compile(r"(nginx|angie): worker process( #\d+)?")
+
+free_port = ports.free_port
 
 _libc = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
@@ -79,33 +82,6 @@ def never(condition, seconds, what=None):
     while time.monotonic() < deadline:
         assert not condition(), what or condition
         time.sleep(POLL)
-
-
-# Ports: below the ephemeral ones, which clients of other tests take at random.
-
-_ports = None
-
-
-def free_port(hosts=("127.0.0.1",)):
-    """A TCP port nobody uses on these addresses."""
-    global _ports
-    if _ports is None:
-        worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-        start = 20000 + 1500 * int(re.sub(r"\D", "", worker) or 0)
-        _ports = iter(range(start + os.getpid() % 1000, 32000))
-    for port in _ports:
-        with contextlib.ExitStack() as stack:
-            try:
-                for host in hosts:
-                    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-                    sock = stack.enter_context(socket.socket(family))
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    sock.bind((host, port))
-            except OSError:
-                continue
-        return port
-    _ports = None
-    return free_port(hosts)
 
 
 # Processes
