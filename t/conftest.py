@@ -73,6 +73,13 @@ def cluster(request):
     assert not left, f"threads left over: {left}"
 
 
+@pytest.fixture
+def public_path():
+    """As tmp_path, but nginx's unprivileged processes may look there, too."""
+    with nginx_lib.public_directory() as path:
+        yield path
+
+
 @pytest.fixture(scope="session")
 def pki_of(tmp_path_factory):
     """pki_of(name): a CA, made once; so are its certificates, for keys take time."""

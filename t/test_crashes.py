@@ -15,7 +15,7 @@ import time
 import objects
 import pytest
 from cluster import informer
-from nginx import NGINX, PATIENCE, ROOT, configured, wait_until
+from nginx import NGINX, PATIENCE, ROOT, configured, public_directory, wait_until
 
 CONF = """
     upstream static { kube_service shop/web:http; keepalive 4; }
@@ -119,23 +119,20 @@ class TestKilledAgainAndAgain:
 
 
 @pytest.fixture(name="library", scope="module")
-def make_library(tmp_path_factory):
+def make_library():
     """t/lib/poison.c, as a shared library."""
     if any(word.startswith("--add-module") for word in configured(NGINX)):
         pytest.skip("the modules are linked in")
-    path = tmp_path_factory.mktemp("poison") / "poison.so"
     layers = [os.path.join(ROOT, "src", name) for name in os.listdir(os.path.join(ROOT, "src"))]
-    subprocess.run(
-        ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-        + [f"-I{layer}" for layer in layers]
-        + [os.path.join(ROOT, "t", "lib", "poison.c"), "-o", path, "-ldl"],
-        check=True,
-        timeout=60,
-    )
-    path.chmod(0o755)
-    for parent in (path.parent, path.parent.parent):
-        parent.chmod(0o755)
-    return str(path)
+    with public_directory() as path:
+        subprocess.run(
+            ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+            + [f"-I{layer}" for layer in layers]
+            + [os.path.join(ROOT, "t", "lib", "poison.c"), "-o", path / "poison.so", "-ldl"],
+            check=True,
+            timeout=60,
+        )
+        yield str(path / "poison.so")
 
 
 def refused(gateway, resource=SLICES):
@@ -224,11 +221,9 @@ class TestPoison:
 
     @pytest.mark.parametrize("stage", ["decode", "apply"])
     @pytest.mark.parametrize("resource", ["services", SLICES])
-    def test_last_good_state_stays(self, cluster, library, stage, resource, tmp_path):
+    def test_last_good_state_stays(self, cluster, library, stage, resource, public_path):
         """What was good of it is served; another uid ends its refusal at once."""
-        poison = tmp_path / "poison"
-        for path in (tmp_path, *list(tmp_path.parents)[:2]):
-            path.chmod(0o755)
+        poison = public_path / "poison"
         pods = cluster.service("shop", "web", 2)
         gateway = self.gateway(cluster, library, f"{stage}:web", poison)
         cluster.steady(gateway, "shop")
@@ -269,11 +264,9 @@ class TestPoison:
         assert refused(gateway) == {"shop/bad-1": "crashed_informer"}
         assert self.deaths(gateway) == 2
 
-    def test_a_signal_from_outside_blames_nobody(self, cluster, library, tmp_path):
+    def test_a_signal_from_outside_blames_nobody(self, cluster, library, public_path):
         """SIGSEGV by kill() is not the object's, whatever is in hand; nor SIGKILL."""
-        poison = tmp_path / "poison"
-        for path in (tmp_path, *list(tmp_path.parents)[:2]):
-            path.chmod(0o755)
+        poison = public_path / "poison"
         poison.touch()
         cluster.service("shop", "web", 1)
         gateway = self.gateway(cluster, library, "stall:slow-", poison)

@@ -12,6 +12,7 @@ import ctypes
 import functools
 import glob
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -225,6 +226,17 @@ def new_prefix():
     os.mkdir(os.path.join(prefix, "logs"))
     PREFIXES.append(prefix)
     return prefix
+
+
+@contextlib.contextmanager
+def public_directory():
+    """
+    A directory that every user may enter.  pytest's own are for one user, and
+    each pytest that starts makes them so again.
+    """
+    with tempfile.TemporaryDirectory(prefix="kube-t-") as path:
+        os.chmod(path, 0o755)
+        yield pathlib.Path(path)
 
 
 def nginx_t(conf, files=(), env=None):
