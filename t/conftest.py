@@ -19,7 +19,7 @@ import nginx as nginx_lib  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
 FIGURES = []
-TIMEOUT = 180 * nginx_lib.PATIENCE
+TIMEOUT = 90 * nginx_lib.PATIENCE
 
 
 def pytest_configure(config):

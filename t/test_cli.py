@@ -45,7 +45,7 @@ class Informer:
         """Its exit code, once all it said was read."""
         code = self.process.wait(timeout=30 * PATIENCE)
         for thread in self.threads:
-            thread.join(timeout=10)
+            thread.join(timeout=10 * PATIENCE)
         return code
 
     def has(self, **fields):

@@ -345,7 +345,8 @@ class TestStreams:
         cluster.api.fault(at_body=0, cut="hang", **PHASES["watch"])
         gateway = cluster.nginx(CONF, more=setup, workers=1)
         first, second = cluster.api.wait_requests(2, verb="watch", resource=SLICES)[:2]
-        assert 1.8 <= second.started - first.started <= 2 + 4 * PATIENCE
+        assert second.started - first.said >= 1.8
+        assert second.started - first.started <= 2 + 4 * PATIENCE
         assert first.query["resourceVersion"] == second.query["resourceVersion"]
         settled(cluster, gateway)
         assert cluster.api.count(verb="list", resource=SLICES) == 1
@@ -522,7 +523,7 @@ class TestHistory:
         epoch = gateway.status.informer()["epoch"]
         cluster.api.restore(backup)
         gateway.status.wait(lambda i: i["epoch"] > epoch, timeout=40 * PATIENCE)
-        gateway.wait_backends({old}, timeout=20)
+        gateway.wait_backends({old})
         assert gateway.grep_log(r"rollback")
         settled(cluster, gateway)
 
@@ -590,7 +591,8 @@ class TestHistory:
         gateway = cluster.nginx(CONF, sync=False, workers=1)
         (first,) = cluster.api.wait_requests(1, verb="list", resource="services")
         found = cluster.api.wait_requests(1, verb="list", resource=SLICES)
-        assert 4.5 <= found[0].started - first.started <= 5 + 4 * PATIENCE
+        # its clock began before the server had read the request
+        assert 2.5 <= found[0].started - first.started <= 5 + 4 * PATIENCE
         gateway.status.wait_state("watching", SLICES)
         assert slow.fired == 1
         assert gateway.status.resource("services")["state"] == "listing"

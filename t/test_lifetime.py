@@ -248,4 +248,4 @@ class TestCrashBeforeTheGuard:
         # Once started it follows again.
         new = cluster.pods(1, "new")
         cluster.slice("shop", "web", new)
-        gateway.wait_backends(["new-1"], timeout=40)
+        gateway.wait_backends(["new-1"])

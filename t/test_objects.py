@@ -430,7 +430,7 @@ def test_version_from_the_far_future(cluster, digits):
     line = {"type": "ADDED", "object": {"kind": "EndpointSlice", **item}}
     cluster.api.inject(json.dumps(line).encode() + b"\n", SLICES)
     cluster.slice("shop", "web", cluster.pods(1, "after"))
-    gateway.status.wait(lambda i: i["epoch"] > 1, 20)
+    gateway.status.wait(lambda i: i["epoch"] > 1)
     gateway.wait_backends({"after-1"})
     unharmed(cluster, gateway, SLICES)
     assert gateway.status.resource(SLICES)["objects"] == cluster.held(SLICES)

@@ -169,7 +169,7 @@ def test_allow_state(cluster):
     gateway.write_conf(gateway.made())
     gateway.start()
     gateway.status.wait_synced()
-    gateway.status.wait(lambda i: i["state_file"]["written"], timeout=90)
+    gateway.status.wait(lambda i: i["state_file"]["written"])
     cluster.api.refuse()
     gateway.restart()
     gateway.status.wait(lambda i: i["state_file"]["in_use"])

@@ -36,7 +36,7 @@ def seed(request):
     with Cluster() as made:
         made.pods_of_web = made.service("shop", "web", 2)
         gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP))
-        gateway.status.wait(lambda i: i["state_file"]["written"], timeout=60)
+        gateway.status.wait(lambda i: i["state_file"]["written"])
         made.mode = os.stat(gateway.path("state", NAME))
         made.dir_mode = os.stat(gateway.path("state"))
         with open(gateway.path("state", NAME), "rb") as f:
@@ -181,7 +181,7 @@ class TestFile:
         os.makedirs(gateway.path("state"), mode=0o755)
         gateway.start()
         gateway.status.wait_synced()
-        found = gateway.status.wait(lambda i: i["state_file"]["error"], timeout=60)
+        found = gateway.status.wait(lambda i: i["state_file"]["error"])
         assert found["synced"] and gateway.get().status == 200
         assert len(gateway.grep_log(r"state file.*not written")) == 1
         seed.running.remove(gateway)

@@ -10,7 +10,7 @@ import select
 import socket
 
 import pytest
-from nginx import wait_until
+from nginx import WAIT, wait_until
 
 CONF = """
     upstream web { kube_service shop/web:http unsynced_wait=%s; keepalive 8; }
@@ -78,7 +78,7 @@ def test_nothing_else_waits(cluster):
     assert gateway.get("/resolve").text == "[]"
     assert gateway.get("/sub").text == "static"
     # a subrequest does not wait: its 502 ends the request as 500
-    assert gateway.get("/auth", timeout=20).status == 500
+    assert gateway.get("/auth").status == 500
 
 
 def test_gives_up_in_time(cluster):
@@ -122,7 +122,7 @@ def test_a_worker_holds_so_many(cluster):
 
     def send(count):
         for _ in range(count):
-            sock = socket.create_connection(("127.0.0.1", gateway.port), timeout=30)
+            sock = socket.create_connection(("127.0.0.1", gateway.port), timeout=WAIT)
             sock.sendall(line)
             socks[sock.fileno()] = sock
             poll.register(sock, select.POLLIN)

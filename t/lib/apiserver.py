@@ -32,6 +32,7 @@ from ports import free_port  # noqa: E402
 __all__ = ["READ", "ApiServer", "Fault", "Rule", "Settings", "objects"]
 
 CALL_TIMEOUT = 60
+WAIT = 60
 
 
 class ApiServer:
@@ -306,7 +307,7 @@ class ApiServer:
         """TLS handshakes that failed."""
         return self.core.tls_errors
 
-    def wait(self, condition, timeout=10, what="condition"):
+    def wait(self, condition, timeout=WAIT, what="condition"):
         """Waits until condition() holds; it is tried whenever the log changes."""
         deadline = time.monotonic() + timeout
         with self.core.changed:
@@ -320,11 +321,11 @@ class ApiServer:
                 # Some conditions change without the log: look again soon.
                 self.core.changed.wait(min(left, 0.05))
 
-    def wait_watch(self, resource, ns="", count=1, timeout=10):
+    def wait_watch(self, resource, ns="", count=1, timeout=WAIT):
         """Waits until so many watches run."""
         self.wait(lambda: self.watches(resource, ns) >= count, timeout, f"a watch of {resource}")
 
-    def wait_requests(self, count=1, timeout=10, **fields):
+    def wait_requests(self, count=1, timeout=WAIT, **fields):
         """Waits until so many requests fit; returns them."""
         self.wait(lambda: self.count(**fields) >= count, timeout, f"{count} of {fields}")
         return self.find(**fields)

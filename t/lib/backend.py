@@ -17,7 +17,7 @@ import urllib.parse
 from ports import free_port
 from requests_in import Requests
 
-CALL_TIMEOUT = 30
+CALL_TIMEOUT = 60
 
 
 def seconds(text):

@@ -12,6 +12,8 @@ import socket
 import threading
 import time
 
+WAIT = 60
+
 
 class Headers(dict):
     """Header fields by lower-case name; nginx leaves empty ones out."""
@@ -46,7 +48,7 @@ class Response:
         return f"<{self.status} {self.headers} {self.body[:200]!r}>"
 
 
-def request(port, path="/", method="GET", host=None, headers=None, body=None, timeout=20):
+def request(port, path="/", method="GET", host=None, headers=None, body=None, timeout=WAIT):
     """One request over a connection of its own."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
@@ -63,7 +65,7 @@ def request(port, path="/", method="GET", host=None, headers=None, body=None, ti
         connection.close()
 
 
-def raw(port, data, timeout=20):
+def raw(port, data, timeout=WAIT):
     """Sends bytes and returns all that comes until the server closes."""
     with socket.create_connection(("127.0.0.1", port), timeout=timeout) as sock:
         sock.sendall(data)
@@ -117,7 +119,7 @@ class Load:
             for attempt in (1, 2):
                 fresh = connection is None
                 if fresh:
-                    connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+                    connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
                 try:
                     connection.request("GET", self.path, headers={"Host": self.host or "t"})
                     answer = connection.getresponse()

@@ -34,7 +34,7 @@ NGINX = (
 STREAM_MODULE = "/usr/lib/nginx/modules/ngx_stream_module.so"
 
 # Sanitizers and machines under load are slow; a deadline is never a bar.
-PATIENCE = 4 if BUILD in ("asan", "tsan") else 1
+PATIENCE = 8 if BUILD in ("asan", "tsan") else 4
 WAIT = 15 * PATIENCE
 POLL = 0.005
 
