@@ -99,7 +99,7 @@ help: ## print this text
 #:   T=reflector                unit: this module's tests only
 #:   CHECK="style tidy"         lint: these checks only
 #:   PYTEST_ARGS=...            test, e2e: more arguments for pytest
-#:   PYTEST_XDIST=1             test: two pytest processes
+#:   PYTEST_PROCESSES=1         test: this many pytest processes, not four
 #:   BUILDS="dir ..."           instructions: these builds, not OUT
 #:   BENCH_ARGS=...             instructions: more arguments
 #:   PORT=8081                  demo: nginx listens there
@@ -214,9 +214,14 @@ $(OUT)/unit/test_%: $(OUT)/unit/test_%.o $(UNIT_AID_OBJS) $(OUT)/libkube.a
 .PRECIOUS: $(OUT)/unit/%.o
 -include $(wildcard $(OUT)/unit/*.d)
 
+# Most tests wait most of their time: more processes than processors.  A file
+# stays in one process.
+
+PYTEST_PROCESSES ?= 4
+
 ring2:
-	@$(TEST_ENV) $(PYTHON) -m pytest -q \
-	    $(if $(filter 1,$(PYTEST_XDIST)),-n 2) t/test_*.py $(PYTEST_ARGS)
+	@$(TEST_ENV) $(PYTHON) -m pytest -q -n $(PYTEST_PROCESSES) --dist loadfile \
+	    t/test_*.py $(PYTEST_ARGS)
 
 e2e: ## nginx against a real control plane, in a network namespace (root, Go)
 	$(DEPS) e2e

@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Fixtures of the tests with nginx."""
 
+import collections
 import functools
 import os
 import sys
@@ -18,7 +19,6 @@ sys.path.insert(0, os.path.join(HERE, "lib"))
 import nginx as nginx_lib  # noqa: E402
 from cluster import Cluster  # noqa: E402
 
-FIGURES = []
 TIMEOUT = 90 * nginx_lib.PATIENCE
 
 
@@ -29,7 +29,14 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Nothing may hang: a test that does is a failure with a stack."""
+    """
+    Nothing may hang: a test that does is a failure with a stack.  Files with
+    slow tests go first, so that no process is left alone with one at the end.
+    """
+    slow = collections.Counter(
+        item.fspath for item in items if item.get_closest_marker("slow") is not None
+    )
+    items.sort(key=lambda item: -slow[item.fspath])
     if config.pluginmanager.hasplugin("timeout"):
         for item in items:
             if item.get_closest_marker("timeout") is None:
@@ -50,14 +57,22 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture
 def figure(request):
     """figure(text): printed after the run, whether it passes or not."""
-    return lambda text: FIGURES.append(f"{request.node.name}: {text}")
+    return lambda text: request.node.user_properties.append(("figure", text))
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Prints the figures."""
-    if FIGURES:
+    """Prints the figures, and what was skipped for want of something."""
+    lines = []
+    for report in sum(terminalreporter.stats.values(), []):
+        name = getattr(report, "nodeid", "").rpartition("::")[2]
+        if getattr(report, "when", "") == "teardown":
+            figures = [v for k, v in report.user_properties if k == "figure"]
+            lines += [f"{name}: {text}" for text in figures]
+        elif getattr(report, "skipped", False) and "*****" in str(report.longrepr):
+            lines.append(f"{name}: {report.longrepr[2]}")
+    if lines:
         terminalreporter.section("figures")
-        for line in FIGURES:
+        for line in lines:
             terminalreporter.write_line(line)
 
 

@@ -161,6 +161,7 @@ def missing(made):
     one_line(made, "credentials", "secret", "no such file", "readable")
 
 
+@pytest.mark.slow
 def test_token(cluster):
     cluster.service("shop", "web")
     made = cluster.nginx(CONF, more="token_file secret;", level="notice", sync=False)
@@ -169,6 +170,7 @@ def test_token(cluster):
     back(made, "credentials")
 
 
+@pytest.mark.slow
 def test_kubeconfig(cluster):
     """It goes while nginx runs, and the next informer process misses it."""
     cluster.service("shop", "web")
