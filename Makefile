@@ -201,7 +201,7 @@ tsan: ## unit tests of the zone under ThreadSanitizer
 
 unit-run: $(UNIT_BINS)
 	@bash t/util/headers.sh
-	@sh t/util/unit.sh $(sort $(UNIT_BINS))
+	@JOBS=$(JOBS) sh t/util/unit.sh $(sort $(UNIT_BINS))
 
 $(OUT)/unit/%.o: t/unit/%.c Makefile
 	@mkdir -p $(@D)

@@ -1,10 +1,13 @@
 #!/bin/sh
-# Runs unit test programs and says which failed.
+# Runs unit test programs, several at a time, and says which failed.
 #
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # unit.sh PROGRAM ...
+#
+# JOBS: how many at a time.  UNIT_TIMEOUT: seconds for one, and no bar: the
+# machine may be busy.
 
 set -u
 
@@ -14,15 +17,23 @@ ASAN_OPTIONS=${ASAN_OPTIONS-detect_leaks=1:strict_string_checks=1}
 UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1:halt_on_error=1}
 export ASAN_OPTIONS UBSAN_OPTIONS
 
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+
+# shellcheck disable=SC2016
+printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I{} sh -c '
+    log=$1/$(basename "$2")
+    timeout -k 5 "${UNIT_TIMEOUT:-600}" "$2" >"$log" 2>&1
+    echo $? >"$log.rc"
+' unit "$logs" {}
+
 failed=
 count=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
 
 for program; do
     name=${program##*/}
-    timeout -k 5 "${UNIT_TIMEOUT:-120}" "$program" >"$log" 2>&1
-    rc=$?
+    log=$logs/$name
+    rc=$(cat "$log.rc")
     passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) test.*/\1/p' "$log" | tail -n 1)
     if [ "$rc" -eq 0 ] && [ "${passed:-0}" -gt 0 ]; then
         printf 'unit %-32s %s passed\n' "$name" "$passed"
