@@ -114,7 +114,7 @@ class TestToken:
         assert gateway.get().status == 200
         row = gateway.status.resource(SLICES)
         assert "nauthorized" in str(row["last_error"])
-        assert gateway.grep_log(r"unauthorized")
+        assert gateway.wait_log(r"unauthorized")
         cluster.api.auth.add_token("first")
         following(cluster, gateway)
 

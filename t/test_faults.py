@@ -180,7 +180,7 @@ class TestStatuses:
         found = gateway.status.wait(lambda i: i["degraded"])
         assert "infra" in str(found["degraded"]) and "shop" not in str(found["degraded"])
         assert found["synced"] is False
-        assert gateway.grep_log(r"forbidden")
+        assert gateway.wait_log(r"forbidden")
         cluster.api.clear_faults()
         gateway.status.wait_synced()
         gateway.status.wait(lambda i: not i["degraded"])
@@ -524,7 +524,7 @@ class TestHistory:
         cluster.api.restore(backup)
         gateway.status.wait(lambda i: i["epoch"] > epoch, timeout=40 * PATIENCE)
         gateway.wait_backends({old})
-        assert gateway.grep_log(r"rollback")
+        assert gateway.wait_log(r"rollback")
         settled(cluster, gateway)
 
     def test_deleted_while_away(self, cluster):

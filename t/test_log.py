@@ -224,7 +224,7 @@ def test_no_watch_before_one_is_open(cluster):
     cluster.api.fault(status=403, verb="watch", times=None)
     made = cluster.nginx(CONF, level="info", sync=False)
     made.wait_log("degraded: forbidden", count=2)
-    assert made.grep_log(r"kube informer .*: request_failed: request to follow ")
+    assert made.wait_log(r"kube informer .*: request_failed: request to follow ")
     assert not made.grep_log(r"kube informer .*: watch: ")
     cluster.api.clear_faults()
     made.wait_log(r"kube informer .*: watch: watch of services from \d+ is open")

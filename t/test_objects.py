@@ -260,7 +260,7 @@ def check(cluster, gateway, verdict, resource, where):
     assert cluster.api.count(verb="list", resource=resource) == 1
     assert cluster.api.count(verb="watch", resource=resource) == watches
     if lost:
-        assert gateway.grep_log(r"skipped_object|refused_object|request_failed")
+        assert gateway.wait_log(r"skipped_object|refused_object|request_failed")
         mended = put(cluster, resource, GOOD if resource == SLICES else service_text())
         gateway.status.wait_rv(mended, resource)
         row = gateway.status.resource(resource)
@@ -299,7 +299,7 @@ class TestObjects:
         row = unharmed(cluster, gateway, SLICES)
         assert row["skipped"] == 1 == skipped(gateway, SLICES)
         assert row["objects"] == cluster.held(SLICES) - 1
-        assert gateway.grep_log(r"skipped_object.*max_object")
+        assert gateway.wait_log(r"skipped_object.*max_object")
         gateway.status.wait_rv(put(cluster, SLICES, GOOD))
         assert gateway.status.used("shop", "bad") == ["127.60.0.1"]
         assert cluster.api.count(verb="list", resource=SLICES) == 1
@@ -484,7 +484,7 @@ def test_the_gateway_itself(cluster, listen):
     assert (answer.status, answer.headers["x-kube-error"]) == (502, "address_denied")
     (row,) = gateway.status.service("shop", "web")["endpoints"]
     assert row["excluded_because"] == "address denied"
-    assert gateway.grep_log("127.0.0.1.*gateway's own address")
+    assert gateway.wait_log("127.0.0.1.*gateway's own address")
     if listen != "127.0.0.1:PORT":
         return
     # another address at that port is used
