@@ -50,6 +50,8 @@ typedef struct {
     /* the innermost one; what stands in its place calls it */
     ngx_http_upstream_init_pt     method;
     ngx_http_upstream_init_peer_pt method_init_peer;
+    unsigned                      probe:1;     /* kube_balancer */
+    unsigned                      unknown:1;   /* method passed its trial */
     unsigned                      points:1;    /* hash consistent: many for
                                                   each peer, sorted */
     unsigned                      plain:1;     /* requests need not keep views:
@@ -99,6 +101,7 @@ typedef struct {
     ngx_array_t                   upstreams;   /* ngx_http_kube_srv_conf_t * */
     ngx_array_t                   resolved;    /* ngx_http_kube_resolved_t */
     size_t                        instances_size;    /* kube_instances */
+    ngx_uint_t                    unknown;     /* kube_balancer: probe them */
 
     /* of unsynced_wait: how many upstreams may wait; see its file */
     ngx_uint_t                    may_wait;

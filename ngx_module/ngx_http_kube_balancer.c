@@ -24,6 +24,7 @@
 
 
 #include "ngx_http_kube_balancer.h"
+#include "ngx_http_kube_probe.h"
 #include "ngx_http_kube_stock.h"
 
 #include <malloc.h>
@@ -134,7 +135,7 @@ ngx_http_kube_balancer_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
         }
     }
 
-    return NGX_OK;
+    return balancer->unknown ? ngx_http_kube_probe(cf, us, balancer) : NGX_OK;
 }
 
 
@@ -174,15 +175,19 @@ ngx_http_kube_method_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
 
         if (*at != ngx_http_upstream_init_round_robin) {
             known = ngx_http_kube_method_known(cf, us, *at, &inner, &number);
-            if (known == NULL) {
-                break;
-            }
 
-            if (number == NGX_HTTP_KUBE_POINTS) {
+            if (known == NULL) {
+                if (!balancer->probe) {
+                    break;
+                }
+
+                balancer->unknown = 1;
+
+            } else if (number == NGX_HTTP_KUBE_POINTS) {
                 balancer->points = 1;
             }
 
-            if (!known->plain) {
+            if (known == NULL || !known->plain) {
                 balancer->plain = 0;
             }
         }
@@ -418,7 +423,8 @@ ngx_http_kube_method_refuse(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
     ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                   "the balancing method of upstream \"%V\" in %s:%ui (%s) is "
                   "not known to work with kube_service: use round robin, "
-                  "least_conn, ip_hash, hash or random", &us->host,
+                  "least_conn, ip_hash, hash or random, or have it tried "
+                  "with \"kube_balancer unknown=probe\"", &us->host,
                   us->file_name, us->line, name);
 }
 
@@ -495,7 +501,15 @@ ngx_http_kube_part_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
 
     if (known == NULL) {
 
-        if (ngx_memcmp(fresh, part, size) != 0) {
+        if (ngx_memcmp(fresh, part, size) == 0) {
+
+            /* unused here: shared as it is */
+
+            rc = NGX_OK;
+            goto done;
+        }
+
+        if (!balancer->probe) {
             ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                           "upstream \"%V\" in %s:%ui uses both kube_service "
                           "and %s, which is not known to work with it: "
@@ -503,11 +517,6 @@ ngx_http_kube_part_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
                           us->line, module->name);
             goto done;
         }
-
-        /* unused here: shared as it is */
-
-        rc = NGX_OK;
-        goto done;
     }
 
     taken = ngx_array_push(&balancer->slots);
@@ -523,7 +532,7 @@ ngx_http_kube_part_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     ngx_memcpy(taken->pristine, part, size);
     taken->size = size;
     taken->index = module->ctx_index;
-    taken->own = known->own;
+    taken->own = (known == NULL || known->own);
 
     rc = NGX_OK;
 

@@ -51,6 +51,13 @@ static ngx_command_t  ngx_http_kube_commands[] = {
       0,
       NULL },
 
+    { ngx_string("kube_balancer"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_kube_unknown_balancer,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("kube_status"),
       NGX_HTTP_LOC_CONF|NGX_CONF_ANY,
       ngx_http_kube_status,
@@ -132,6 +139,7 @@ ngx_http_kube_create_main_conf(ngx_conf_t *cf)
     }
 
     kmcf->instances_size = NGX_CONF_UNSET_SIZE;
+    kmcf->unknown = NGX_CONF_UNSET_UINT;
 
     if (ngx_array_init(&kmcf->upstreams, cf->pool, 4, sizeof(void *))
         != NGX_OK
@@ -154,6 +162,7 @@ ngx_http_kube_init_main_conf(ngx_conf_t *cf, void *conf)
     ngx_http_kube_main_conf_t *kmcf = conf;
 
     ngx_conf_init_size_value(kmcf->instances_size, NGX_KUBE_INSTANCES_SIZE);
+    ngx_conf_init_uint_value(kmcf->unknown, 0);
 
     if (ngx_http_kube_services_prepare(cf, conf) != NGX_OK) {
         return NGX_CONF_ERROR;

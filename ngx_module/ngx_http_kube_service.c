@@ -77,6 +77,22 @@ static ngx_conf_post_t  ngx_http_kube_instances_post = {
     ngx_http_kube_check_instances
 };
 
+static ngx_conf_enum_t  ngx_http_kube_unknown[] = {
+    { ngx_string("refuse"), 0 },
+    { ngx_string("probe"), 1 },
+    { ngx_null_string, 0 }
+};
+
+static const ngx_kube_parameter_t  ngx_http_kube_balancer_parameters[] = {
+
+    { ngx_string("unknown"), ngx_kube_parameter_word,
+      offsetof(ngx_http_kube_main_conf_t, unknown), ngx_http_kube_unknown,
+      "unknown= with probe or refuse" },
+
+    { ngx_null_string, NULL, 0, NULL, NULL }
+};
+
+
 static const ngx_kube_parameter_t  ngx_http_kube_instances_parameters[] = {
 
     { ngx_string("size"), ngx_conf_set_size_slot,
@@ -161,6 +177,25 @@ ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 char *
+ngx_http_kube_unknown_balancer(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_kube_main_conf_t *kmcf = conf;
+
+    ngx_kube_parameters_t  set;
+
+    if (kmcf->unknown != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    set.table = ngx_http_kube_balancer_parameters;
+    set.conf = kmcf;
+
+    return ngx_kube_parameters_set(cf, 1, &set, 1) == NGX_OK ? NGX_CONF_OK
+                                                             : NGX_CONF_ERROR;
+}
+
+
+char *
 ngx_http_kube_instances(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_kube_main_conf_t *kmcf = conf;
@@ -207,6 +242,8 @@ ngx_http_kube_services_prepare(ngx_conf_t *cf,
     kscf = kmcf->upstreams.elts;
 
     for (i = 0; i < kmcf->upstreams.nelts; i++) {
+        kscf[i]->balancer.probe = (kmcf->unknown != 0);
+
         if (ngx_http_kube_service_check(cf, kscf[i]) != NGX_OK
             || ngx_http_kube_service_servers(cf, kscf[i]) != NGX_OK
             || ngx_http_kube_balancer_take(cf, kscf[i]->upstream,

@@ -17,6 +17,8 @@
 
 char *ngx_http_kube_service(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_kube_instances(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+char *ngx_http_kube_unknown_balancer(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 
 /*
  * Before the upstream module calls every init_upstream: notes the static

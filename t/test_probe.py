@@ -1,0 +1,106 @@
+# http: a balancing method that the modules do not know is refused, or tried
+# first (kube_balancer).  Its trial may end badly; nginx may not.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""Unknown balancing methods, played by t/lib/balancer.c."""
+
+import os
+import subprocess
+
+import pytest
+from cluster import Gateway
+from nginx import BUILD_DIR, NGINX, ROOT, configured, nginx_t
+from test_conf_errors import in_upstream, refused
+
+PROBE = "kube_balancer unknown=probe;\n"
+
+
+@pytest.fixture(name="module", scope="module")
+def make_module(tmp_path_factory):
+    """t/lib/balancer.c, as a module of this nginx."""
+    if any(word.startswith("--add-module") for word in configured(NGINX)):
+        pytest.skip("no modules can be loaded: ours are linked in")
+    objs = os.path.join(BUILD_DIR, "objs")
+    incs = subprocess.run(
+        ["sh", os.path.join(ROOT, "t", "util", "nginx-incs.sh"), objs],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout.split()
+    path = tmp_path_factory.mktemp("balancer") / "balancer.so"
+    subprocess.run(
+        ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Werror"]
+        + incs
+        + [os.path.join(ROOT, "t", "lib", "balancer.c"), "-o", path],
+        check=True,
+        timeout=60,
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+def conf(module, method, probe=True):
+    """A file whose upstream has that method."""
+    text = in_upstream(f"kube_service shop/web:http; test_method {method};")
+    if probe:
+        text = text.replace("http {", "http {\n" + PROBE, 1)
+    return f"load_module {module};\n" + text
+
+
+def test_refused_unless_asked_for(module):
+    """And the text says how to ask."""
+    told = refused(conf(module, "good", probe=False), None, r"not known to work")
+    assert "kube_balancer unknown=probe" in told
+
+
+@pytest.mark.parametrize(
+    ("method", "says"),
+    [
+        ("crash", r'upstream "web".*died or hung in its trial'),
+        ("foreign", r'upstream "web".*does not keep its servers as round robin'),
+        ("moved", r'upstream "web".*round robin\'s order'),
+    ],
+)
+def test_fails_its_trial(module, method, says):
+    """nginx -t ends with a text, not with a signal."""
+    refused(conf(module, method), None, says)
+
+
+def test_passes_its_trial(module):
+    """A warning stays."""
+    code, told = nginx_t(conf(module, "good"))
+    assert code == 0 and "[warn]" in told and "passed a trial" in told, told
+
+
+class Loaded(Gateway):
+    """An nginx that loads the module."""
+
+    module = None
+
+    def made(self):
+        """Its configuration."""
+        return f"load_module {self.module};\n" + super().made()
+
+
+def test_is_used(cluster, module):
+    """Its requests follow the Service, and keep what they were given."""
+    pods = cluster.service("shop", "web", 2)
+    Loaded.module = module
+    gateway = cluster.nginx(
+        PROBE
+        + """
+    upstream web { kube_service shop/web:http; test_method good; keepalive 4; }
+    server { listen 127.0.0.1:PORT; location / { proxy_pass http://web; } }
+""",
+        workers=1,
+        cls=Loaded,
+    )
+    gateway.wait_backends({pod.name for pod in pods})
+    with gateway.load("/") as load:
+        for names in (pods[:1], pods, pods[1:]):
+            cluster.slice("shop", "web", names)
+            gateway.wait_backends({pod.name for pod in names})
+    assert load.failures == []
+    assert not gateway.grep_log(r"exited on signal|\[alert\]")
