@@ -440,6 +440,8 @@ ngx_kube_instances_timer(ngx_msec_t ms)
 {
     ngx_event_t  *timer;
 
+    static ngx_connection_t  dumb;
+
     timer = &ngx_kube_instances.timer;
 
     if (!ngx_kube_instances.ready) {
@@ -447,6 +449,11 @@ ngx_kube_instances_timer(ngx_msec_t ms)
         ngx_queue_init(&ngx_kube_instances.large);
         timer->handler = ngx_kube_instances_expire;
         timer->cancelable = 1;
+
+        /* at the debug level nginx logs whose it is, by descriptor */
+        dumb.fd = (ngx_socket_t) -1;
+        timer->data = &dumb;
+
         ngx_kube_instances.ready = 1;
     }
 

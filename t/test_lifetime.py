@@ -13,7 +13,7 @@ import threading
 import time
 
 import objects
-from nginx import WAIT, free_port, wait_until
+from nginx import NGINX, WAIT, configured, free_port, wait_until
 
 REDIRECTED = """
     upstream web { kube_service shop/web; keepalive 4; }
@@ -188,6 +188,22 @@ class TestRedirect:
         assert answer.headers["x-target"] == api[0].address
         assert answer.headers["x-kube-service"] == "shop/web:http"
         assert answer.headers["x-kube-pod"] == web[0].name
+
+
+class TestDebugLevel:
+    """nginx built --with-debug reads more of events and peers than it uses."""
+
+    def test_all_paths(self, cluster):
+        for name in ("web", "api", "named"):
+            cluster.service("shop", name, 2)
+        gateway = cluster.nginx(REDIRECTED, workers=1, level="debug")
+        for _ in range(2):
+            for path in ("/", "/error", "/again", "/mirrored", "/both"):
+                assert gateway.get(path).status == 200
+            gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(3, "new")))
+        gateway.reload()
+        assert gateway.get().status == 200
+        assert gateway.grep_log(r"\[debug\]") or "--with-debug" not in configured(NGINX)
 
 
 class TestStaleConnection:
