@@ -6,14 +6,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """kube_resolve beside kube_service, subrequests and redirects."""
 
-import os
 import re
 
 import pytest
-from nginx import full_conf, nginx_t, wait_until
+from nginx import full_conf, loads, nginx_t, wait_until
 from test_conf_errors import BLOCK, accepted, in_upstream, line_of, refused
 
 FAIR = "/usr/lib/nginx/modules/ngx_http_upstream_fair_module.so"
+NO_FAIR = "libnginx-mod-http-upstream-fair is missing, or made for another nginx"
 
 SERVER = """
     server {
@@ -397,7 +397,7 @@ def test_one_variable_of_many_kube_resolve():
     )
 
 
-@pytest.mark.skipif(not os.path.exists(FAIR), reason="libnginx-mod-http-upstream-fair is missing")
+@pytest.mark.skipif(not loads(FAIR), reason=NO_FAIR)
 @pytest.mark.parametrize(
     "lines",
     [
@@ -415,7 +415,7 @@ def test_unknown_balancer(lines):
     assert "ngx_http_upstream_fair_module" in told and "least_conn" in told
 
 
-@pytest.mark.skipif(not os.path.exists(FAIR), reason="libnginx-mod-http-upstream-fair is missing")
+@pytest.mark.skipif(not loads(FAIR), reason=NO_FAIR)
 def test_unknown_balancer_elsewhere():
     """Loaded, and used by another upstream."""
     conf = f"load_module {FAIR};\n" + in_upstream("kube_service shop/web; keepalive 4;")

@@ -140,13 +140,6 @@ def configured(nginx):
     return done.stderr.partition("configure arguments:")[2].split()
 
 
-def keeps_alive():
-    """Whether it keeps upstream connections unasked, as nginx does from 1.29.7 on."""
-    done = subprocess.run([NGINX, "-v"], capture_output=True, text=True, timeout=60)
-    found = re.search(r"nginx/(\d+)\.(\d+)\.(\d+)", done.stderr)
-    return bool(found) and tuple(map(int, found.groups())) >= (1, 29, 7)
-
-
 def is_angie():
     """Whether it is Angie."""
     done = subprocess.run([NGINX, "-v"], capture_output=True, text=True, timeout=60)
@@ -259,6 +252,23 @@ def nginx_t(conf, files=(), env=None):
         return done.returncode, done.stderr.decode("utf-8", "replace")
     finally:
         shutil.rmtree(prefix, ignore_errors=True)
+
+
+@functools.lru_cache(None)
+def loads(module):
+    """Whether this nginx takes a module of Debian's: it refuses one made for another build."""
+    conf = f"load_module {module};\npid nginx.pid;\nevents {{}}\n"
+    return os.path.exists(module) and nginx_t(conf)[0] == 0
+
+
+@functools.lru_cache(None)
+def keeps_alive():
+    """
+    Whether it keeps upstream connections unasked, as nginx does from 1.29.7
+    on: such a one alone has a way to say no.
+    """
+    upstream = "upstream u {\nserver 127.0.0.1:1;\nkeepalive 0;\n}\n"
+    return nginx_t(full_conf(upstream))[0] == 0
 
 
 class Nginx:
