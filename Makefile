@@ -42,10 +42,12 @@ WARN = -Wall -Wextra -Wconversion -Wshadow -Wvla -Wcast-qual \
 WARN_TEST = $(filter-out -Wconversion -Wcast-qual,$(WARN))
 LIBS = -lcurl -lcjson -lyaml -lpthread
 
-# What a layer may include: t/util/layers.py has the one table.
+# What a layer may include: t/util/layers.py has the one table.  A bare machine
+# gets its python3 from the first target that needs it.
 
 LAYERS = base model api client zone publish cache route status
-$(foreach word,$(shell $(PYTHON) t/util/layers.py --make),$(eval $(word)))
+$(foreach word,$(shell command -v $(PYTHON) >/dev/null \
+    && $(PYTHON) t/util/layers.py --make),$(eval $(word)))
 
 # Sources, as config names them.
 
@@ -79,7 +81,8 @@ DEPS = @sh t/util/deps.sh
 
 
 .PHONY: help matrix build modules lib cli demo demo-cluster test proof unit tsan \
-    unit-run instructions ring2 e2e testbed lint sources sizes nginx-src install clean
+    unit-run instructions ring2 e2e testbed lint sources sizes bare nginx-src install \
+    clean
 
 help: ## print this text
 	@echo "usage: make [target] [VARIABLE=value]"
@@ -266,6 +269,9 @@ matrix: ## on demand: other nginx source trees, NGINX_TREES="dir ..."
 	$(DEPS) test
 	@JOBS=$(JOBS) PYTHON=$(PYTHON) bash t/util/matrix.sh build/matrix \
 	    $(NGINX_TREES)
+
+bare: ## on demand: README and "make test" on bare Debians, DEBIAN="bookworm trixie"
+	@bash t/util/chroot.sh $(or $(BARE),build/bare) $(DEBIAN)
 
 nginx-src: ## Debian's nginx sources in build/nginx-src, for NGINX_SRC
 	@bash t/util/nginx-src.sh build/nginx-src

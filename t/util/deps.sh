@@ -15,8 +15,8 @@ set -eu
 [ "${SKIP_DEPS:-0}" = 1 ] && exit 0
 
 build="gcc make libc6-dev util-linux nginx nginx-dev libcurl4-openssl-dev
-    libcjson-dev libyaml-dev"
-unit="libcmocka-dev openssl ca-certificates python3"
+    libcjson-dev libyaml-dev python3"
+unit="libcmocka-dev openssl ca-certificates"
 test="libnginx-mod-stream libnginx-mod-http-upstream-fair python3-pytest
     python3-pytest-timeout python3-pytest-xdist python3-hypothesis
     python3-trustme python3-cryptography python3-h11
@@ -24,7 +24,7 @@ test="libnginx-mod-stream libnginx-mod-http-upstream-fair python3-pytest
     chromium procps valgrind"
 e2e="iproute2 nftables iptables python3-requests"
 lint="cppcheck clang clang-tidy clang-tidy-19 codespell shellcheck pmccabe
-    flake8 libnginx-mod-stream binutils git python3"
+    flake8 libnginx-mod-stream binutils git"
 
 wanted=
 tools=
@@ -32,7 +32,7 @@ for group; do
     case $group in
         build)  wanted="$wanted $build" ;;
         unit)   wanted="$wanted $build $unit" ;;
-        demo)   wanted="$wanted $build python3 python3-h11 libnginx-mod-stream" ;;
+        demo)   wanted="$wanted $build python3-h11 libnginx-mod-stream" ;;
         test)   wanted="$wanted $build $unit $test" tools=1 ;;
         e2e)    wanted="$wanted $build $unit $test $e2e" tools=1 ;;
         lint)   wanted="$wanted $build $unit $lint" ;;
