@@ -497,7 +497,9 @@ test_transport_connections(void **state)
         flow_pages(f, 3);
     }
 
-    assert_int_equal(http_bed_connections(&f->server), 17 + 3);
+    /* fewer where one had ended before the next began */
+
+    assert_in_range(http_bed_connections(&f->server), 17, 17 + 3);
 }
 
 
