@@ -13,7 +13,7 @@ import os
 import socket
 
 PORTS = range(20000, 32000)
-PORT_BLOCK = 300
+PORT_BLOCK = 200
 
 _ports = None
 
