@@ -109,6 +109,8 @@ help: ## print this text
 #:   KUBECONFIG=file            demo: use this cluster (the environment's
 #:                              KUBECONFIG is not used)
 #:   ALLOW_SKIP=1               e2e: having no Go is not a failure
+#:   KUBE_VERSION=1.33          e2e: this control plane, of those that have a
+#:                              t/cluster/go-VERSION.mod, not go.mod's
 
 # One build at a time in one directory: two would clobber each other.
 
@@ -165,7 +167,7 @@ demo-cluster: ## the same on a real kube-apiserver (needs root and Go)
 	$(DEPS) demo e2e
 	@$(SUBMAKE) build SKIP_DEPS=1
 	@$(SUBMAKE) testbed
-	@exec env $(TEST_ENV) $(PYTHON) t/demo/demo.py --cluster $(call given,PORT,--port)
+	@exec env $(TEST_ENV) $(TESTBED_ENV) $(PYTHON) t/demo/demo.py --cluster $(call given,PORT,--port)
 
 test: ## unit tests, and nginx against the stand-in API server
 	$(DEPS) test
@@ -231,7 +233,7 @@ e2e: ## nginx against a real control plane, in a network namespace (root, Go)
 	@if $(GO) version >/dev/null 2>&1; then \
 	    $(SUBMAKE) build SKIP_DEPS=1 \
 	    && $(SUBMAKE) testbed \
-	    && $(TEST_ENV) \
+	    && $(TEST_ENV) $(TESTBED_ENV) \
 	       $(PYTHON) -m pytest -q t/e2e $(PYTEST_ARGS) \
 	    && echo "make e2e: passed"; \
 	else \
@@ -242,11 +244,18 @@ e2e: ## nginx against a real control plane, in a network namespace (root, Go)
 	    test "$(ALLOW_SKIP)" = 1; \
 	fi
 
+# Kubernetes' version: that of t/cluster/go.mod, or one with a go-VERSION.mod.
+
+KUBE_VERSION ?=
+TESTBED = bin/$(if $(KUBE_VERSION),$(KUBE_VERSION)/)kube-testbed
+TESTBED_ENV = $(if $(KUBE_VERSION),KUBE_TESTBED=$(abspath t/cluster/$(TESTBED)))
+
 testbed:
 	@$(GO) version | awk '{ split(substr($$3, 3), v, "."); \
 	    exit !(v[1] > 1 || v[2] >= 21) }' \
 	    || { echo "t/cluster needs Go 1.21 or newer"; exit 1; }
-	@cd t/cluster && $(GO) build -buildvcs=false -o bin/kube-testbed .
+	@cd t/cluster && $(GO) build -buildvcs=false -o $(TESTBED) \
+	    $(if $(KUBE_VERSION),-modfile=go-$(KUBE_VERSION).mod) .
 
 instructions: ## count instructions per event and request; BUILDS="dir dir" compares
 	$(DEPS) test
