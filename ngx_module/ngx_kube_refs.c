@@ -34,9 +34,9 @@ static ngx_conf_enum_t  ngx_kube_forms[] = {
 };
 
 static ngx_conf_enum_t  ngx_kube_families[] = {
-    { ngx_string("any"), KUBE_FAMILY_NONE },
-    { ngx_string("ipv4"), KUBE_FAMILY_IPV4 },
-    { ngx_string("ipv6"), KUBE_FAMILY_IPV6 },
+    { ngx_string("any"), KUBE_SELECT_FAMILY_ANY },
+    { ngx_string("ipv4"), KUBE_SELECT_FAMILY_IPV4 },
+    { ngx_string("ipv6"), KUBE_SELECT_FAMILY_IPV6 },
     { ngx_null_string, 0 }
 };
 
@@ -214,13 +214,13 @@ ngx_kube_ref_add(ngx_conf_t *cf, ngx_kube_ref_t *ref, ngx_str_t *key,
     ref->expression = *key;
 
     ngx_conf_init_uint_value(ref->form, 0);
-    ngx_conf_init_uint_value(ref->family, KUBE_FAMILY_NONE);
+    ngx_conf_init_uint_value(ref->family, KUBE_SELECT_FAMILY_OWN);
     ngx_conf_init_uint_value(ref->terminating, 0);
     ngx_conf_init_uint_value(ref->unsynced, 0);
 
     ref->resolver.dns = ref->form != 0;
     ref->resolver.unsynced_fail = ref->unsynced != 0;
-    ref->resolver.select.family = (kube_family_t) ref->family;
+    ref->resolver.select.family = (kube_select_family_t) ref->family;
     ref->resolver.select.terminating_never = ref->terminating != 0;
 
     if (is_static && ngx_kube_ref_static(cf, ref, key) != NGX_OK) {

@@ -394,6 +394,7 @@ class TestEndpoints:
         location /four { proxy_pass http://four; }
         location /six { proxy_pass http://six; }
         location /any { proxy_pass http://any; }
+        location /own { kube_resolve $own shop/web; return 200 $own; }
     }
 """
             % (port := free_port())
@@ -403,7 +404,15 @@ class TestEndpoints:
         assert {request(port, "/four").backend for _ in range(8)} == names(pods)
         assert {request(port, "/six").backend for _ in range(8)} == {"six"}
         assert f"[::1]:{six.port}" in request(port, "/six").headers["x-upstream-addr"]
-        assert {by_service(gateway, "shop/web").backend for _ in range(12)} == both
+        # by default its own family, the other one while that has no endpoint
+        assert request(port, "/own").text == f"{pods[0].host}:{pods[0].port}"
+        assert {by_service(gateway, "shop/web").backend for _ in range(12)} == names(pods)
+        gateway.status.wait_rv(cluster.slice("shop", "web", []))
+        assert by_service(gateway, "shop/web").backend == "six"
+        assert request(port, "/own").text == f"[::1]:{six.port}"
+        assert request(port, "/four").status == 502
+        gateway.status.wait_rv(cluster.slice("shop", "web", pods))
+        assert {by_service(gateway, "shop/web").backend for _ in range(12)} == names(pods)
 
     def test_target_port_differs_between_slices(self, cluster):
         old, new = cluster.pods(1, "old"), cluster.pods(1, "new")

@@ -1,9 +1,9 @@
 /*
  * kube_decode_service - the projection of a Service (core/v1).
  *
- * A bad port or cluster IP is left out and counted.  What decides about the
- * whole Service, spec, its type and the list of ports, refuses it where it is
- * bad, so that the last good record can stay.  For kube_decode.c only.
+ * A bad port, cluster IP or family is left out and counted.  What decides about
+ * the whole Service, spec, its type and the list of ports, refuses it where it
+ * is bad, so that the last good record can stay.  For kube_decode.c only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -103,6 +103,43 @@ service_cluster_ips(kube_decode_t *d, service_decode_t *s)
 }
 
 
+/* The first of them is the Service's own; the others are not needed. */
+static void
+service_families(kube_decode_t *d, kube_service_t *service)
+{
+    size_t      n;
+    kube_rc_t   rc;
+    kube_str_t  text;
+
+    service->family = KUBE_FAMILY_NONE;
+    rc = kube_decode_enter(d, '[');
+
+    for (n = 0; rc == KUBE_OK && kube_lexer_element(&d->lx); n++) {
+
+        if (n != 0) {
+            kube_lexer_value(&d->lx, NULL);
+            continue;
+        }
+
+        text = KUBE_STR_NULL;
+
+        if (kube_decode_text(d, &text) == KUBE_OK
+            && kube_str_eq(text, KUBE_STR("IPv4")))
+        {
+            service->family = KUBE_FAMILY_IPV4;
+
+        } else if (kube_str_eq(text, KUBE_STR("IPv6"))) {
+            service->family = KUBE_FAMILY_IPV6;
+
+        } else {
+            d->dropped++;
+        }
+    }
+
+    d->dropped += (rc == KUBE_INVALID);
+}
+
+
 static void
 service_spec(kube_decode_t *d, service_decode_t *s)
 {
@@ -124,6 +161,9 @@ service_spec(kube_decode_t *d, service_decode_t *s)
 
         } else if (kube_str_eq(name, KUBE_STR("clusterIPs"))) {
             service_cluster_ips(d, s);
+
+        } else if (kube_str_eq(name, KUBE_STR("ipFamilies"))) {
+            service_families(d, s->service);
 
         } else if (kube_str_eq(name, KUBE_STR("clusterIP"))) {
             if (kube_decode_text(d, &s->cluster_ip) == KUBE_INVALID) {

@@ -80,6 +80,7 @@ typedef struct {
     kube_meta_t          meta;
     kube_service_type_t  type;
     bool                 headless;            /* clusterIP: None */
+    kube_family_t        family;              /* ipFamilies[0]; NONE: absent */
     kube_addr_t          cluster_ips[KUBE_CLUSTER_IPS_MAX];
     size_t               cluster_ips_n;
     kube_port_t         *ports;

@@ -16,6 +16,8 @@
 
 /* The type of a Service is in the lower bits of the byte. */
 #define CONTENT_HEADLESS     0x80
+#define CONTENT_FAMILY_IPV6  0x40
+#define CONTENT_FAMILY_IPV4  0x20
 
 /* Bits of an endpoint: conditions, names that follow, address family. */
 #define CONTENT_READY        0x01
@@ -202,25 +204,38 @@ content_ports(kube_codec_t *c, kube_port_t *ports, size_t *n, size_t max)
 }
 
 
+static unsigned
+content_service_bits(const kube_service_t *service)
+{
+    return (unsigned) service->type
+           | (service->headless ? CONTENT_HEADLESS : 0u)
+           | (service->family == KUBE_FAMILY_IPV4 ? CONTENT_FAMILY_IPV4 : 0u)
+           | (service->family == KUBE_FAMILY_IPV6 ? CONTENT_FAMILY_IPV6 : 0u);
+}
+
+
 static void
 content_service(kube_codec_t *c, kube_service_t *service)
 {
     size_t        i;
-    uint64_t      type;
+    uint64_t      bits, type;
     kube_addr_t  *ip;
 
-    type = kube_codec_int(c, (unsigned) service->type
-                             | (service->headless ? CONTENT_HEADLESS : 0u),
-                          1);
-    service->headless = (type & CONTENT_HEADLESS) != 0;
-    type &= ~(uint64_t) CONTENT_HEADLESS;
+    bits = kube_codec_int(c, content_service_bits(service), 1);
+    type = bits & (CONTENT_FAMILY_IPV4 - 1);
 
-    if (type > KUBE_SERVICE_EXTERNAL_NAME) {
+    if (type > KUBE_SERVICE_EXTERNAL_NAME
+        || ((bits & CONTENT_FAMILY_IPV4) && (bits & CONTENT_FAMILY_IPV6)))
+    {
         c->bad = true;
         return;
     }
 
     service->type = (kube_service_type_t) type;
+    service->headless = (bits & CONTENT_HEADLESS) != 0;
+    service->family = (bits & CONTENT_FAMILY_IPV4) ? KUBE_FAMILY_IPV4
+                      : (bits & CONTENT_FAMILY_IPV6) ? KUBE_FAMILY_IPV6
+                      : KUBE_FAMILY_NONE;
     service->cluster_ips_n = kube_codec_count(c, service->cluster_ips_n,
                                               KUBE_CLUSTER_IPS_MAX);
 

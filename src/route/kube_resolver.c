@@ -702,8 +702,9 @@ why_resolution(const kube_resolver_t *resolver, const kube_key_t *key,
         line_add(line, "no endpoint of ");
         line_service(line, key);
         line_add(line, " has an %s address; it has %zu",
-                 resolver->select.family == KUBE_FAMILY_IPV4 ? "IPv4"
-                 : resolver->select.family == KUBE_FAMILY_IPV6 ? "IPv6" : "IP",
+                 resolver->select.family == KUBE_SELECT_FAMILY_IPV4 ? "IPv4"
+                 : resolver->select.family == KUBE_SELECT_FAMILY_IPV6 ? "IPv6"
+                 : "IP",
                  resolution->selection.rows_n);
         break;
 

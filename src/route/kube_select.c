@@ -32,6 +32,15 @@ static const char  select_external[] = "external name";
 static const char  select_too_many[] = "too many endpoints";
 
 
+/*
+ * The rank of an item; only items of the smallest one there is are chosen.
+ * What the other family is worth is more than any state.
+ */
+#define SELECT_RANK_TERMINATING  1
+#define SELECT_RANK_OTHER        2
+#define SELECT_RANK_NONE         4
+
+
 /* Items there is room for at first: a power of two. */
 #define SELECT_ROOM      64
 
@@ -77,7 +86,7 @@ struct kube_selector_s {
     uint32_t                      n;
     uint32_t                      room;
     uint32_t                      max;
-    bool                          ready;       /* items are ready ones */
+    unsigned                      rank;        /* of all items */
     bool                          truncated;
 
     kube_arena_t                  text[2];     /* of items' strings; one is
@@ -211,8 +220,37 @@ select_family_is(const kube_selector_t *s, const kube_slice_t *slice,
 
     return family != KUBE_FAMILY_NONE
            && family == slice->family
-           && (s->options->family == KUBE_FAMILY_NONE
-               || s->options->family == family);
+           && (s->options->family == KUBE_SELECT_FAMILY_OWN
+               || s->options->family == KUBE_SELECT_FAMILY_ANY
+               || (unsigned) s->options->family == (unsigned) family);
+}
+
+
+static unsigned
+select_rank(const kube_selector_t *s, const kube_choice_t *choice)
+{
+    unsigned  rank;
+
+    rank = (choice->state == KUBE_ENDPOINT_READY) ? 0
+                                                  : SELECT_RANK_TERMINATING;
+
+    if (s->options->family == KUBE_SELECT_FAMILY_OWN
+        && s->service->family != KUBE_FAMILY_NONE
+        && s->service->family != choice->addr.family)
+    {
+        rank += SELECT_RANK_OTHER;
+    }
+
+    return rank;
+}
+
+
+/* Why an item is not used beside those of a smaller rank. */
+static const char *
+select_outranked(unsigned rank, unsigned smaller)
+{
+    return ((rank ^ smaller) & SELECT_RANK_OTHER) ? select_family
+                                                  : select_terminating;
 }
 
 
@@ -632,14 +670,14 @@ select_displace(kube_selector_t *s, const select_item_t *item)
 }
 
 
-/* The first ready endpoint: none that terminates is needed. */
+/* The first endpoint of a smaller rank: none of the former is needed. */
 static void
-select_only_ready(kube_selector_t *s)
+select_only_rank(kube_selector_t *s, unsigned rank)
 {
     uint32_t  i;
 
     for (i = 0; i < s->n; i++) {
-        select_exclude(s->items[i].row, select_terminating);
+        select_exclude(s->items[i].row, select_outranked(s->rank, rank));
     }
 
     if (s->table != NULL) {
@@ -649,7 +687,7 @@ select_only_ready(kube_selector_t *s)
     s->n = 0;
     s->heap = NULL;
     s->text_live = 0;
-    s->ready = true;
+    s->rank = rank;
     s->truncated = false;
 }
 
@@ -658,17 +696,18 @@ static kube_rc_t
 select_item(kube_selector_t *s, const select_item_t *item)
 {
     uint32_t   at;
+    unsigned   rank;
     kube_rc_t  rc;
 
-    if (item->choice.state != KUBE_ENDPOINT_READY) {
+    rank = select_rank(s, &item->choice);
 
-        if (s->ready) {
-            select_exclude(item->row, select_terminating);
-            return KUBE_OK;
-        }
+    if (rank > s->rank) {
+        select_exclude(item->row, select_outranked(rank, s->rank));
+        return KUBE_OK;
+    }
 
-    } else if (!s->ready) {
-        select_only_ready(s);
+    if (rank < s->rank) {
+        select_only_rank(s, rank);
     }
 
     if (s->room != 0) {
@@ -880,6 +919,7 @@ kube_selector_create(kube_arena_t *arena, const kube_service_t *service,
     s->flags = flags;
     s->copies = true;
     s->width = 1;
+    s->rank = SELECT_RANK_NONE;
     s->max = (options->max != 0) ? options->max : KUBE_SERVICE_BUILT_MAX;
 
     kube_arena_init(&s->text[0], arena->alloc, SELECT_TEXT_MAX);

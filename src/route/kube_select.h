@@ -71,9 +71,21 @@ typedef enum {
 kube_str_t kube_endpoint_state_text(kube_endpoint_state_t state);
 
 
-/* Zeroed: any family, TCP, terminating=fallback, the default policy. */
+/*
+ * Which address families.  By default the Service's own, the first of its
+ * ipFamilies, and where no endpoint of that may be used, the other one; any
+ * where the Service has none.  A family that is named is exact.
+ */
+typedef enum {
+    KUBE_SELECT_FAMILY_OWN = 0,
+    KUBE_SELECT_FAMILY_ANY,
+    KUBE_SELECT_FAMILY_IPV4 = KUBE_FAMILY_IPV4,
+    KUBE_SELECT_FAMILY_IPV6 = KUBE_FAMILY_IPV6
+} kube_select_family_t;
+
+/* Zeroed: its own family, TCP, terminating=fallback, the default policy. */
 typedef struct {
-    kube_family_t         family;              /* NONE: any */
+    kube_select_family_t  family;
     kube_protocol_t       protocol;
     bool                  terminating_never;
     const kube_policy_t  *policy;              /* NULL: the defaults */
@@ -130,11 +142,15 @@ typedef struct {
  *
  * error may be NO_PORT, PORT_NEEDED, NO_ENDPOINTS, NO_READY_ENDPOINT,
  * NO_FAMILY, ADDRESS_DENIED or EXTERNAL_NAME.  All endpoints of one selection
- * are in the same state.  Of more than options.max those are chosen whose
- * addresses and ports have the smallest hashes: the same ones in every process
- * of every gateway, and a change of others moves few.  excluded_because is one
- * of "not ready", "terminating", "no such port", "no port number", "address
- * denied", "duplicate", "wrong family", "external name", "too many endpoints".
+ * are in the same state.  As with kube-proxy, which balances each family by
+ * itself, an endpoint of the Service's own family that terminates is used
+ * before a ready one of the other.  Of more than options.max those are chosen
+ * whose addresses and ports have the smallest hashes: the same ones in every
+ * process of every gateway, and a change of others moves few.
+ *
+ * excluded_because is one of "not ready", "terminating", "no such port", "no
+ * port number", "address denied", "duplicate", "wrong family", "external
+ * name", "too many endpoints".
  *
  * The memory is the arena's.  KUBE_OK (also where error tells why nothing was
  * selected) or KUBE_NOMEM.

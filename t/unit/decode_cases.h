@@ -227,7 +227,25 @@ static const decode_case_t  decode_cases_services[] = {
     { .text = "{" META ",\"spec\":{\"ports\":[{\"port\":1}{\"port\":2}]}}",
       .what = "comma" },
     { .text = "{" META ",\"spec\":{\"type\":\"Cluster\\u0049P\"}}" },
-    { .text = "{" META ",\"spec\":{\"clusterIP\":7}}", .dropped = 1 }
+    { .text = "{" META ",\"spec\":{\"clusterIP\":7}}", .dropped = 1 },
+
+    /* of the families the first one counts */
+    { .text = "{" META ",\"spec\":{\"ipFamilies\":[\"IPv6\",\"IPv4\"]}}" },
+    { .text = "{" META ",\"spec\":{\"ipFamilies\":[]}}" },
+    { .text = "{" META ",\"spec\":{\"ipFamilies\":null}}" },
+    { .text = "{" META ",\"spec\":{\"ipFamilies\":[\"IPv\\u0034\",7,{}]}}" },
+    { .text = "{" META ",\"spec\":{\"ipFamilies\":[\"ipv4\"]}}",
+      .dropped = 1 },
+    { .text = "{" META ",\"spec\":{\"ipFamilies\":[\"IPv4\\u0000\"]}}",
+      .dropped = 1 },
+    { .text = "{" META ",\"spec\":{\"ipFamilies\":[null,\"IPv4\"]}}",
+      .dropped = 1 },
+    { .text = "{" META ",\"spec\":{\"ipFamilies\":[[\"IPv4\"]]}}",
+      .dropped = 1 },
+    { .text = "{" META ",\"spec\":{\"ipFamilies\":\"IPv4\"}}",
+      .dropped = 1 },
+    { .text = "{" META ",\"spec\":{\"ipFamilies\":[\"IPv4\"],"
+      "\"ipFamilies\":[\"IPv6\"]}}" }
 };
 
 

@@ -70,6 +70,7 @@ decode_a_service(void **state)
     assert_str(s->meta.rv, "1045");
     assert_int_equal(s->type, KUBE_SERVICE_NODE_PORT);
     assert_false(s->headless);
+    assert_int_equal(s->family, KUBE_FAMILY_IPV4);
 
     assert_int_equal(s->cluster_ips_n, 2);
     (void) kube_addr_text(&s->cluster_ips[0], text);
@@ -352,6 +353,13 @@ decode_service_forms(void **state)
         strlen("{" META ",\"spec\":{\"clusterIP\":\"1.1.1.1\","
                "\"clusterIPs\":[]}}")), KUBE_OK);
     assert_int_equal(s->cluster_ips_n, 1);
+    assert_int_equal(s->family, KUBE_FAMILY_NONE);
+
+    assert_int_equal(decode_run(&t, KUBE_RESOURCE_SERVICES,
+        "{" META ",\"spec\":{\"ipFamilies\":[\"IPv6\",\"IPv4\"]}}",
+        strlen("{" META ",\"spec\":{\"ipFamilies\":[\"IPv6\","
+               "\"IPv4\"]}}")), KUBE_OK);
+    assert_int_equal(s->family, KUBE_FAMILY_IPV6);
 
     decode_stop(&t);
 }
@@ -475,6 +483,7 @@ decode_out_of_memory(void **state)
     for (max = 0; max < 32768; max += 64) {
         alloc_test_init(&t.at);
         kube_arena_init(&t.arena, &t.at.alloc, max);
+        t.copy = NULL;
 
         rc = decode_run(&t, KUBE_RESOURCE_SERVICES, decode_service,
                         sizeof(decode_service) - 1);

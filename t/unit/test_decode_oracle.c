@@ -233,6 +233,27 @@ oracle_cluster_ip(oracle_t *o, kube_str_t text, kube_service_t *service)
 
 
 static void
+oracle_family(oracle_t *o, const cJSON *value, kube_service_t *service)
+{
+    kube_str_t  text;
+
+    if (!cJSON_IsArray(value)) {
+        o->dropped += !oracle_absent(value);
+        return;
+    }
+
+    if (value->child != NULL) {
+        text = kube_str(cJSON_GetStringValue(value->child));
+        service->family = kube_str_eq(text, KUBE_STR("IPv4"))
+                          ? KUBE_FAMILY_IPV4
+                          : kube_str_eq(text, KUBE_STR("IPv6"))
+                          ? KUBE_FAMILY_IPV6 : KUBE_FAMILY_NONE;
+        o->dropped += (service->family == KUBE_FAMILY_NONE);
+    }
+}
+
+
+static void
 oracle_service(oracle_t *o, const cJSON *root, kube_service_t *service)
 {
     unsigned      i;
@@ -278,6 +299,7 @@ oracle_service(oracle_t *o, const cJSON *root, kube_service_t *service)
         }
     }
 
+    oracle_family(o, kube_json_get(spec, "ipFamilies"), service);
     oracle_ports(o, spec, true, &service->ports, &service->ports_n);
 }
 
@@ -612,9 +634,9 @@ oracle_print(FILE *out, const kube_object_t *o)
             (int) m->rv.len, m->rv.data);
 
     if (kube_resource_info(o->resource)->shape == KUBE_SHAPE_SERVICE) {
-        fprintf(out, " type=%s headless=%d ips=",
+        fprintf(out, " type=%s headless=%d family=%d ips=",
                 kube_service_type_text(o->u.service.type),
-                o->u.service.headless);
+                o->u.service.headless, (int) o->u.service.family);
 
         for (i = 0; i < o->u.service.cluster_ips_n; i++) {
             (void) kube_addr_text(&o->u.service.cluster_ips[i], text);

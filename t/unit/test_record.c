@@ -131,6 +131,9 @@ record_random_service(kube_random_t *r, kube_arena_t *arena,
     record_random_meta(r, arena, &service->meta);
     service->type = (kube_service_type_t) (kube_random_next(r) % 4);
     service->headless = kube_random_next(r) & 1;
+    service->family = (kube_family_t []) { KUBE_FAMILY_NONE, KUBE_FAMILY_IPV4,
+                                           KUBE_FAMILY_IPV6 }
+                      [kube_random_next(r) % 3];
     service->cluster_ips_n = (size_t) kube_random_range(r, 0, 2);
 
     for (i = 0; i < service->cluster_ips_n; i++) {
@@ -243,6 +246,7 @@ record_assert_service(const kube_service_t *a, const kube_service_t *b)
 
     assert_int_equal(a->type, b->type);
     assert_int_equal(a->headless, b->headless);
+    assert_int_equal(a->family, b->family);
     assert_int_equal(a->cluster_ips_n, b->cluster_ips_n);
     assert_int_equal(a->ports_n, b->ports_n);
     record_assert_ports(a->ports, b->ports, a->ports_n);

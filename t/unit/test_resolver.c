@@ -359,7 +359,7 @@ test_resolver_endpoints(void **state)
           "address 127.0.0.7 of Service shop/web is denied: "
           "loopback (127.0.0.0/8)");
 
-    bed.resolver.select.family = KUBE_FAMILY_IPV6;
+    bed.resolver.select.family = KUBE_SELECT_FAMILY_IPV6;
     check(&bed, "shop/web", KUBE_RESOLVE_NO_FAMILY, "shop/web:http",
           "no endpoint of Service shop/web has an IPv6 address; it has 3");
 
@@ -367,6 +367,84 @@ test_resolver_endpoints(void **state)
                                  KUBE_SERVICE_EXTERNAL_NAME, 0);
     check(&bed, "shop/out", KUBE_RESOLVE_EXTERNAL_NAME, "shop/out:http",
           "Service shop/out is an ExternalName, which is not followed");
+
+    bed_close(&bed);
+}
+
+
+/* A change of ipFamilies alone is one of the Service. */
+static void
+test_resolver_family(void **state)
+{
+    bed_t              bed;
+    size_t             i;
+    uint32_t           entry, slices[2];
+    uint64_t           revision;
+    kube_port_t        ports[ROUTE_TEST_MAX];
+    kube_object_t      service, slice;
+    kube_endpoint_t    endpoint;
+    kube_resolution_t  made;
+
+    static const struct {
+        kube_family_t         family;      /* of the Service */
+        kube_select_family_t  select;
+        size_t                n;
+        kube_family_t         first;       /* of what is chosen */
+    } cases[] = {
+        { KUBE_FAMILY_NONE, KUBE_SELECT_FAMILY_OWN, 2, KUBE_FAMILY_IPV4 },
+        { KUBE_FAMILY_IPV6, KUBE_SELECT_FAMILY_OWN, 1, KUBE_FAMILY_IPV6 },
+        { KUBE_FAMILY_IPV4, KUBE_SELECT_FAMILY_OWN, 1, KUBE_FAMILY_IPV4 },
+        { KUBE_FAMILY_IPV6, KUBE_SELECT_FAMILY_IPV4, 1, KUBE_FAMILY_IPV4 },
+        { KUBE_FAMILY_IPV4, KUBE_SELECT_FAMILY_ANY, 2, KUBE_FAMILY_IPV4 }
+    };
+
+    (void) state;
+    bed_open(&bed);
+    route_test_namespace(&bed.t, 0, "", "synced", "synced");
+    revision = 0;
+
+    memset(&service, 0, sizeof(kube_object_t));
+    service.resource = KUBE_RESOURCE_SERVICES;
+    route_test_meta(&service.u.service.meta, "shop", "web");
+    service.u.service.ports = ports;
+    service.u.service.ports_n = route_test_ports("http:80", ports);
+
+    memset(&slice, 0, sizeof(kube_object_t));
+    slice.resource = KUBE_RESOURCE_ENDPOINTSLICES;
+    slice.u.slice.service = KUBE_STR("web");
+    slice.u.slice.ports = ports;
+    slice.u.slice.ports_n = 1;
+    slice.u.slice.endpoints = &endpoint;
+    slice.u.slice.endpoints_n = 1;
+    memset(&endpoint, 0, sizeof(kube_endpoint_t));
+    endpoint.ready = true;
+
+    for (i = 0; i < 2; i++) {
+        route_test_meta(&slice.u.slice.meta, "shop", i ? "web-6" : "web-4");
+        assert_int_equal(kube_addr_parse(i ? KUBE_STR("fd00::1")
+                                           : KUBE_STR("10.0.0.1"),
+                                         &endpoint.address), KUBE_OK);
+        slice.u.slice.family = endpoint.address.family;
+        slices[i] = route_test_stage(&bed.t, &slice, 0);
+    }
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        service.u.service.family = cases[i].family;
+        entry = route_test_stage(&bed.t, &service, 0);
+        route_test_publish(&bed.t, entry, slices, 2);
+
+        bed.resolver.select.family = cases[i].select;
+        made = resolve(&bed, "shop/web", 0);
+        assert_int_equal(made.selection.n, cases[i].n);
+        assert_int_equal(made.selection.endpoints[0].addr.family,
+                         cases[i].first);
+
+        if (i != 0 && cases[i].family != cases[i - 1].family) {
+            assert_true(made.snapshot.revision > revision);
+        }
+
+        revision = made.snapshot.revision;
+    }
 
     bed_close(&bed);
 }
@@ -652,6 +730,7 @@ main(void)
         cmocka_unit_test(test_resolver_identity),
         cmocka_unit_test(test_resolver_ports),
         cmocka_unit_test(test_resolver_endpoints),
+        cmocka_unit_test(test_resolver_family),
         cmocka_unit_test(test_resolver_coverage),
         cmocka_unit_test(test_resolver_state_file),
         cmocka_unit_test(test_resolver_too_large),

@@ -444,12 +444,12 @@ test_select_families(void **state)
                         "10.0.0.1:8080 fd00::1:8080 fd00::2:8080");
 
     memset(&options, 0, sizeof(kube_select_options_t));
-    options.family = KUBE_FAMILY_IPV4;
+    options.family = KUBE_SELECT_FAMILY_IPV4;
     assert_string_equal(chosen(&w, NULL, &options), "10.0.0.1:8080");
     assert_string_equal(explained(&w, &no_port, &options),
                         "-,wrong family,wrong family,wrong family,"
                         "wrong family");
-    options.family = KUBE_FAMILY_IPV6;
+    options.family = KUBE_SELECT_FAMILY_IPV6;
     assert_string_equal(chosen(&w, NULL, &options),
                         "fd00::1:8080 fd00::2:8080");
 
@@ -459,6 +459,51 @@ test_select_families(void **state)
     assert_string_equal(chosen(&w, NULL, &options), "no_family");
     w.slices[0].family = KUBE_FAMILY_NONE;
     assert_string_equal(chosen(&w, NULL, NULL), "no_family");
+}
+
+
+static void
+test_select_own_family(void **state)
+{
+    world_t                w;
+    size_t                 i;
+    kube_select_options_t  options;
+
+    (void) state;
+
+    world_simple(&w);
+    w.snapshot.service.family = KUBE_FAMILY_IPV6;
+    slice_endpoint(&w, 0, "10.0.0.1", "rs");
+    slice_endpoint(&w, 0, "10.0.0.2", "st");
+    i = world_slice(&w, KUBE_FAMILY_IPV6);
+    slice_port(&w, i, "http", 8080, KUBE_PROTOCOL_TCP);
+    assert_string_equal(chosen(&w, NULL, NULL), "10.0.0.1:8080");
+
+    slice_endpoint(&w, i, "fd00::1", "");
+    assert_string_equal(chosen(&w, NULL, NULL), "10.0.0.1:8080");
+    assert_string_equal(explained(&w, &no_port, NULL),
+                        "-,terminating,not ready");
+
+    /* denied is not usable either */
+    slice_endpoint(&w, i, "fe80::1", "rs");
+    assert_string_equal(chosen(&w, NULL, NULL), "10.0.0.1:8080");
+
+    slice_endpoint(&w, i, "fd00::2", "st");
+    assert_string_equal(chosen(&w, NULL, NULL), "fd00::2:8080(t)");
+    assert_string_equal(explained(&w, &no_port, NULL),
+                        "wrong family,terminating,not ready,address denied,"
+                        "-");
+
+    slice_endpoint(&w, i, "fd00::3", "rs");
+    assert_string_equal(chosen(&w, NULL, NULL), "fd00::3:8080");
+    assert_string_equal(explained(&w, &no_port, NULL),
+                        "wrong family,terminating,not ready,address denied,"
+                        "terminating,-");
+
+    memset(&options, 0, sizeof(kube_select_options_t));
+    options.family = KUBE_SELECT_FAMILY_ANY;
+    assert_string_equal(chosen(&w, NULL, &options),
+                        "10.0.0.1:8080 fd00::3:8080");
 }
 
 
@@ -596,8 +641,9 @@ test_select_strings(void **state)
 
 
 static void
-world_random(world_t *w, kube_random_t *random)
+world_random(world_t *w, kube_random_t *random, bool dual)
 {
+    bool    six;
     char    address[32], flags[4];
     size_t  i, j, n, slices;
 
@@ -606,14 +652,16 @@ world_random(world_t *w, kube_random_t *random)
     slices = kube_random_range(random, 0, SLICES_MAX);
 
     for (i = 0; i < slices; i++) {
-        (void) world_slice(w, KUBE_FAMILY_IPV4);
+        six = dual && kube_random_range(random, 0, 1);
+        (void) world_slice(w, six ? KUBE_FAMILY_IPV6 : KUBE_FAMILY_IPV4);
         slice_port(w, i, "http",
                    (uint16_t) (8080 + kube_random_range(random, 0, 1)),
                    KUBE_PROTOCOL_TCP);
         n = kube_random_range(random, 0, ENDPOINTS_MAX);
 
         for (j = 0; j < n; j++) {
-            snprintf(address, sizeof(address), "10.0.0.%u",
+            snprintf(address, sizeof(address), "%s%u",
+                     six ? "fd00::" : "10.0.0.",
                      (unsigned) kube_random_range(random, 1, 40));
             snprintf(flags, sizeof(flags), "%s",
                      (const char *[]) { "rs", "st", "", "t" }
@@ -672,7 +720,7 @@ test_select_random(void **state)
     kube_random_init(&random, 11);
 
     for (round = 0; round < 400; round++) {
-        world_random(&w, &random);
+        world_random(&w, &random, false);
         memset(best, 0, sizeof(best));
         ready = false;
         any = false;
@@ -725,6 +773,59 @@ test_select_random(void **state)
 }
 
 
+/*
+ * The Service's own family is what family= with its name gives, and the other
+ * one where that gives nothing; without one it is family=any.
+ */
+static void
+test_select_random_families(void **state)
+{
+    char                   own[4096], expected[4096];
+    world_t                w;
+    unsigned               round, both;
+    kube_random_t          random;
+    kube_select_options_t  options;
+
+    (void) state;
+
+    both = 0;
+    kube_random_init(&random, 13);
+    memset(&options, 0, sizeof(kube_select_options_t));
+
+    for (round = 0; round < 400; round++) {
+        world_random(&w, &random, true);
+
+        options.family = KUBE_SELECT_FAMILY_ANY;
+        snprintf(expected, sizeof(expected), "%s", chosen(&w, NULL, &options));
+        assert_string_equal(chosen(&w, NULL, NULL), expected);
+
+        w.snapshot.service.family = (round % 2) ? KUBE_FAMILY_IPV4
+                                                : KUBE_FAMILY_IPV6;
+        snprintf(own, sizeof(own), "%s", chosen(&w, NULL, NULL));
+
+        options.family = (kube_select_family_t) w.snapshot.service.family;
+        snprintf(expected, sizeof(expected), "%s", chosen(&w, NULL, &options));
+
+        if (expected[0] == 'n') {
+            both++;
+            options.family = (round % 2) ? KUBE_SELECT_FAMILY_IPV6
+                                         : KUBE_SELECT_FAMILY_IPV4;
+            snprintf(expected, sizeof(expected), "%s",
+                     chosen(&w, NULL, &options));
+        }
+
+        if (expected[0] != 'n') {
+            assert_string_equal(own, expected);
+        }
+
+        world_reverse(&w);
+        assert_string_equal(chosen(&w, NULL, NULL), own);
+    }
+
+    assert_in_range(both, 10, 390);
+}
+
+
 static void
 select_oom(alloc_test_t *at, void *ctx)
 {
@@ -754,7 +855,8 @@ test_select_oom(void **state)
     (void) state;
 
     kube_random_init(&random, 12);
-    world_random(&w, &random);
+    world_random(&w, &random, true);
+    w.snapshot.service.family = KUBE_FAMILY_IPV6;
     ALLOC_TEST_RUN(select_oom, &w);
 }
 
@@ -883,7 +985,7 @@ test_select_ceiling(void **state)
 
     for (round = 0; round < 300; round++) {
         kube_arena_init(&arena, &at.alloc, 1 << 22);
-        world_random(&w, &random);
+        world_random(&w, &random, true);
         world_name_pods(&w, pods);
         k = 1 + (unsigned) kube_random_range(&random, 0, 30);
 
@@ -1089,7 +1191,8 @@ test_select_pieces_oom(void **state)
     (void) state;
 
     kube_random_init(&random, 12);
-    world_random(&w, &random);
+    world_random(&w, &random, true);
+    w.snapshot.service.family = KUBE_FAMILY_IPV6;
     ALLOC_TEST_RUN(pieces_oom, &w);
 }
 
@@ -1104,11 +1207,13 @@ main(void)
         cmocka_unit_test(test_select_named_target),
         cmocka_unit_test(test_select_unnamed),
         cmocka_unit_test(test_select_families),
+        cmocka_unit_test(test_select_own_family),
         cmocka_unit_test(test_select_duplicates),
         cmocka_unit_test(test_select_policy),
         cmocka_unit_test(test_select_external),
         cmocka_unit_test(test_select_strings),
         cmocka_unit_test(test_select_random),
+        cmocka_unit_test(test_select_random_families),
         cmocka_unit_test(test_select_oom),
         cmocka_unit_test(test_select_ceiling),
         cmocka_unit_test(test_select_many),

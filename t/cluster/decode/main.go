@@ -137,8 +137,20 @@ func (p *projection) service(s *corev1.Service) {
 			n++
 		}
 	}
-	fmt.Fprintf(&p.text, " type=%s headless=%d ips=%s ports=", kind, headless,
-		list)
+
+	family := 0
+	if len(s.Spec.IPFamilies) != 0 {
+		switch s.Spec.IPFamilies[0] {
+		case corev1.IPv4Protocol:
+			family = 4
+		case corev1.IPv6Protocol:
+			family = 6
+		default:
+			p.dropped++
+		}
+	}
+	fmt.Fprintf(&p.text, " type=%s headless=%d family=%d ips=%s ports=", kind,
+		headless, family, list)
 
 	for _, port := range s.Spec.Ports {
 		protocol := string(port.Protocol)
