@@ -86,7 +86,7 @@
 #include "kube_status.h"
 
 
-#define KUBE_ROLLBACK_MS         10000
+#define KUBE_ROLLBACK_MS         2000
 #define KUBE_SHORT_WATCH_MS      1000
 #define KUBE_DEADLINE_MARGIN_MS  30000    /* beyond timeoutSeconds */
 #define KUBE_LIST_MS             60000    /* no head, no item, no page's end */
