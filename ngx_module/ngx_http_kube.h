@@ -97,9 +97,19 @@ typedef struct {
 } ngx_http_kube_resolved_t;
 
 
+/* A kube_ready line with max_age=. */
+typedef struct {
+    ngx_str_t                     informer;    /* empty: all */
+    ngx_msec_t                    max_age;
+    ngx_str_t                     file;
+    ngx_uint_t                    line;
+} ngx_http_kube_max_age_t;
+
+
 typedef struct {
     ngx_array_t                   upstreams;   /* ngx_http_kube_srv_conf_t * */
     ngx_array_t                   resolved;    /* ngx_http_kube_resolved_t */
+    ngx_array_t                   max_ages;    /* ngx_http_kube_max_age_t */
     size_t                        instances_size;    /* kube_instances */
     ngx_uint_t                    unknown;     /* kube_balancer: probe them */
 
@@ -132,6 +142,9 @@ extern ngx_module_t  ngx_http_kube_module;
 
 char *ngx_http_kube_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_kube_ready(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+
+/* Once the file was read: warns of a max_age= that a quiet cluster exceeds. */
+ngx_int_t ngx_http_kube_ready_check(ngx_cycle_t *cycle);
 
 
 #endif /* NGX_HTTP_KUBE_H */

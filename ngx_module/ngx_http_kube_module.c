@@ -118,7 +118,7 @@ ngx_module_t  ngx_http_kube_module = {
     ngx_http_kube_commands,                /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    NULL,                                  /* init module */
+    ngx_http_kube_ready_check,             /* init module */
     NULL,                                  /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
@@ -145,6 +145,9 @@ ngx_http_kube_create_main_conf(ngx_conf_t *cf)
         != NGX_OK
         || ngx_array_init(&kmcf->resolved, cf->pool, 4,
                           sizeof(ngx_http_kube_resolved_t))
+           != NGX_OK
+        || ngx_array_init(&kmcf->max_ages, cf->pool, 1,
+                          sizeof(ngx_http_kube_max_age_t))
            != NGX_OK)
     {
         return NULL;

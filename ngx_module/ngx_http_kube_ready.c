@@ -20,8 +20,10 @@
 #define NGX_HTTP_KUBE_READY_ARENA  (4u << 20)
 
 
+static ngx_int_t ngx_http_kube_ready_max_age(ngx_conf_t *cf,
+    ngx_http_kube_loc_conf_t *klcf);
 static ngx_int_t ngx_http_kube_ready_handler(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_kube_ready_is_asked(ngx_http_kube_loc_conf_t *klcf,
+static ngx_uint_t ngx_http_kube_ready_is_asked(const ngx_str_t *name,
     ngx_kube_informer_t *informer);
 static void ngx_http_kube_ready_one(ngx_http_kube_loc_conf_t *klcf,
     kube_text_t *text, ngx_kube_informer_t *informer);
@@ -92,10 +94,85 @@ ngx_http_kube_ready(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
+    if (klcf->ready_max_age != 0
+        && ngx_http_kube_ready_max_age(cf, klcf) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
     clcf->handler = ngx_http_kube_ready_handler;
 
     return NGX_CONF_OK;
+}
+
+
+/* Blocks of informers may follow: it is judged once the file was read. */
+
+static ngx_int_t
+ngx_http_kube_ready_max_age(ngx_conf_t *cf, ngx_http_kube_loc_conf_t *klcf)
+{
+    ngx_http_kube_max_age_t    *max_age;
+    ngx_http_kube_main_conf_t  *kmcf;
+
+    kmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_kube_module);
+
+    max_age = ngx_array_push(&kmcf->max_ages);
+    if (max_age == NULL) {
+        return NGX_ERROR;
+    }
+
+    max_age->informer = klcf->ready_informer;
+    max_age->max_age = klcf->ready_max_age;
+    max_age->file = cf->conf_file->file.name;
+    max_age->line = cf->conf_file->line;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_kube_ready_check(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                  i, j;
+    ngx_kube_conf_t            *kcf;
+    ngx_kube_informer_t       **informers;
+    ngx_http_kube_max_age_t    *max_ages;
+    ngx_http_kube_main_conf_t  *kmcf;
+
+    kmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_kube_module);
+
+    if (kmcf == NULL) {
+        return NGX_OK;
+    }
+
+    kcf = ngx_kube_get_conf(cycle);
+    informers = kcf->informers.elts;
+    max_ages = kmcf->max_ages.elts;
+
+    for (i = 0; i < kmcf->max_ages.nelts; i++) {
+        for (j = 0; j < kcf->informers.nelts; j++) {
+
+            if (ngx_http_kube_ready_is_asked(&max_ages[i].informer,
+                                             informers[j])
+                && max_ages[i].max_age
+                   < informers[j]->idle_timeout + KUBE_STALE_GRACE_MS)
+            {
+                ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                              "\"max_age\" of kube_ready in %V:%ui is below "
+                              "\"idle_timeout\" and %d s of kube_informer "
+                              "\"%V\": a quiet cluster may exceed it; use "
+                              "%M s or more",
+                              &max_ages[i].file, max_ages[i].line,
+                              KUBE_STALE_GRACE_MS / 1000,
+                              &informers[j]->name,
+                              (informers[j]->idle_timeout
+                               + KUBE_STALE_GRACE_MS) / 1000);
+            }
+        }
+    }
+
+    return NGX_OK;
 }
 
 
@@ -128,7 +205,8 @@ ngx_http_kube_ready_handler(ngx_http_request_t *r)
 
     for (i = 0; i < kcf->informers.nelts; i++) {
 
-        if (ngx_http_kube_ready_is_asked(klcf, informers[i])) {
+        if (ngx_http_kube_ready_is_asked(&klcf->ready_informer, informers[i]))
+        {
             n++;
             ngx_http_kube_ready_one(klcf, &body.text, informers[i]);
         }
@@ -145,7 +223,9 @@ ngx_http_kube_ready_handler(ngx_http_request_t *r)
         rc = NGX_HTTP_OK;
 
         for (i = 0; i < kcf->informers.nelts; i++) {
-            if (ngx_http_kube_ready_is_asked(klcf, informers[i])) {
+            if (ngx_http_kube_ready_is_asked(&klcf->ready_informer,
+                                             informers[i]))
+            {
                 ngx_http_kube_ready_degraded(&body.text, informers[i]);
             }
         }
@@ -156,13 +236,12 @@ ngx_http_kube_ready_handler(ngx_http_request_t *r)
 
 
 static ngx_uint_t
-ngx_http_kube_ready_is_asked(ngx_http_kube_loc_conf_t *klcf,
+ngx_http_kube_ready_is_asked(const ngx_str_t *name,
     ngx_kube_informer_t *informer)
 {
-    return klcf->ready_informer.len == 0
-           || (klcf->ready_informer.len == informer->name.len
-               && ngx_strncmp(klcf->ready_informer.data, informer->name.data,
-                              informer->name.len)
+    return name->len == 0
+           || (name->len == informer->name.len
+               && ngx_strncmp(name->data, informer->name.data, name->len)
                   == 0);
 }
 

@@ -564,6 +564,24 @@ def test_network_wider_than_a_special_one_warns(network, special):
     assert re.search(rf'"allow_address {network}" does not permit {special}.*name those', told)
 
 
+@pytest.mark.parametrize(
+    "line, block, warned",
+    [
+        ("kube_ready max_age=119s;", "", "use 120 s or more"),
+        ("kube_ready informer=default max_age=1s;", "idle_timeout 1s;", "use 31 s or more"),
+        ("kube_ready max_age=31s;", "idle_timeout 1s;", None),
+        ("kube_ready max_age=120s;", "", None),
+    ],
+)
+def test_max_age_that_a_quiet_cluster_exceeds(line, block, warned):
+    """It is an alert at best; as a readiness probe it takes all gateways away."""
+    told = accepted(full_conf("server { location / { %s } }" % line, main=BLOCK % block))
+    if warned:
+        assert re.search(rf'"max_age" of kube_ready in .*:\d+.*"default".*{warned}', told), told
+    else:
+        assert "max_age" not in told
+
+
 @pytest.mark.parametrize("line", ["allow_address 10.0.0.0/8 127.0.0.0/8;", "deny_address ::/0;"])
 def test_network_that_says_what_it_means(line):
     assert "permit" not in accepted(in_block(line))

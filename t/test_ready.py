@@ -121,18 +121,28 @@ def test_max_age(cluster):
 
 @pytest.mark.parametrize("used", [False, True])
 def test_forbidden_namespace(cluster, used):
-    """At the start: unready only where an upstream names that namespace."""
+    """At the start it is degraded: one tenant's rights keep no gateway from starting."""
     cluster.service("shop", "web")
     cluster.api.fault(status=403, ns="infra", times=None)
     text = CONF + ("    upstream b { kube_service infra/echo; }\n" if used else "")
-    gateway = cluster.nginx(text, more="namespaces shop infra;", sync=False)
+    port = free_port()
+    gateway = cluster.nginx(text + STRICT % port, more="namespaces shop infra;", sync=False)
     gateway.wait_status_code(200)
-    gateway.status.wait(lambda i: i["degraded"])
-    if used:
-        code, reason = ready(gateway)
-        assert code == 503 and "infra" in reason
-    else:
-        wait_until(lambda: ready(gateway)[0] == 200)
+    wait_until(lambda: ready(gateway)[0] == 200)
+    gateway.status.wait(lambda i: {d["cause"] for d in i["degraded"]} == {"forbidden"})
+    assert "degraded: forbidden: services in infra" in ready(gateway)[1]
+    assert request(port).status == (503 if used else 200)
+
+
+def test_forbidden_everywhere(cluster):
+    """An informer that may see nothing of what is needed is not ready."""
+    cluster.api.fault(status=403, ns="shop", times=None)
+    gateway = cluster.nginx(CONF, more="namespaces shop infra;", sync=False)
+    gateway.status.wait(lambda i: {d["cause"] for d in i["degraded"]} == {"forbidden"})
+    code, text = ready(gateway)
+    assert code == 503 and "forbidden: services in shop" in text
+    cluster.api.clear_faults()
+    wait_until(lambda: ready(gateway)[0] == 200)
 
 
 def test_of_one_informer(cluster):

@@ -66,6 +66,9 @@
 #define KUBE_SERVICE_BUILT_MAX       16384
 #define KUBE_SERVICE_BUILT_HASH_MAX  4096
 
+/* Services with more than that which a worker names; the others it counts. */
+#define KUBE_TRUNCATED_SHOWN_MAX     16
+
 /* kube_informer: namespaces by name, two watches each. */
 #define KUBE_NAMESPACES_MAX          64
 #define KUBE_SCOPES_MAX              (2 * KUBE_NAMESPACES_MAX)
@@ -84,6 +87,9 @@
 /* Credential files: token 64 KiB, kubeconfig and PEM bundles 1 MiB. */
 #define KUBE_TOKEN_BYTES_MAX         (64u << 10)
 #define KUBE_CREDENTIAL_BYTES_MAX    (1u << 20)
+
+/* Beyond idle_timeout, ms: a watch is opened again, and that takes a while. */
+#define KUBE_STALE_GRACE_MS          30000
 
 #define KUBE_URL_LEN_MAX             8192
 

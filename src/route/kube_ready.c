@@ -88,10 +88,11 @@ kube_ready_init(kube_ready_t *ready, kube_zone_t *zone, unsigned flags,
 }
 
 
-/* Objects of every shape have been listed in the namespace. */
+/* Objects of every shape have been listed in the namespace, or may not be. */
 static bool
 ready_namespace(kube_ready_t *ready, kube_str_t ns)
 {
+    bool                          synced;
     unsigned                      r;
     kube_resolve_error_t          error;
     const kube_coverage_scope_t  *scope;
@@ -100,14 +101,22 @@ ready_namespace(kube_ready_t *ready, kube_str_t ns)
         return true;
     }
 
+    synced = true;
+
     for (r = 0; r < KUBE_RESOURCES; r++) {
         error = kube_coverage_of(&ready->coverage,
                                  kube_resource_info(r)->shape, ns, &scope);
 
-        if (error != KUBE_RESOLVE_OK) {
+        if (error == KUBE_RESOLVE_FORBIDDEN && !ready->strict) {
+            synced = false;
+            ready->refused = (ready->refused != NULL) ? ready->refused : scope;
+
+        } else if (error != KUBE_RESOLVE_OK) {
             return ready_not_scope(ready, error, kube_resource_text(r), ns);
         }
     }
+
+    ready->synced += synced;
 
     return true;
 }
@@ -151,6 +160,8 @@ ready_all(kube_ready_t *ready)
                                kube_resource_text(refused->resource),
                                refused->ns);
     }
+
+    ready->synced += synced;
 
     return synced != 0
            || ready_not(ready, kube_resolve_error_text(KUBE_RESOLVE_NOT_SYNCED),
@@ -257,6 +268,12 @@ kube_ready_done(kube_ready_t *ready)
 {
     if (ready->ready && ready->keys == 0) {
         (void) ready_all(ready);
+    }
+
+    if (ready->ready && ready->synced == 0 && ready->refused != NULL) {
+        (void) ready_not_scope(ready, KUBE_RESOLVE_FORBIDDEN,
+                               kube_resource_text(ready->refused->resource),
+                               ready->refused->ns);
     }
 
     if (ready->ready && !ready->strict && !ready->kept) {

@@ -43,6 +43,8 @@ typedef struct {
     bool                ready;
     bool                missing;         /* a key's Service, or port, is */
     size_t              keys;
+    size_t              synced;          /* keys whose namespaces have */
+    const kube_coverage_scope_t  *refused;    /* one that answers 403 */
     char               *reason;
     kube_arena_t        names;           /* of scopes */
     kube_arena_t        arena;           /* a Service at a time */
@@ -60,17 +62,18 @@ void kube_ready_init(kube_ready_t *ready, kube_zone_t *zone, unsigned flags,
 /*
  * Judges one key; returns false where it is not ready: feed no more.
  *
- * A static key is ready once its namespace has synced.  Strict: and it
- * resolves, or would if there were endpoints that may be used: a Service
- * scaled to zero is no reason.  A namespace that answers 403 is one.
+ * A static key is ready once its namespace has synced, or answers 403: who may
+ * take back the rights to one namespace would keep every new gateway out of its
+ * load balancer.  Where all keys' namespaces answer 403, nothing is ready.
+ * Strict: it has synced and resolves, or would if there were endpoints that may
+ * be used: a Service scaled to zero is no reason.
  */
 bool kube_ready_key(kube_ready_t *ready, const kube_resolver_t *resolver,
     const kube_key_t *key);
 
 /*
- * Judges a key made of variables: all namespaces in named have synced.  No
- * namespace is named: everything watched has, but for namespaces that answer
- * 403, which nobody asked for by name.
+ * Judges a key made of variables: all namespaces in named, as for a static
+ * key.  No namespace is named: everything watched.
  */
 bool kube_ready_namespaces(kube_ready_t *ready,
     const kube_namespaces_t *named);

@@ -21,8 +21,6 @@
 #define SCOPE_CONTENT_MAX     640
 #define SCOPE_RECORD_MAX      256
 
-#define SCOPE_STALE_GRACE_MS  30000
-
 
 const char *
 kube_scope_state_text(kube_scope_state_t state)
@@ -343,5 +341,5 @@ kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
 
     health->stale = (health->age_ms == KUBE_NEVER)
                     ? health->synced
-                    : health->age_ms > idle_timeout_ms + SCOPE_STALE_GRACE_MS;
+                    : health->age_ms > idle_timeout_ms + KUBE_STALE_GRACE_MS;
 }

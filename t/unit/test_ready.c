@@ -98,6 +98,41 @@ ready_of(bed_t *bed, const kube_alloc_t *alloc, const char *keys)
     assert_string_equal(ready_of(&bed, bed_alloc(&bed), keys), expected)
 
 
+/* Who may take the rights to a namespace back keeps nobody from starting. */
+static void
+test_ready_forbidden_key(void **state)
+{
+    bed_t  bed;
+
+    (void) state;
+    bed_open(&bed);
+    bed.lenient = true;
+
+    route_test_namespace(&bed.t, 0, "shop", "listing", "listing");
+    route_test_namespace(&bed.t, 1, "infra", "forbidden", "listing");
+    route_test_namespace(&bed.t, 2, "api", "forbidden", "forbidden");
+
+    READY("shop/web infra/echo", "not_synced: services in shop");
+    route_test_namespace(&bed.t, 0, "shop", "synced", "synced");
+    READY("shop/web infra/echo", "not_synced: endpointslices in infra");
+    READY("api/echo", "forbidden: services in api");
+    route_test_namespace(&bed.t, 1, "infra", "forbidden", "synced");
+    READY("infra/echo", "forbidden: services in infra");
+    READY("infra/echo api/echo =infra,api", "forbidden: services in infra");
+
+    bed.lenient = false;
+    READY("shop/web infra/echo", "no_service: shop/web");
+    READY("=shop,infra", "forbidden: services in infra");
+    bed.lenient = true;
+    READY("=infra,shop", "");
+
+    /* and so it stays */
+    READY("infra/echo", "");
+
+    bed_close(&bed);
+}
+
+
 static void
 test_ready_static(void **state)
 {
@@ -136,14 +171,14 @@ test_ready_static(void **state)
     route_test_slice(&bed.t, "shop", "web-1", "web", "http:8080",
                      "10.0.0.1=");
     READY("shop/web", "");
-    bed.resolver.select.family = KUBE_FAMILY_IPV6;
+    bed.resolver.select.family = KUBE_SELECT_FAMILY_IPV6;
     READY("shop/web", "");
 
     bed_close(&bed);
 }
 
 
-/* A 403 counts where a key names the namespace, and nowhere else. */
+/* Strict: a 403 counts where a key names the namespace, and nowhere else. */
 static void
 test_ready_forbidden(void **state)
 {
@@ -338,6 +373,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_ready_static),
+        cmocka_unit_test(test_ready_forbidden_key),
         cmocka_unit_test(test_ready_forbidden),
         cmocka_unit_test(test_ready_all_namespaces),
         cmocka_unit_test(test_ready_state_file),
