@@ -63,6 +63,7 @@ struct ngx_kube_instance_s {
     ngx_kube_job_t         *job;            /* NULL: nothing is being made */
     ngx_msec_t              next;           /* no build before, if waits */
     unsigned                waits:1;
+    uint64_t                truncated_ms;   /* since when; if large is in use */
 
     kube_key_t              key;            /* views asked */
     ngx_str_t               asked;          /* the key's text */
@@ -76,6 +77,7 @@ typedef struct {
     ngx_event_t             timer;
     uint64_t                trimmed;        /* bytes gone until then */
     unsigned                ready:1;
+    unsigned                marked:1;       /* large is, or was, not empty */
 } ngx_kube_instances_t;
 
 
@@ -94,6 +96,7 @@ static ngx_kube_instance_t *ngx_kube_instance_add(ngx_kube_views_t *views,
     const kube_key_t *key);
 static void ngx_kube_instances_timer(ngx_msec_t ms);
 static void ngx_kube_instance_mark(ngx_kube_instance_t *instance);
+static void ngx_kube_instances_mark(ngx_kube_informer_t *informer);
 static void ngx_kube_instance_drop(ngx_kube_views_t *views,
     ngx_kube_instance_t *instance);
 static ngx_kube_view_t *ngx_kube_instance_serve(ngx_kube_instance_t *instance,
@@ -469,23 +472,74 @@ ngx_kube_instances_timer(ngx_msec_t ms)
 static void
 ngx_kube_instance_mark(ngx_kube_instance_t *instance)
 {
-    ngx_kube_view_t  *view;
+    ngx_uint_t  was, is;
 
-    view = instance->view;
+    is = instance->view->truncated;
+    was = !ngx_queue_empty(&instance->large);
 
-    ngx_queue_remove(&instance->large);
-    ngx_queue_init(&instance->large);
-
-    if (!view->truncated) {
+    if (is == was) {
         return;
     }
 
-    ngx_kube_instances_timer(NGX_KUBE_IDLE);
-    ngx_queue_insert_tail(&ngx_kube_instances.large, &instance->large);
+    if (is) {
+        ngx_kube_instances_timer(NGX_KUBE_IDLE);
+        ngx_queue_insert_tail(&ngx_kube_instances.large, &instance->large);
+        ngx_kube_instances.marked = 1;
+        instance->truncated_ms = ngx_kube_now();
 
-    kube_zone_worker_mark(&instance->views->ref->informer->zone,
-                          (unsigned) ngx_worker, KUBE_MARK_TRUNCATED,
-                          ngx_kube_now(), view->entry);
+    } else {
+        ngx_queue_remove(&instance->large);
+        ngx_queue_init(&instance->large);
+    }
+
+    ngx_kube_instances_mark(instance->views->ref->informer);
+}
+
+
+/* A Service that several directives use counts once, if it is named. */
+
+static void
+ngx_kube_instances_mark(ngx_kube_informer_t *informer)
+{
+    size_t                i, shown;
+    ngx_queue_t          *q;
+    kube_truncated_t      truncated;
+    ngx_kube_instance_t  *instance;
+
+    ngx_memzero(&truncated, sizeof(kube_truncated_t));
+    shown = 0;
+
+    for (q = ngx_queue_head(&ngx_kube_instances.large);
+         q != ngx_queue_sentinel(&ngx_kube_instances.large);
+         q = ngx_queue_next(q))
+    {
+        instance = ngx_queue_data(q, ngx_kube_instance_t, large);
+
+        if (instance->views->ref->informer != informer) {
+            continue;
+        }
+
+        for (i = 0; i < shown; i++) {
+            if (truncated.rows[i].entry == instance->view->entry) {
+                break;
+            }
+        }
+
+        if (i < shown) {
+            continue;
+        }
+
+        truncated.n++;
+
+        if (shown < KUBE_TRUNCATED_SHOWN_MAX) {
+            truncated.rows[shown].entry = instance->view->entry;
+            truncated.rows[shown].since_ms = instance->truncated_ms;
+            shown++;
+        }
+    }
+
+    kube_zone_worker_truncated(&informer->zone, (unsigned) ngx_worker,
+                               ngx_kube_now(), &truncated);
 }
 
 
@@ -840,8 +894,8 @@ ngx_kube_instances_fit(ngx_kube_views_t *views, ngx_kube_instance_t *keep)
         return 1;
     }
 
-    kube_zone_worker_mark(&views->ref->informer->zone, (unsigned) ngx_worker,
-                          KUBE_MARK_OVER_BUDGET, ngx_kube_now(), 0);
+    kube_zone_worker_over_budget(&views->ref->informer->zone,
+                                 (unsigned) ngx_worker, ngx_kube_now());
 
     if (!ngx_kube_instances.ready) {
         return 0;
@@ -879,10 +933,13 @@ ngx_kube_instances_fit(ngx_kube_views_t *views, ngx_kube_instance_t *keep)
 static void
 ngx_kube_instances_expire(ngx_event_t *ev)
 {
-    uint64_t              gone;
-    ngx_msec_t            idle, next;
-    ngx_queue_t          *q;
-    ngx_kube_instance_t  *instance;
+    uint64_t               gone;
+    ngx_uint_t             i;
+    ngx_msec_t             idle, next;
+    ngx_queue_t           *q;
+    ngx_kube_conf_t       *kcf;
+    ngx_kube_informer_t  **informers;
+    ngx_kube_instance_t   *instance;
 
     next = NGX_KUBE_IDLE;
 
@@ -900,15 +957,14 @@ ngx_kube_instances_expire(ngx_event_t *ev)
         ngx_kube_instance_drop(instance->views, instance);
     }
 
-    for (q = ngx_queue_head(&ngx_kube_instances.large);
-         q != ngx_queue_sentinel(&ngx_kube_instances.large);
-         q = ngx_queue_next(q))
-    {
-        instance = ngx_queue_data(q, ngx_kube_instance_t, large);
+    if (ngx_kube_instances.marked) {
+        ngx_kube_instances.marked = !ngx_queue_empty(&ngx_kube_instances.large);
+        kcf = ngx_kube_get_conf(ngx_cycle);
+        informers = kcf->informers.elts;
 
-        kube_zone_worker_mark(&instance->views->ref->informer->zone,
-                              (unsigned) ngx_worker, KUBE_MARK_TRUNCATED,
-                              ngx_kube_now(), instance->view->entry);
+        for (i = 0; i < kcf->informers.nelts; i++) {
+            ngx_kube_instances_mark(informers[i]);
+        }
     }
 
     /* most of it by requests, one at a time */

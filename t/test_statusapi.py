@@ -721,6 +721,7 @@ class TestMetrics:
         "events_total": "counter",
         "event_bytes_total": "counter",
         "skipped_objects_total": "counter",
+        "trigger_times_ignored_total": "counter",
         "errors_total": "counter",
         "queue_depth": "gauge",
         "queue_age_seconds": "gauge",

@@ -66,8 +66,9 @@
 #define KUBE_SERVICE_BUILT_MAX       16384
 #define KUBE_SERVICE_BUILT_HASH_MAX  4096
 
-/* Services with more than that which a worker names; the others it counts. */
-#define KUBE_TRUNCATED_SHOWN_MAX     16
+/* Services with more than that which a worker names; the others it counts.
+   64 workers have room in each zone, the smallest of which has 128 KiB. */
+#define KUBE_TRUNCATED_SHOWN_MAX     8
 
 /* kube_informer: namespaces by name, two watches each. */
 #define KUBE_NAMESPACES_MAX          64

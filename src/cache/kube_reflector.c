@@ -918,7 +918,8 @@ reflector_gauges(kube_reflector_t *r)
     reflector_gauge(r, KUBE_COUNTER_GAUGE_RETRY_AT_MS,
                     backoff ? r->machine.deadline_ms : 0);
     reflector_gauge(r, KUBE_COUNTER_GAUGE_WATCH_OPEN,
-                    r->machine.state == KUBE_REFLECTOR_WATCHING);
+                    r->machine.state == KUBE_REFLECTOR_WATCHING
+                    ? r->machine.watch.opened_ms : 0);
 }
 
 

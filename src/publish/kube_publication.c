@@ -23,6 +23,9 @@
 /* Of publication_key_text(); escaped, a key may be longer and is cut. */
 #define PUBLICATION_KEY_MAX       384
 
+/* last-change-trigger-time has whole seconds. */
+#define PUBLICATION_TRIGGER_MS    1000
+
 
 typedef enum {
     PUBLICATION_SAME = 0,
@@ -255,6 +258,20 @@ publication_unreference(kube_publication_t *p, uint32_t slice)
 }
 
 
+/* For how long the watch is open that brought the group's slices. */
+static uint64_t
+publication_watched_ms(const kube_publication_t *p, const kube_group_t *group)
+{
+    uint64_t  since_ms;
+
+    since_ms = kube_zone_scope_counter(p->conf.zone,
+                                       group->scope[group->trigger],
+                                       KUBE_COUNTER_GAUGE_WATCH_OPEN);
+
+    return (since_ms != 0 && since_ms < p->now_ms) ? p->now_ms - since_ms : 0;
+}
+
+
 static void
 publication_observe(kube_publication_t *p, kube_group_t *group,
     const publication_diff_t *diff, uint64_t read_ms)
@@ -282,15 +299,25 @@ publication_observe(kube_publication_t *p, kube_group_t *group,
                                     (p->now_ms - read_ms) * 1000);
     }
 
-    if (group->trigger_ms != 0 && p->now_unix_ms >= group->trigger_ms) {
-        took_ms = p->now_unix_ms - group->trigger_ms;
-        kube_zone_histogram_observe(p->conf.zone,
-                                    KUBE_HISTOGRAM_PROGRAMMING_LATENCY,
-                                    group->trigger,
-                                    (uint64_t) took_ms * 1000);
+    if (group->trigger_ms == 0) {
+        return;
     }
 
+    took_ms = p->now_unix_ms - group->trigger_ms;
     group->trigger_ms = 0;
+
+    if (took_ms < 0
+        || (uint64_t) took_ms > publication_watched_ms(p, group)
+                                + PUBLICATION_TRIGGER_MS)
+    {
+        kube_zone_scope_add(p->conf.zone, group->scope[group->trigger],
+                            KUBE_COUNTER_TRIGGERS_IGNORED, 1);
+        return;
+    }
+
+    kube_zone_histogram_observe(p->conf.zone,
+                                KUBE_HISTOGRAM_PROGRAMMING_LATENCY,
+                                group->trigger, (uint64_t) took_ms * 1000);
 }
 
 

@@ -362,35 +362,22 @@ report_degraded_zone(kube_report_t *report, kube_arena_t *arena)
 }
 
 
-/* What workers mark.  The Service may have gone since. */
+/* The Service may have gone since. */
 static kube_rc_t
-report_degraded_workers(kube_report_t *report, kube_arena_t *arena)
+report_truncated(kube_report_t *report, uint32_t entry, uint64_t since_ms,
+    kube_arena_t *arena)
 {
     kube_rc_t             rc;
-    kube_marked_t         marked;
     kube_record_id_t      id;
     const kube_record_t  *record;
 
-    rc = KUBE_OK;
-
-    if (kube_zone_worker_marked(report->zone, KUBE_MARK_OVER_BUDGET,
-                                report->now_ms, &marked))
+    if (since_ms > report->now_ms
+        || kube_zone_head(report->zone, entry) == 0)
     {
-        rc = kube_report_degrade(report, arena, KUBE_CAUSE_INSTANCE_BUDGET,
-                                 report_unix_ms(report, marked.since_ms),
-                                 "what a worker keeps of Services is more "
-                                 "than \"kube_instances\" allows");
+        return KUBE_OK;
     }
 
-    if (rc != KUBE_OK
-        || !kube_zone_worker_marked(report->zone, KUBE_MARK_TRUNCATED,
-                                    report->now_ms, &marked)
-        || kube_zone_head(report->zone, marked.entry) == 0)
-    {
-        return rc;
-    }
-
-    rc = kube_zone_load(report->zone, marked.entry, arena, &record);
+    rc = kube_zone_load(report->zone, entry, arena, &record);
 
     if (rc == KUBE_OK) {
         rc = kube_record_id(record, record->size, &id);
@@ -401,10 +388,59 @@ report_degraded_workers(kube_report_t *report, kube_arena_t *arena)
     }
 
     return kube_report_degrade(report, arena, KUBE_CAUSE_TRUNCATED,
-                               report_unix_ms(report, marked.since_ms),
+                               report_unix_ms(report, since_ms),
                                "Service %.*s/%.*s has more endpoints than are "
                                "used", (int) id.meta.ns.len, id.meta.ns.data,
                                (int) id.meta.name.len, id.meta.name.data);
+}
+
+
+/* What workers mark.  Each names so many Services and counts the others. */
+static kube_rc_t
+report_degraded_workers(kube_report_t *report, kube_arena_t *arena)
+{
+    size_t            i, more;
+    unsigned          row;
+    uint64_t          since_ms;
+    kube_rc_t         rc;
+    kube_truncated_t  truncated;
+
+    rc = KUBE_OK;
+    since_ms = kube_zone_worker_over_budget_since(report->zone,
+                                                  report->now_ms);
+    if (since_ms != 0) {
+        rc = kube_report_degrade(report, arena, KUBE_CAUSE_INSTANCE_BUDGET,
+                                 report_unix_ms(report, since_ms),
+                                 "what a worker keeps of Services is more "
+                                 "than \"kube_instances\" allows");
+    }
+
+    more = 0;
+
+    for (row = 0; row < KUBE_WORKER_ROWS && rc == KUBE_OK; row++) {
+
+        kube_zone_worker_truncated_read(report->zone, row, report->now_ms,
+                                        &truncated);
+
+        for (i = 0; i < truncated.n && i < KUBE_TRUNCATED_SHOWN_MAX
+                    && rc == KUBE_OK; i++)
+        {
+            rc = report_truncated(report, truncated.rows[i].entry,
+                                  truncated.rows[i].since_ms, arena);
+        }
+
+        if (truncated.n - i > more) {
+            more = truncated.n - i;
+        }
+    }
+
+    if (rc == KUBE_OK && more != 0) {
+        rc = kube_report_degrade(report, arena, KUBE_CAUSE_TRUNCATED, 0,
+                                 "%zu more Services have more endpoints than "
+                                 "are used", more);
+    }
+
+    return rc;
 }
 
 

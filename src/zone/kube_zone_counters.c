@@ -266,57 +266,110 @@ kube_zone_worker_sum(const kube_zone_t *zone, unsigned counter)
 }
 
 
-void
-kube_zone_worker_mark(kube_zone_t *zone, unsigned worker, kube_mark_t mark,
-    uint64_t now_ms, uint32_t entry)
+/* A moment of the zone's clock at which a worker still repeated its mark. */
+static bool
+worker_mark_lasts(uint64_t last_ms, uint64_t now_ms)
 {
-    uint64_t             last;
-    kube_zone_mark_t    *row;
-    kube_zone_worker_t  *rows;
-
-    rows = kube_zone_at(zone, zone->geometry.workers);
-    row = &rows[worker % zone->geometry.workers_n].marks[mark];
-    last = kube_word_get(&row->last_ms);
-
-    if (last == 0 || last > now_ms || now_ms - last > KUBE_MARK_LASTS_MS) {
-        kube_word_set(&row->since_ms, now_ms);
-    }
-
-    kube_word_set(&row->last_ms, now_ms);
-    kube_word_set(&row->entry, entry);
+    return last_ms != 0
+           && (last_ms >= now_ms || now_ms - last_ms <= KUBE_MARK_LASTS_MS);
 }
 
 
-bool
-kube_zone_worker_marked(const kube_zone_t *zone, kube_mark_t mark,
-    uint64_t now_ms, kube_marked_t *marked)
+void
+kube_zone_worker_over_budget(kube_zone_t *zone, unsigned worker,
+    uint64_t now_ms)
 {
-    bool                       found;
+    uint64_t             last;
+    kube_zone_mark_t    *mark;
+    kube_zone_worker_t  *rows;
+
+    rows = kube_zone_at(zone, zone->geometry.workers);
+    mark = &rows[worker % zone->geometry.workers_n].over_budget;
+    last = kube_word_get(&mark->last_ms);
+
+    if (last > now_ms || !worker_mark_lasts(last, now_ms)) {
+        kube_word_set(&mark->since_ms, now_ms);
+    }
+
+    kube_word_set(&mark->last_ms, now_ms);
+}
+
+
+uint64_t
+kube_zone_worker_over_budget_since(const kube_zone_t *zone, uint64_t now_ms)
+{
     unsigned                   i;
-    uint64_t                   last, since;
-    const kube_zone_mark_t    *row;
+    uint64_t                   since, oldest;
+    const kube_zone_mark_t    *mark;
     const kube_zone_worker_t  *rows;
 
-    found = false;
+    oldest = 0;
     rows = kube_zone_at(zone, zone->geometry.workers);
 
     for (i = 0; i < zone->geometry.workers_n; i++) {
-        row = &rows[i].marks[mark];
-        last = kube_word_get(&row->last_ms);
-        since = kube_word_get(&row->since_ms);
+        mark = &rows[i].over_budget;
+        since = kube_word_get(&mark->since_ms);
 
-        if (last == 0
-            || since > now_ms
-            || (last < now_ms && now_ms - last > KUBE_MARK_LASTS_MS)
-            || (found && since >= marked->since_ms))
+        if (since <= now_ms
+            && worker_mark_lasts(kube_word_get(&mark->last_ms), now_ms)
+            && (oldest == 0 || since < oldest))
         {
-            continue;
+            oldest = since;
         }
-
-        found = true;
-        marked->since_ms = since;
-        marked->entry = (uint32_t) kube_word_get(&row->entry);
     }
 
-    return found;
+    return oldest;
+}
+
+
+void
+kube_zone_worker_truncated(kube_zone_t *zone, unsigned worker,
+    uint64_t now_ms, const kube_truncated_t *truncated)
+{
+    size_t                  i;
+    kube_zone_worker_t     *rows;
+    kube_zone_truncated_t  *to;
+
+    rows = kube_zone_at(zone, zone->geometry.workers);
+    to = &rows[worker % zone->geometry.workers_n].truncated;
+
+    for (i = 0; i < truncated->n && i < KUBE_TRUNCATED_SHOWN_MAX; i++) {
+        kube_word_set(&to->rows[i], truncated->rows[i].since_ms / 1000 << 32
+                                    | truncated->rows[i].entry);
+    }
+
+    kube_word_set(&to->n, truncated->n);
+    kube_word_set(&to->last_ms, now_ms);
+}
+
+
+void
+kube_zone_worker_truncated_read(const kube_zone_t *zone, unsigned row,
+    uint64_t now_ms, kube_truncated_t *truncated)
+{
+    size_t                        i;
+    uint64_t                      word;
+    const kube_zone_worker_t     *rows;
+    const kube_zone_truncated_t  *from;
+
+    memset(truncated, 0, sizeof(kube_truncated_t));
+
+    if (row >= zone->geometry.workers_n) {
+        return;
+    }
+
+    rows = kube_zone_at(zone, zone->geometry.workers);
+    from = &rows[row].truncated;
+
+    if (!worker_mark_lasts(kube_word_get(&from->last_ms), now_ms)) {
+        return;
+    }
+
+    truncated->n = kube_word_get(&from->n);
+
+    for (i = 0; i < truncated->n && i < KUBE_TRUNCATED_SHOWN_MAX; i++) {
+        word = kube_word_get(&from->rows[i]);
+        truncated->rows[i].since_ms = (word >> 32) * 1000;
+        truncated->rows[i].entry = (uint32_t) word;
+    }
 }

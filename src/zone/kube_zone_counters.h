@@ -16,6 +16,7 @@
 #define KUBE_ZONE_COUNTERS_H
 
 
+#include "kube_limits.h"
 #include "kube_resource.h"
 #include "kube_zone.h"
 
@@ -39,6 +40,9 @@
 #define KUBE_METRIC_SKIPPED                                                   \
     "skipped_objects_total", "reason",                                        \
     "Objects, or parts of them, passed over, by reason."
+#define KUBE_METRIC_TRIGGERS                                                  \
+    "trigger_times_ignored_total", NULL,                                      \
+    "Times of last change before the watch was opened, or in the future."
 #define KUBE_METRIC_ERRORS                                                    \
     "errors_total", "reason", "Failed requests, by reason."
 
@@ -63,7 +67,8 @@
     XX(SKIPPED_TOO_LARGE, KUBE_METRIC_SKIPPED, "too_large", -)                \
     XX(SKIPPED_MALFORMED, KUBE_METRIC_SKIPPED, "malformed", -)                \
     XX(SKIPPED_CRASHED, KUBE_METRIC_SKIPPED, "crashed_informer", -)           \
-    XX(SKIPPED_ENDPOINTS, KUBE_METRIC_SKIPPED, "endpoints", -)
+    XX(SKIPPED_ENDPOINTS, KUBE_METRIC_SKIPPED, "endpoints", -)                \
+    XX(TRIGGERS_IGNORED, KUBE_METRIC_TRIGGERS, NULL, -)
 
 /* counts: kube_relist_reason_t */
 #define KUBE_COUNTER_RELIST_MAP(XX)                                           \
@@ -129,7 +134,7 @@
     XX(LAST_EVENT_MS)                                                         \
     XX(RETRY_AT_MS)                                                           \
     XX(FORBIDDEN)               /* 1: the last answer was 403 */              \
-    XX(WATCH_OPEN)              /* 1: a watch has been answered */            \
+    XX(WATCH_OPEN)              /* when the watch was answered */             \
     XX(CAUSE)                   /* kube_cause_t + 1; 0: it follows */         \
     XX(SINCE_MS)                /* since when the cause lasts */
 
@@ -240,31 +245,34 @@ uint64_t kube_zone_worker_sum(const kube_zone_t *zone, unsigned counter);
 /*
  * What workers suffer from.  A worker marks it again and again while it lasts:
  * a mark that is older than KUBE_MARK_LASTS_MS is void, also where its worker
- * has died.
- *
- *   OVER_BUDGET   instances do not fit into the budget of the worker
- *   TRUNCATED     the Service of the entry has more endpoints than are used
+ * has died.  Times are of the zone's clock.
  */
-typedef enum {
-    KUBE_MARK_OVER_BUDGET,
-    KUBE_MARK_TRUNCATED,
-    KUBE_MARKS
-} kube_mark_t;
-
 #define KUBE_MARK_LASTS_MS  150000
 
+/* Instances do not fit into the budget of the worker. */
+void kube_zone_worker_over_budget(kube_zone_t *zone, unsigned worker,
+    uint64_t now_ms);
+
+/* Since when, the oldest of workers' marks; 0: no worker marks it. */
+uint64_t kube_zone_worker_over_budget_since(const kube_zone_t *zone,
+    uint64_t now_ms);
+
+/* Services that have more endpoints than are used, by entry; whole seconds. */
 typedef struct {
-    uint64_t  since_ms;       /* the zone's clock: the oldest of workers' */
-    uint32_t  entry;          /* of one of them; 0: none */
-} kube_marked_t;
+    size_t        n;          /* of all; of rows, as many as there are */
+    struct {
+        uint64_t  since_ms;
+        uint32_t  entry;
+    } rows[KUBE_TRUNCATED_SHOWN_MAX];
+} kube_truncated_t;
 
-/* now_ms: the zone's clock; entry: of the object to blame, or 0. */
-void kube_zone_worker_mark(kube_zone_t *zone, unsigned worker,
-    kube_mark_t mark, uint64_t now_ms, uint32_t entry);
+/* All of this worker, in the place of those before. */
+void kube_zone_worker_truncated(kube_zone_t *zone, unsigned worker,
+    uint64_t now_ms, const kube_truncated_t *truncated);
 
-/* False: no worker marks it. */
-bool kube_zone_worker_marked(const kube_zone_t *zone, kube_mark_t mark,
-    uint64_t now_ms, kube_marked_t *marked);
+/* Those of one row of workers, below KUBE_WORKER_ROWS; n is 0: none. */
+void kube_zone_worker_truncated_read(const kube_zone_t *zone, unsigned row,
+    uint64_t now_ms, kube_truncated_t *truncated);
 
 
 #endif /* KUBE_ZONE_COUNTERS_H */

@@ -68,12 +68,18 @@ typedef struct {
 typedef struct {
     kube_word_t  since_ms;
     kube_word_t  last_ms;       /* 0: never */
-    kube_word_t  entry;
 } kube_zone_mark_t;
 
 typedef struct {
-    kube_word_t       counters[KUBE_WORKER_COUNTERS];
-    kube_zone_mark_t  marks[KUBE_MARKS];
+    kube_word_t  last_ms;       /* 0: never */
+    kube_word_t  n;             /* of all; of rows, as many as there are */
+    kube_word_t  rows[KUBE_TRUNCATED_SHOWN_MAX];    /* seconds << 32 | entry */
+} kube_zone_truncated_t;
+
+typedef struct {
+    kube_word_t            counters[KUBE_WORKER_COUNTERS];
+    kube_zone_mark_t       over_budget;
+    kube_zone_truncated_t  truncated;
 } kube_zone_worker_t;
 
 typedef struct {

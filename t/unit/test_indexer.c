@@ -658,10 +658,23 @@ static void
 test_indexer_latency(void **state)
 {
     it_t              it;
+    unsigned          i;
     kube_delta_t      d;
     kube_histogram_t  h;
     it_object_t       web, a;
     kube_record_t    *record;
+
+    static const struct {
+        int64_t   trigger_ms;
+        unsigned  observed;
+        unsigned  ignored;
+    } cases[] = {
+        { 98700, 2, 0 },
+        { 98699, 2, 1 },
+        { 100001, 2, 2 },
+        { 1, 2, 3 },
+        { 100000, 3, 3 }
+    };
 
     (void) state;
 
@@ -695,6 +708,31 @@ test_indexer_latency(void **state)
                              KUBE_RESOURCE_ENDPOINTSLICES, &h);
     assert_int_equal(h.count, 1);
     assert_int_equal(h.sum, 250 * 1000);
+
+    /* who may write a slice may write any time: the watch opened at 900 */
+
+    kube_zone_scope_set(&it.zone, IT_SLICES, KUBE_COUNTER_GAUGE_WATCH_OPEN,
+                        900);
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(a.rv, sizeof(a.rv), "9000%u", i);
+        a.version++;
+        record = it_record(&a);
+        d.record = record;
+        d.trigger_ms = cases[i].trigger_ms;
+        assert_int_equal(kube_indexer_apply(it.ix, &d, 1200), KUBE_OK);
+        assert_int_equal(kube_publisher_run(it.publisher, 10, 1200, 100000),
+                         1);
+        free(record);
+
+        kube_zone_histogram_read(&it.zone, KUBE_HISTOGRAM_PROGRAMMING_LATENCY,
+                                 KUBE_RESOURCE_ENDPOINTSLICES, &h);
+        assert_int_equal(h.count, cases[i].observed);
+        assert_int_equal(kube_zone_scope_counter(&it.zone, IT_SLICES,
+                                               KUBE_COUNTER_TRIGGERS_IGNORED),
+                         cases[i].ignored);
+    }
+
     it_done(&it);
 }
 

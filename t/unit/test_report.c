@@ -208,6 +208,49 @@ test_report_degrade(void **state)
 }
 
 
+/* Each worker names some and counts the others. */
+static void
+test_report_truncated(void **state)
+{
+    unsigned          i;
+    status_test_t     st;
+    kube_truncated_t  truncated;
+
+    (void) state;
+    status_test_open(&st);
+    route_test_scope(&st.t, 0, KUBE_RESOURCE_SERVICES, "shop", "synced");
+    route_test_service(&st.t, "shop", "a", "http:80");
+    route_test_service(&st.t, "shop", "b", "http:80");
+    memset(&truncated, 0, sizeof(kube_truncated_t));
+
+    /* an entry that holds nothing, and a time that is to come */
+    for (i = 0; i < KUBE_TRUNCATED_SHOWN_MAX; i++) {
+        truncated.rows[i].entry = 4000000000u + i;
+        truncated.rows[i].since_ms = STATUS_TEST_NOW;
+    }
+
+    truncated.rows[0].entry = zone_test_find(&st.t, KUBE_RESOURCE_SERVICES,
+                                             "shop", "a");
+    truncated.rows[1].entry = zone_test_find(&st.t, KUBE_RESOURCE_SERVICES,
+                                             "shop", "b");
+    truncated.rows[0].since_ms = STATUS_TEST_NOW - 7000;
+    truncated.rows[1].since_ms = STATUS_TEST_NOW + 1000;
+    truncated.n = KUBE_TRUNCATED_SHOWN_MAX;
+    kube_zone_worker_truncated(&st.t.zone, 0, STATUS_TEST_NOW, &truncated);
+    DEGRADED("truncated@7:Service shop/a has more endpoints than are used;");
+
+    truncated.rows[0].since_ms = STATUS_TEST_NOW - 9000;
+    truncated.rows[1].since_ms = STATUS_TEST_NOW - 1000;
+    truncated.n = KUBE_TRUNCATED_SHOWN_MAX + 3;
+    kube_zone_worker_truncated(&st.t.zone, 5, STATUS_TEST_NOW, &truncated);
+    DEGRADED("truncated@9:Service shop/a has more endpoints than are used;"
+             "truncated@1:Service shop/b has more endpoints than are used;"
+             "truncated@?:3 more Services have more endpoints than are used;");
+
+    status_test_close(&st);
+}
+
+
 static void
 test_report_crash_loop(void **state)
 {
@@ -338,6 +381,7 @@ main(void)
         cmocka_unit_test(test_report_forbidden),
         cmocka_unit_test(test_report_other_causes),
         cmocka_unit_test(test_report_degrade),
+        cmocka_unit_test(test_report_truncated),
         cmocka_unit_test(test_report_crash_loop),
         cmocka_unit_test(test_report_scopes),
         cmocka_unit_test(test_report_oom),

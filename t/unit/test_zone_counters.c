@@ -140,42 +140,79 @@ test_counters_histograms(void **state)
 static void
 test_counters_marks(void **state)
 {
-    zone_test_t    t;
-    kube_marked_t  marked;
+    zone_test_t  t;
 
     (void) state;
     zone_test_open(&t, 1u << 20);
 
-    assert_false(kube_zone_worker_marked(&t.zone, KUBE_MARK_TRUNCATED, 1000,
-                                         &marked));
+#define OVER(now_ms)  kube_zone_worker_over_budget_since(&t.zone, now_ms)
 
-    kube_zone_worker_mark(&t.zone, 3, KUBE_MARK_TRUNCATED, 1000, 7);
-    kube_zone_worker_mark(&t.zone, 3, KUBE_MARK_TRUNCATED, 2000, 7);
-    kube_zone_worker_mark(&t.zone, 4, KUBE_MARK_TRUNCATED, 3000, 8);
+    assert_int_equal(OVER(1000), 0);
 
-    assert_true(kube_zone_worker_marked(&t.zone, KUBE_MARK_TRUNCATED, 3000,
-                                        &marked));
-    assert_int_equal(marked.since_ms, 1000);
-    assert_int_equal(marked.entry, 7);
-    assert_false(kube_zone_worker_marked(&t.zone, KUBE_MARK_OVER_BUDGET, 3000,
-                                         &marked));
+    kube_zone_worker_over_budget(&t.zone, 3, 1000);
+    kube_zone_worker_over_budget(&t.zone, 3, 2000);
+    kube_zone_worker_over_budget(&t.zone, 4, 3000);
+    assert_int_equal(OVER(3000), 1000);
 
     /* the first worker has died, or is well again */
-    assert_true(kube_zone_worker_marked(&t.zone, KUBE_MARK_TRUNCATED,
-                                        2001 + KUBE_MARK_LASTS_MS, &marked));
-    assert_int_equal(marked.since_ms, 3000);
-    assert_int_equal(marked.entry, 8);
-    assert_false(kube_zone_worker_marked(&t.zone, KUBE_MARK_TRUNCATED,
-                                         3001 + KUBE_MARK_LASTS_MS, &marked));
+    assert_int_equal(OVER(2001 + KUBE_MARK_LASTS_MS), 3000);
+    assert_int_equal(OVER(3001 + KUBE_MARK_LASTS_MS), 0);
 
     /* after a pause it begins anew */
-    kube_zone_worker_mark(&t.zone, 3 + KUBE_WORKER_ROWS, KUBE_MARK_TRUNCATED,
-                          3000 + 2 * KUBE_MARK_LASTS_MS, 9);
-    assert_true(kube_zone_worker_marked(&t.zone, KUBE_MARK_TRUNCATED,
-                                        3000 + 2 * KUBE_MARK_LASTS_MS,
-                                        &marked));
-    assert_int_equal(marked.since_ms, 3000 + 2 * KUBE_MARK_LASTS_MS);
-    assert_int_equal(marked.entry, 9);
+    kube_zone_worker_over_budget(&t.zone, 3 + KUBE_WORKER_ROWS,
+                                 3000 + 2 * KUBE_MARK_LASTS_MS);
+    assert_int_equal(OVER(3000 + 2 * KUBE_MARK_LASTS_MS),
+                     3000 + 2 * KUBE_MARK_LASTS_MS);
+#undef OVER
+
+    zone_test_close(&t);
+}
+
+
+static void
+test_counters_truncated(void **state)
+{
+    size_t            i;
+    zone_test_t       t;
+    kube_truncated_t  put, got;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+    memset(&put, 0, sizeof(kube_truncated_t));
+
+    kube_zone_worker_truncated_read(&t.zone, 3, 1000, &got);
+    assert_int_equal(got.n, 0);
+
+    for (i = 0; i < KUBE_TRUNCATED_SHOWN_MAX; i++) {
+        put.rows[i].since_ms = 5000 + 1000 * i;
+        put.rows[i].entry = (uint32_t) i + 7;
+    }
+
+    put.n = 2;
+    kube_zone_worker_truncated(&t.zone, 3 + KUBE_WORKER_ROWS, 1000, &put);
+    kube_zone_worker_truncated_read(&t.zone, 3, 1000 + KUBE_MARK_LASTS_MS,
+                                    &got);
+    assert_int_equal(got.n, 2);
+    assert_int_equal(got.rows[1].since_ms, 6000);
+    assert_int_equal(got.rows[1].entry, 8);
+    assert_int_equal(got.rows[2].entry, 0);
+    kube_zone_worker_truncated_read(&t.zone, 3, 1001 + KUBE_MARK_LASTS_MS,
+                                    &got);
+    assert_int_equal(got.n, 0);
+
+    /* more than there are rows, and no such row */
+    put.n = KUBE_TRUNCATED_SHOWN_MAX + 3;
+    kube_zone_worker_truncated(&t.zone, 3, 2000, &put);
+    kube_zone_worker_truncated_read(&t.zone, 3, 2000, &got);
+    assert_memory_equal(&got, &put, sizeof(kube_truncated_t));
+    kube_zone_worker_truncated_read(&t.zone, KUBE_WORKER_ROWS, 2000, &got);
+    assert_int_equal(got.n, 0);
+
+    /* none any more */
+    put.n = 0;
+    kube_zone_worker_truncated(&t.zone, 3, 2001, &put);
+    kube_zone_worker_truncated_read(&t.zone, 3, 2001, &got);
+    assert_int_equal(got.n, 0);
 
     zone_test_close(&t);
 }
@@ -190,6 +227,7 @@ main(void)
         cmocka_unit_test(test_counters_workers),
         cmocka_unit_test(test_counters_histograms),
         cmocka_unit_test(test_counters_marks),
+        cmocka_unit_test(test_counters_truncated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
