@@ -215,6 +215,8 @@ ngx_kube_block_create(ngx_conf_t *cf)
     block->max_object = NGX_CONF_UNSET_SIZE;
     block->tls_verify = NGX_CONF_UNSET;
 
+    ngx_memzero(&alloc, sizeof(kube_alloc_t));
+
     alloc.alloc = ngx_kube_pool_alloc;
     alloc.free = ngx_kube_pool_free;
     alloc.ctx = cf->pool;

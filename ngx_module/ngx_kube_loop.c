@@ -19,10 +19,12 @@ static void ngx_kube_loop_handler(ngx_event_t *ev);
 static void ngx_kube_loop_run(ngx_kube_loop_t *loop);
 static void *ngx_kube_malloc(void *ctx, size_t size);
 static void ngx_kube_mfree(void *ctx, void *p);
+static void *ngx_kube_mmap(void *ctx, size_t size);
+static void ngx_kube_munmap(void *ctx, void *p, size_t size);
 
 
 const kube_alloc_t  ngx_kube_alloc = {
-    ngx_kube_malloc, ngx_kube_mfree, NULL
+    ngx_kube_malloc, ngx_kube_mfree, NULL, ngx_kube_mmap, ngx_kube_munmap
 };
 
 
@@ -37,6 +39,34 @@ static void
 ngx_kube_mfree(void *ctx, void *p)
 {
     free(p);
+}
+
+
+/* Huge pages would make two megabytes of the first byte of each table. */
+
+static void *
+ngx_kube_mmap(void *ctx, size_t size)
+{
+    void  *p;
+
+    p = mmap(NULL, size, PROT_READ|PROT_WRITE,
+             MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+        return NULL;
+    }
+
+    /* kernels without huge pages refuse it */
+
+    (void) madvise(p, size, MADV_NOHUGEPAGE);
+
+    return p;
+}
+
+
+static void
+ngx_kube_munmap(void *ctx, void *p, size_t size)
+{
+    (void) munmap(p, size);
 }
 
 

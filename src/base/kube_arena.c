@@ -201,6 +201,8 @@ kube_alloc_t
 kube_arena_allocator(kube_arena_t *arena)
 {
     return (kube_alloc_t) {
-        arena_allocator_alloc, arena_allocator_free, arena
+        .alloc = arena_allocator_alloc,
+        .free = arena_allocator_free,
+        .ctx = arena
     };
 }

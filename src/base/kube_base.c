@@ -179,6 +179,25 @@ kube_free(const kube_alloc_t *a, void *p)
 }
 
 
+void *
+kube_pages_alloc(const kube_alloc_t *a, size_t size)
+{
+    return (a->pages != NULL) ? a->pages(a->ctx, size) : kube_zalloc(a, size);
+}
+
+
+void
+kube_pages_free(const kube_alloc_t *a, void *p, size_t size)
+{
+    if (p != NULL && a->pages != NULL) {
+        a->pages_free(a->ctx, p, size);
+
+    } else {
+        kube_free(a, p);
+    }
+}
+
+
 kube_rc_t
 kube_str_dup(const kube_alloc_t *a, kube_str_t s, kube_str_t *copy)
 {

@@ -116,16 +116,26 @@ size_t kube_str_escape(char *dst, size_t size, kube_str_t s);
  * kube_alloc_t is where a module gets memory: src/ calls no malloc().  alloc
  * is never asked for 0 bytes, returns NULL on failure, and aligns as malloc()
  * does.  free is never given NULL.
+ *
+ * pages gives zeroed memory that costs nothing before it is touched, a page at
+ * a time: for tables whose size follows from that of a zone, not from what is
+ * in it.  Where it is NULL such a table comes from alloc.
  */
 typedef struct {
     void  *(*alloc)(void *ctx, size_t size);
     void   (*free)(void *ctx, void *p);
     void    *ctx;
+    void  *(*pages)(void *ctx, size_t size);
+    void   (*pages_free)(void *ctx, void *p, size_t size);
 } kube_alloc_t;
 
 void *kube_alloc(const kube_alloc_t *a, size_t size);
 void *kube_zalloc(const kube_alloc_t *a, size_t size);
 void kube_free(const kube_alloc_t *a, void *p);
+
+/* Zeroed memory for a table; it ends with kube_pages_free() of that size. */
+void *kube_pages_alloc(const kube_alloc_t *a, size_t size);
+void kube_pages_free(const kube_alloc_t *a, void *p, size_t size);
 
 /*
  * Copies s into memory of a, with a NUL behind it; the caller owns *copy and

@@ -59,8 +59,8 @@ kube_indexer_create(const kube_alloc_t *alloc, const kube_indexer_conf_t *conf)
 
     kube_zone_usage(conf->zone, &usage);
     ix->rows_n = (uint32_t) usage.entries;
-    ix->rows = kube_zalloc(alloc, ((size_t) ix->rows_n + 1)
-                                  * sizeof(indexer_row_t));
+    ix->rows = kube_pages_alloc(alloc, ((size_t) ix->rows_n + 1)
+                                       * sizeof(indexer_row_t));
 
     if (ix->rows == NULL) {
         kube_free(alloc, ix);
@@ -84,7 +84,8 @@ kube_indexer_destroy(kube_indexer_t *ix)
         kube_str_free(ix->alloc, &ix->scopes[i].ns);
     }
 
-    kube_free(ix->alloc, ix->rows);
+    kube_pages_free(ix->alloc, ix->rows,
+                    ((size_t) ix->rows_n + 1) * sizeof(indexer_row_t));
     kube_free(ix->alloc, ix);
 }
 
@@ -395,7 +396,7 @@ indexer_sweep_scope(kube_indexer_t *ix, unsigned scope, uint32_t list,
     kube_item_t     item;
     indexer_row_t  *row;
 
-    for (i = 1; i <= ix->rows_n; i++) {
+    for (i = 1; i <= kube_zone_writer_top(ix->conf.writer); i++) {
         row = &ix->rows[i];
 
         if (row->scope != scope

@@ -63,6 +63,37 @@ cli_free(void *ctx, void *p)
 }
 
 
+/* Huge pages would make two megabytes of the first byte of each table. */
+static void *
+cli_pages(void *ctx, size_t size)
+{
+    void  *p;
+
+    (void) ctx;
+
+    p = mmap(NULL, size, PROT_READ|PROT_WRITE,
+             MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE, -1, 0);
+
+    if (p == MAP_FAILED) {
+        return NULL;
+    }
+
+    /* kernels without huge pages refuse it */
+    (void) madvise(p, size, MADV_NOHUGEPAGE);
+
+    return p;
+}
+
+
+static void
+cli_pages_free(void *ctx, void *p, size_t size)
+{
+    (void) ctx;
+
+    (void) munmap(p, size);
+}
+
+
 static uint64_t
 cli_clock_ms(clockid_t id)
 {
@@ -572,6 +603,8 @@ main(int argc, char *argv[])
 
     cli.alloc.alloc = cli_alloc;
     cli.alloc.free = cli_free;
+    cli.alloc.pages = cli_pages;
+    cli.alloc.pages_free = cli_pages_free;
 
     kube_arena_init(&cli.arena, &cli.alloc, CLI_ARENA_BYTES);
     kube_config_init(&cli.config, &cli.alloc);

@@ -51,7 +51,7 @@ kube_publisher_create(const kube_alloc_t *alloc,
     p->eviction.share = conf->zone_share;
 
     if (kube_eviction_init(&p->eviction) != KUBE_OK) {
-        kube_service_index_done(&p->index);
+        kube_service_index_done(&p->index, 0);
         kube_free(alloc, p);
         return NULL;
     }
@@ -76,7 +76,7 @@ kube_publisher_destroy(kube_publisher_t *p)
 
     kube_service_queue_done(&p->queue);
     kube_eviction_done(&p->eviction);
-    kube_service_index_done(&p->index);
+    kube_service_index_done(&p->index, kube_publisher_top(p));
     kube_free(p->alloc, p);
 }
 
@@ -111,7 +111,7 @@ static void
 publisher_load_begin(kube_publisher_t *p)
 {
     kube_eviction_clear(&p->eviction);
-    kube_service_index_clear(&p->index);
+    kube_service_index_clear(&p->index, kube_publisher_top(p));
     kube_service_queue_clear(&p->queue);
     kube_publication_reset(&p->publication);
 }
@@ -201,7 +201,7 @@ publisher_load_end(kube_publisher_t *p)
     kube_member_t      *member;
     kube_zone_usage_t   usage;
 
-    for (i = 1; i <= p->index.entries_n; i++) {
+    for (i = 1; i <= kube_publisher_top(p); i++) {
         member = &p->index.members[i];
 
         if (member->group != NULL && kube_member_is_service(member)) {
@@ -209,7 +209,7 @@ publisher_load_end(kube_publisher_t *p)
         }
     }
 
-    for (i = 1; i <= p->index.entries_n; i++) {
+    for (i = 1; i <= kube_publisher_top(p); i++) {
         publisher_load_check(p, &p->index.members[i]);
     }
 
@@ -248,7 +248,7 @@ publisher_expire(kube_publisher_t *p, uint64_t now_ms)
     p->publication.outdated = false;
     p->expire_ms = KUBE_NEVER;
 
-    for (i = 1; i <= p->index.entries_n; i++) {
+    for (i = 1; i <= kube_publisher_top(p); i++) {
 
         if (!p->index.members[i].outdated) {
             continue;

@@ -28,6 +28,14 @@ struct kube_publisher_s {
 };
 
 
+/* No entry above was ever taken: rows above it are zero. */
+static inline uint32_t
+kube_publisher_top(const kube_publisher_t *p)
+{
+    return kube_zone_writer_top(p->publication.conf.writer);
+}
+
+
 /*
  * Makes the item, whose group is found or made, a member of it, or keeps it
  * one.  NULL: out of memory.

@@ -487,7 +487,7 @@ kube_publisher_finish(kube_publisher_t *p)
     uint32_t       i;
     kube_group_t  *group;
 
-    for (i = 1; i <= p->index.entries_n; i++) {
+    for (i = 1; i <= kube_publisher_top(p); i++) {
         group = p->index.members[i].lacks;
 
         /* what is not evicted for want of memory is by the next list */

@@ -16,6 +16,14 @@
 #include "kube_service_index.h"
 
 
+static void
+index_members_free(kube_service_index_t *index)
+{
+    kube_pages_free(index->alloc, index->members,
+                    ((size_t) index->entries_n + 1) * sizeof(kube_member_t));
+}
+
+
 kube_rc_t
 kube_service_index_init(kube_service_index_t *index,
     const kube_alloc_t *alloc, kube_seed_t seed, uint32_t entries_n)
@@ -23,15 +31,15 @@ kube_service_index_init(kube_service_index_t *index,
     index->alloc = alloc;
     index->seed = seed;
     index->entries_n = entries_n;
-    index->members = kube_zalloc(alloc, ((size_t) entries_n + 1)
-                                        * sizeof(kube_member_t));
+    index->members = kube_pages_alloc(alloc, ((size_t) entries_n + 1)
+                                             * sizeof(kube_member_t));
 
     if (index->members == NULL) {
         return KUBE_NOMEM;
     }
 
     if (kube_map_init(&index->groups, alloc) != KUBE_OK) {
-        kube_free(alloc, index->members);
+        index_members_free(index);
         return KUBE_NOMEM;
     }
 
@@ -40,13 +48,13 @@ kube_service_index_init(kube_service_index_t *index,
 
 
 void
-kube_service_index_clear(kube_service_index_t *index)
+kube_service_index_clear(kube_service_index_t *index, uint32_t top)
 {
     size_t            bucket;
     uint32_t          i;
     kube_map_link_t  *link;
 
-    for (i = 1; i <= index->entries_n; i++) {
+    for (i = 1; i <= top; i++) {
         kube_free(index->alloc, index->members[i].refusal);
         memset(&index->members[i], 0, sizeof(kube_member_t));
     }
@@ -61,11 +69,11 @@ kube_service_index_clear(kube_service_index_t *index)
 
 
 void
-kube_service_index_done(kube_service_index_t *index)
+kube_service_index_done(kube_service_index_t *index, uint32_t top)
 {
-    kube_service_index_clear(index);
+    kube_service_index_clear(index, top);
     kube_map_done(&index->groups);
-    kube_free(index->alloc, index->members);
+    index_members_free(index);
 }
 
 

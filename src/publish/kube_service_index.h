@@ -136,14 +136,16 @@ typedef struct {
 kube_rc_t kube_service_index_init(kube_service_index_t *index,
     const kube_alloc_t *alloc, kube_seed_t seed, uint32_t entries_n)
     KUBE_MUST_CHECK;
-void kube_service_index_done(kube_service_index_t *index);
+
+/* top is the highest entry whose row was used. */
+void kube_service_index_done(kube_service_index_t *index, uint32_t top);
 
 /* Finds or makes a group.  NULL: out of memory. */
 kube_group_t *kube_service_index_get(kube_service_index_t *index,
     kube_str_t ns, kube_str_t name)  KUBE_MUST_CHECK;
 
-/* Frees all groups and zeroes all rows. */
-void kube_service_index_clear(kube_service_index_t *index);
+/* Frees all groups and zeroes all rows, up to top as above. */
+void kube_service_index_clear(kube_service_index_t *index, uint32_t top);
 
 /* Neither has nor lacks a member, and is not in use: to be removed. */
 bool kube_group_is_empty(const kube_group_t *group);

@@ -1,9 +1,9 @@
 /*
  * kube_work_queue - Services that wait to be published, each once.
  *
- * A ring of links by item number, with item 0 as its head: adding, removing
- * and taking the oldest cost the same at any depth, and nothing is allocated
- * after creation.  It does not know what an item is.  One thread.
+ * A ring of links by item number, whose head lies behind the items: adding,
+ * removing and taking the oldest cost the same at any depth, and nothing is
+ * allocated after creation.  It does not know what an item is.  One thread.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -12,32 +12,35 @@
 #include "kube_work_queue.h"
 
 
-/* next of an item that does not wait. */
-#define WORK_QUEUE_OUT  UINT32_MAX
-
-
 typedef struct {
     uint32_t  prev;
-    uint32_t  next;
+    uint32_t  next;               /* 0: it does not wait */
     uint64_t  read_ms;
 } work_item_t;
 
 struct kube_work_queue_s {
     const kube_alloc_t  *alloc;
     uint32_t             items_max;
+    uint32_t             head;
     uint32_t             depth;
     work_item_t         *items;
 };
 
 
+static size_t
+work_queue_size(uint32_t items_max)
+{
+    return ((size_t) items_max + 2) * sizeof(work_item_t);
+}
+
+
 kube_work_queue_t *
 kube_work_queue_create(const kube_alloc_t *alloc, uint32_t items_max)
 {
-    uint32_t            i;
     kube_work_queue_t  *queue;
 
-    if (items_max == WORK_QUEUE_OUT
-        || (size_t) items_max + 1 > SIZE_MAX / sizeof(work_item_t))
+    if (items_max == UINT32_MAX
+        || (size_t) items_max + 2 > SIZE_MAX / sizeof(work_item_t))
     {
         return NULL;
     }
@@ -47,20 +50,18 @@ kube_work_queue_create(const kube_alloc_t *alloc, uint32_t items_max)
         return NULL;
     }
 
-    queue->items = kube_zalloc(alloc,
-                               ((size_t) items_max + 1) * sizeof(work_item_t));
+    queue->items = kube_pages_alloc(alloc, work_queue_size(items_max));
     if (queue->items == NULL) {
         kube_free(alloc, queue);
         return NULL;
     }
 
-    for (i = 1; i <= items_max; i++) {
-        queue->items[i].next = WORK_QUEUE_OUT;
-    }
-
     queue->alloc = alloc;
     queue->items_max = items_max;
+    queue->head = items_max + 1;
     queue->depth = 0;
+    queue->items[queue->head].prev = queue->head;
+    queue->items[queue->head].next = queue->head;
 
     return queue;
 }
@@ -73,7 +74,8 @@ kube_work_queue_destroy(kube_work_queue_t *queue)
         return;
     }
 
-    kube_free(queue->alloc, queue->items);
+    kube_pages_free(queue->alloc, queue->items,
+                    work_queue_size(queue->items_max));
     kube_free(queue->alloc, queue);
 }
 
@@ -87,10 +89,10 @@ kube_work_queue_add(kube_work_queue_t *queue, uint32_t item, uint64_t read_ms)
         return;
     }
 
-    head = &queue->items[0];
+    head = &queue->items[queue->head];
     it = &queue->items[item];
 
-    if (it->next != WORK_QUEUE_OUT) {
+    if (it->next != 0) {
 
         if (read_ms < it->read_ms) {
             it->read_ms = read_ms;
@@ -101,7 +103,7 @@ kube_work_queue_add(kube_work_queue_t *queue, uint32_t item, uint64_t read_ms)
 
     it->read_ms = read_ms;
     it->prev = head->prev;
-    it->next = 0;
+    it->next = queue->head;
 
     queue->items[head->prev].next = item;
     head->prev = item;
@@ -120,14 +122,14 @@ kube_work_queue_remove(kube_work_queue_t *queue, uint32_t item)
 
     it = &queue->items[item];
 
-    if (it->next == WORK_QUEUE_OUT) {
+    if (it->next == 0) {
         return;
     }
 
     queue->items[it->prev].next = it->next;
     queue->items[it->next].prev = it->prev;
 
-    it->next = WORK_QUEUE_OUT;
+    it->next = 0;
     queue->depth--;
 }
 
@@ -137,12 +139,14 @@ kube_work_queue_pop(kube_work_queue_t *queue, uint64_t *read_ms)
 {
     uint32_t  item;
 
-    item = queue->items[0].next;
+    item = queue->items[queue->head].next;
 
-    if (item != 0) {
-        *read_ms = queue->items[item].read_ms;
-        kube_work_queue_remove(queue, item);
+    if (item == queue->head) {
+        return 0;
     }
+
+    *read_ms = queue->items[item].read_ms;
+    kube_work_queue_remove(queue, item);
 
     return item;
 }

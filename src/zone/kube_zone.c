@@ -121,9 +121,6 @@ kube_zone_create(kube_zone_t *zone, void *mem, size_t size, kube_seed_t seed)
     zone->size = size;
     zone->guard_fd = KUBE_ZONE_PRIVATE;
     zone_geometry(&zone->geometry, size, seed);
-
-    /* no record is read before a head names it: the segments stay untouched */
-    memset(mem, 0, zone->geometry.segments);
     zone->image->geometry = zone->geometry;
 
     return KUBE_OK;

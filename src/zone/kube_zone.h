@@ -83,9 +83,10 @@ typedef struct {
 #define KUBE_ZONE_PRIVATE  (-1)
 
 /*
- * Formats size bytes at mem, 8-byte aligned, whose former content is ignored.
- * seed is for the hash table.  Called once, before any other process sees
- * mem.  KUBE_OK, or KUBE_INVALID (size or alignment).
+ * Makes an image of size bytes at mem, 8-byte aligned, which are zero, as
+ * mmap() gives them: it touches the first of them alone, and who writes touches
+ * more as it is used.  seed is for the hash table.  Called once, before any
+ * other process sees mem.  KUBE_OK, or KUBE_INVALID (size or alignment).
  */
 kube_rc_t kube_zone_create(kube_zone_t *zone, void *mem, size_t size,
     kube_seed_t seed)  KUBE_MUST_CHECK;

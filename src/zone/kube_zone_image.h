@@ -149,6 +149,7 @@ struct kube_zone_image_s {
     kube_word_t             revision;       /* the last given out */
     kube_word_t             live_bytes;
     kube_word_t             entries_used;
+    kube_word_t             entries_top;    /* none above was ever taken */
     kube_word_t             refused;        /* names, and outdated objects */
     kube_word_t             server;         /* a head, of an INFO record */
 
@@ -189,6 +190,7 @@ typedef struct {
     uint32_t  hash;           /* of the key that the entry was taken for */
     uint8_t   kind;           /* of the published record; 0: none */
     bool      outdated;       /* it is flagged so */
+    bool      linked;         /* the entry is in the chain of hash */
     uint32_t  staged;         /* offset of a record not published; 0 */
     uint32_t  service;
     uint32_t  next;           /* free entries: in unused or in quarantine */
@@ -203,6 +205,13 @@ typedef struct {
 } kube_zone_segment_t;
 
 #define KUBE_ZONE_NO_SEGMENT  UINT32_MAX
+
+/*
+ * Nobody follows a chain further.  There are three entries for two buckets at
+ * most, and the hash's seed is secret: a chain of 32 is not to be expected in
+ * the largest zone.
+ */
+#define KUBE_ZONE_CHAIN_MAX   1024
 
 /*
  * Invariants, outside of a call: open_segment is not counted in free_n; a
@@ -228,6 +237,7 @@ struct kube_zone_writer_s {
     kube_zone_segment_t  *segments;
 
     uint32_t              open_segment;     /* KUBE_ZONE_NO_SEGMENT: none */
+    uint32_t              segments_top;     /* none from here on was opened */
     uint32_t              free_n;
     uint64_t              live_bytes;
     uint64_t              revision;         /* the last given out */
@@ -235,10 +245,12 @@ struct kube_zone_writer_s {
     bool                  suspicion;
     uint64_t              corrupt;          /* the image's, after the walk */
 
+    uint32_t              entries_top;      /* never falls; see the image's */
     uint32_t              entries_used;
     uint32_t              refused;
     uint32_t              outdated;         /* published, flagged so */
-    uint32_t              unused;           /* in no chain; a list */
+    uint32_t              unused;           /* in no chain; a list, without
+                                               those above entries_top */
     uint32_t              quarantine_first; /* freed, oldest first; a list */
     uint32_t              quarantine_last;
 
@@ -335,6 +347,19 @@ kube_zone_bucket(const kube_zone_t *zone, uint32_t hash)
 
     return (kube_half_t *) kube_zone_at(zone, g->buckets)
            + (hash & (g->buckets_n - 1));
+}
+
+
+/* What the image says of the highest entry that was ever taken, bounded. */
+static inline uint32_t
+kube_zone_top(const kube_zone_t *zone)
+{
+    uint64_t  top;
+
+    top = kube_word_get(&zone->image->entries_top);
+
+    return (top < zone->geometry.entries_n) ? (uint32_t) top
+                                            : zone->geometry.entries_n;
 }
 
 

@@ -81,6 +81,16 @@ log_forget(kube_zone_writer_t *w, uint32_t offset)
 }
 
 
+/* The rows and bits of a segment are in use from now on. */
+static void
+log_touch(kube_zone_writer_t *w, uint32_t segment)
+{
+    if (segment >= w->segments_top) {
+        w->segments_top = segment + 1;
+    }
+}
+
+
 bool
 kube_zone_log_mark(kube_zone_writer_t *w, uint32_t offset)
 {
@@ -105,6 +115,7 @@ kube_zone_log_mark(kube_zone_writer_t *w, uint32_t offset)
     i = log_segment_of(w, offset);
     segment = &w->segments[i];
     end = (offset - log_segment_offset(w, i)) * KUBE_ZONE_UNIT + size;
+    log_touch(w, i);
 
     segment->live += size;
     w->live_bytes += size;
@@ -158,6 +169,7 @@ log_open_next(kube_zone_writer_t *w)
     w->open_segment = i;
     w->segments[i].used = 0;
     w->free_n--;
+    log_touch(w, i);
 
     if (old != KUBE_ZONE_NO_SEGMENT && w->segments[old].live == 0) {
         w->segments[old].used = 0;
@@ -510,16 +522,15 @@ kube_zone_log_drop_refs(kube_zone_writer_t *w, uint32_t offset)
 void
 kube_zone_log_reset(kube_zone_writer_t *w)
 {
-    size_t                       bits;
-    const kube_zone_geometry_t  *g;
+    size_t  bits;
 
-    g = &w->zone->geometry;
-    bits = (size_t) g->segments_n * g->segment_size / KUBE_ZONE_UNIT / 8;
+    bits = (size_t) w->segments_top * log_segment_size(w) / KUBE_ZONE_UNIT / 8;
 
     memset(w->bits, 0, bits);
     memset(w->ends, 0, bits);
-    memset(w->segments, 0, g->segments_n * sizeof(kube_zone_segment_t));
+    memset(w->segments, 0, w->segments_top * sizeof(kube_zone_segment_t));
 
+    w->segments_top = 0;
     w->open_segment = KUBE_ZONE_NO_SEGMENT;
     w->free_n = 0;
     w->live_bytes = 0;

@@ -202,7 +202,7 @@ reader_chain_find(const kube_zone_t *zone, kube_resource_t resource,
     uint32_t                  e, steps;
     const kube_zone_entry_t  *entry;
 
-    steps = zone->geometry.entries_n;
+    steps = KUBE_ZONE_CHAIN_MAX;
     e = kube_half_get(kube_zone_bucket(zone, key->hash));
 
     while (e != 0 && e <= zone->geometry.entries_n && steps-- != 0) {
@@ -736,11 +736,13 @@ static kube_rc_t
 reader_next(const kube_zone_t *zone, unsigned kind, uint32_t *cursor,
     kube_arena_t *arena, const kube_record_t **record)
 {
-    uint32_t              e;
+    uint32_t              e, top;
     kube_rc_t             rc;
     const kube_record_t  *found;
 
-    for (e = *cursor + 1; e <= zone->geometry.entries_n; e++) {
+    top = kube_zone_top(zone);
+
+    for (e = *cursor + 1; e <= top; e++) {
 
         if (!reader_is_wanted(zone, &kube_zone_entry(zone, e)->head, kind)) {
             continue;

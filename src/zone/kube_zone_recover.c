@@ -30,7 +30,7 @@
  * of a broken Service's slices: its first in the Service's, the next in a
  * slice's.
  */
-#define RECOVER_LINKED  0x1u    /* in a chain */
+#define RECOVER_TWIN    0x1u    /* one of this hash is before it in its chain */
 #define RECOVER_BROKEN  0x2u    /* a Service: one of its refs names no slice */
 #define RECOVER_NAMED   0x4u    /* a slice: a Service names this record */
 #define RECOVER_STALE   0x8u    /* a Service: it names a slice's old record */
@@ -39,20 +39,22 @@
 typedef struct {
     kube_zone_writer_t  *w;
     kube_takeover_t     *takeover;
+    bool                 renamed;     /* Services were published again */
 } recover_t;
 
 
+/* The entries that the walk looks at: none above was ever taken. */
 static uint32_t
 recover_entries(const kube_zone_writer_t *w)
 {
-    return w->zone->geometry.entries_n;
+    return w->entries_top;
 }
 
 
 static void
 recover_reset(kube_zone_writer_t *w)
 {
-    uint32_t  e;
+    uint32_t  first, top;
 
     kube_zone_log_reset(w);
 
@@ -65,13 +67,15 @@ recover_reset(kube_zone_writer_t *w)
     w->quarantine_first = 0;
     w->quarantine_last = 0;
 
-    memset(w->side, 0, (kube_zone_server_number(w->zone) + 1ull)
-                       * sizeof(kube_zone_side_t));
+    first = w->zone->geometry.entries_n + 1;
+    memset(w->side, 0, (w->entries_top + 1ull) * sizeof(kube_zone_side_t));
+    memset(&w->side[first], 0, (kube_zone_server_number(w->zone) + 1ull - first)
+                               * sizeof(kube_zone_side_t));
 
-    /* recover_names() fills in which Service names which slice */
-    for (e = 1; e <= recover_entries(w); e++) {
-        w->side[e].service = KUBE_ZONE_SEVERAL;
-    }
+    /* the image's may have been changed by anybody: it is bounded */
+    top = kube_zone_top(w->zone);
+    w->entries_top = (top > w->entries_top) ? top : w->entries_top;
+    kube_word_set(&w->zone->image->entries_top, w->entries_top);
 }
 
 
@@ -146,17 +150,21 @@ typedef void (*recover_step_pt)(recover_t *recover, uint32_t entry,
 
 /*
  * Calls step with a copy of each record of the kind that an entry holds, once
- * they are marked.
+ * they are marked.  With wants, which knows the side table alone, only where
+ * that is true: most records need no second look.
  */
 static void
 recover_each(recover_t *recover, kube_record_kind_t kind,
+    bool (*wants)(const kube_zone_writer_t *w, uint32_t entry),
     recover_step_pt step)
 {
     uint32_t              e;
     const kube_record_t  *record;
 
     for (e = 1; e <= recover_entries(recover->w); e++) {
-        if (recover->w->side[e].kind != kind) {
+        if (recover->w->side[e].kind != kind
+            || (wants != NULL && !wants(recover->w, e)))
+        {
             continue;
         }
 
@@ -220,55 +228,77 @@ recover_ref(void *ctx, uint32_t service, kube_ref_t ref,
 }
 
 
+/* What holds nothing gets its hash here. */
 static void
-recover_link(void *ctx, uint32_t entry)
+recover_link(void *ctx, uint32_t entry, uint32_t hash, bool twin)
 {
+    kube_zone_side_t    *side;
     kube_zone_writer_t  *w = ctx;
 
-    w->side[entry].freed_ms |= RECOVER_LINKED;
+    side = &w->side[entry];
+    side->linked = true;
+
+    if (side->offset == 0) {
+        side->hash = hash;
+
+    } else if (twin) {
+        side->freed_ms |= RECOVER_TWIN;
+    }
 }
 
 
+/* Entries that hold nothing are in no chain then. */
 static void
 recover_chains_rebuild(kube_zone_writer_t *w)
 {
-    uint32_t            i, e;
+    uint32_t            e;
     kube_half_t        *bucket;
+    kube_zone_side_t   *side;
     kube_zone_entry_t  *entry;
 
-    for (i = 0; i < w->zone->geometry.buckets_n; i++) {
-        kube_half_set(kube_zone_bucket(w->zone, i), 0);
+    for (e = 0; e < w->zone->geometry.buckets_n; e++) {
+        kube_half_set(kube_zone_bucket(w->zone, e), 0);
     }
 
     for (e = 1; e <= recover_entries(w); e++) {
-        w->side[e].freed_ms &= ~RECOVER_LINKED;
-        entry = kube_zone_entry(w->zone, e);
+        side = &w->side[e];
+        side->linked = (side->offset != 0);
 
-        if (w->side[e].offset != 0) {
-            bucket = kube_zone_bucket(w->zone, w->side[e].hash);
-            kube_half_set(&entry->hash, w->side[e].hash);
+        if (side->linked) {
+            entry = kube_zone_entry(w->zone, e);
+            bucket = kube_zone_bucket(w->zone, side->hash);
+            kube_half_set(&entry->hash, side->hash);
             kube_half_set(&entry->next, kube_half_get(bucket));
             kube_half_set(bucket, e);
-            w->side[e].freed_ms |= RECOVER_LINKED;
         }
     }
 }
 
 
-/* While chains are rebuilt reuse is odd: a reader who finds nothing retries. */
+/*
+ * While chains are rebuilt reuse is odd: a reader who finds nothing retries.
+ * Where something was broken they are, if they look sound or not: who broke it
+ * may have changed buckets that the walk does not see.
+ */
 static void
 recover_chains(kube_zone_writer_t *w)
 {
+    bool          sound;
+    uint32_t      top;
     uint64_t      odd;
     kube_word_t  *reuse;
 
     reuse = &w->zone->image->reuse;
     odd = kube_word_get(reuse) | 1;
     w->reuse = odd + 1;
+    top = recover_entries(w);
+    sound = kube_zone_walk_chains(w->zone, top, recover_link, w);
 
-    if (!kube_zone_walk_chains(w->zone, recover_link, w)) {
+    if (!sound || kube_word_get(&w->zone->image->history.distrust) != 0) {
         kube_word_set(reuse, odd);
         recover_chains_rebuild(w);
+        sound = kube_zone_walk_chains(w->zone, top, recover_link, w);
+        *w->suspect = *w->suspect || !sound;
         kube_word_set(reuse, odd + 1);
 
     } else if (kube_word_get(reuse) == odd) {
@@ -298,30 +328,32 @@ recover_id(const kube_zone_writer_t *w, uint32_t entry, kube_record_id_t *id)
  * somebody else, took another entry for it.  The first in the chain stays.
  */
 static void
-recover_twins(recover_t *recover, uint32_t entry)
+recover_twin(recover_t *recover, uint32_t entry)
 {
-    uint32_t             e, steps;
+    uint32_t             e, hash, steps;
     kube_record_id_t     id, other;
     kube_zone_writer_t  *w;
 
     w = recover->w;
+    hash = w->side[entry].hash;
     steps = 0;
 
-    for (e = kube_half_get(&kube_zone_entry(w->zone, entry)->next);
-         e != 0 && e <= recover_entries(w) && steps < recover_entries(w);
+    for (e = kube_half_get(kube_zone_bucket(w->zone, hash));
+         e != 0 && e != entry && e <= recover_entries(w)
+         && steps < KUBE_ZONE_CHAIN_MAX;
          e = kube_half_get(&kube_zone_entry(w->zone, e)->next))
     {
         steps++;
 
-        if (e != entry
-            && w->side[e].hash == w->side[entry].hash
+        if (w->side[e].hash == hash
             && recover_id(w, entry, &id)
             && recover_id(w, e, &other)
             && id.resource == other.resource
             && kube_str_eq(id.meta.name, other.meta.name)
             && kube_str_eq(id.meta.ns, other.meta.ns))
         {
-            recover_cut_off(recover, e);
+            recover_cut_off(recover, entry);
+            return;
         }
     }
 }
@@ -338,6 +370,11 @@ recover_mark(recover_t *recover)
     w = recover->w;
 
     for (number = 1; number <= kube_zone_server_number(w->zone); number++) {
+
+        if (number == recover_entries(w) + 1) {
+            number = w->zone->geometry.entries_n + 1;
+        }
+
         side = &w->side[number];
 
         if (side->offset == 0) {
@@ -387,7 +424,8 @@ recover_mark_refs(recover_t *recover, uint32_t entry,
 
     for (i = 0; i < service->refs_n; i++) {
         if ((w->side[entry].freed_ms & RECOVER_BROKEN)
-            && !kube_zone_walk_slice(w->zone, &id, refs[i], &slice))
+            && !kube_zone_walk_slice(w->zone, recover_entries(w), &id, refs[i],
+                                     &slice))
         {
             continue;
         }
@@ -395,8 +433,12 @@ recover_mark_refs(recover_t *recover, uint32_t entry,
         if (!kube_zone_log_mark(w, refs[i].offset)) {
             recover_distrust(w);
             w->side[entry].freed_ms |= RECOVER_BROKEN;
+            continue;
+        }
 
-        } else if (recover_is_current(w, refs[i])) {
+        kube_zone_service_names(w, entry, refs[i].entry);
+
+        if (recover_is_current(w, refs[i])) {
             w->side[refs[i].entry].freed_ms |= RECOVER_NAMED;
 
         } else {
@@ -459,6 +501,14 @@ recover_current(const kube_zone_writer_t *w, const kube_record_t *service,
 }
 
 
+/* A Service that has to be published again. */
+static bool
+recover_is_odd(const kube_zone_writer_t *w, uint32_t entry)
+{
+    return (w->side[entry].freed_ms & (RECOVER_BROKEN|RECOVER_STALE)) != 0;
+}
+
+
 /*
  * What a broken Service named cannot be known: it is published with all
  * slices that bear its label, until a list says what is true.  A stale one
@@ -475,10 +525,7 @@ recover_service(recover_t *recover, uint32_t entry,
 
     w = recover->w;
     broken = (w->side[entry].freed_ms & RECOVER_BROKEN) != 0;
-
-    if (!(w->side[entry].freed_ms & (RECOVER_BROKEN|RECOVER_STALE))) {
-        return;
-    }
+    recover->renamed = true;
 
     n = broken ? recover_listed(w, entry, slices)
                : recover_current(w, service, slices);
@@ -491,6 +538,20 @@ recover_service(recover_t *recover, uint32_t entry,
     } else {
         recover_service_end(recover, entry);
     }
+}
+
+
+/* A slice that is not simply one of those that its Service names. */
+static bool
+recover_is_loose(const kube_zone_writer_t *w, uint32_t entry)
+{
+    const kube_zone_side_t  *side;
+
+    side = &w->side[entry];
+
+    return !(side->freed_ms & RECOVER_NAMED)
+           || side->service == KUBE_ZONE_SEVERAL
+           || (w->side[side->service].freed_ms & RECOVER_BROKEN);
 }
 
 
@@ -586,24 +647,29 @@ recover_uncounted(kube_zone_writer_t *w)
 
 
 static void
-recover_free_list(kube_zone_writer_t *w, kube_takeover_t *takeover)
+recover_free_list(recover_t *recover)
 {
-    uint32_t           e, marks;
-    kube_zone_side_t  *side;
+    uint32_t             e;
+    kube_zone_side_t    *side;
+    kube_zone_writer_t  *w;
+
+    w = recover->w;
 
     for (e = recover_entries(w); e != 0; e--) {
         side = &w->side[e];
-        marks = side->freed_ms;
 
-        side->service = 0;
+        /* recover_names() finds out anew */
+        if (recover->renamed || side->offset == 0) {
+            side->service = 0;
+        }
+
         side->next = 0;
         side->freed_ms = 0;
 
         if (side->offset != 0) {
-            takeover->records++;
+            recover->takeover->records++;
 
-        } else if (marks & RECOVER_LINKED) {
-            side->hash = kube_half_get(&kube_zone_entry(w->zone, e)->hash);
+        } else if (side->linked) {
             w->entries_used++;
             kube_zone_entry_free(w, e);
 
@@ -638,37 +704,42 @@ recover_all(kube_zone_writer_t *w, kube_takeover_t *takeover)
 
     recover.w = w;
     recover.takeover = takeover;
+    recover.renamed = false;
     recover_reset(w);
 
-    kube_zone_walk_heads(w->zone, recover_head, &recover);
+    kube_zone_walk_heads(w->zone, recover_entries(w), recover_head, &recover);
     KUBE_FAILPOINT("recover_walked");
 
     if (takeover->crashed) {
         recover_bump(w);
     }
 
-    kube_zone_walk_refs(w->zone, recover_ref, &recover);
+    kube_zone_walk_refs(w->zone, recover_entries(w), recover_ref, &recover);
     recover_chains(w);
 
     for (e = 1; e <= recover_entries(w); e++) {
-        if (w->side[e].offset != 0) {
-            recover_twins(&recover, e);
+        if (w->side[e].freed_ms & RECOVER_TWIN) {
+            recover_twin(&recover, e);
         }
     }
 
     KUBE_FAILPOINT("recover_chains");
 
     recover_mark(&recover);
-    recover_each(&recover, KUBE_RECORD_SERVICE, recover_mark_refs);
+    recover_each(&recover, KUBE_RECORD_SERVICE, NULL, recover_mark_refs);
     kube_zone_log_open(w);
     KUBE_FAILPOINT("recover_marked");
 
     recover_evicting(&recover);
     recover_uncounted(w);
-    recover_each(&recover, KUBE_RECORD_SLICE, recover_slice);
-    recover_each(&recover, KUBE_RECORD_SERVICE, recover_service);
-    recover_free_list(w, takeover);
-    recover_each(&recover, KUBE_RECORD_SERVICE, recover_names);
+    recover_each(&recover, KUBE_RECORD_SLICE, recover_is_loose, recover_slice);
+    recover_each(&recover, KUBE_RECORD_SERVICE, recover_is_odd,
+                 recover_service);
+    recover_free_list(&recover);
+
+    if (recover.renamed) {
+        recover_each(&recover, KUBE_RECORD_SERVICE, NULL, recover_names);
+    }
 
     takeover->distrust = (kube_word_get(&w->zone->image->history.distrust)
                           != 0);

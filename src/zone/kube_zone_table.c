@@ -151,18 +151,23 @@ kube_zone_entry_id(const kube_zone_writer_t *w, uint32_t entry,
 
 
 /*
- * The next entry of a chain, after steps of it: more than there are entries
- * make a loop, which ends here.
+ * The next entry of the chain of hash, after steps of it.  What is not known to
+ * be in this chain, and a loop, end it here.
  */
 static uint32_t
-table_step(const kube_zone_writer_t *w, const kube_half_t *link, uint32_t steps)
+table_step(const kube_zone_writer_t *w, const kube_half_t *link,
+    uint32_t hash, uint32_t steps)
 {
     uint32_t  e;
 
     e = kube_half_get(link);
 
-    if (e > w->zone->geometry.entries_n
-        || (e != 0 && steps >= w->zone->geometry.entries_n))
+    if (e != 0
+        && (e > w->entries_top
+            || steps >= KUBE_ZONE_CHAIN_MAX
+            || !w->side[e].linked
+            || kube_zone_bucket(w->zone, w->side[e].hash)
+               != kube_zone_bucket(w->zone, hash)))
     {
         *w->suspect = true;
         return 0;
@@ -186,7 +191,7 @@ table_find(const kube_zone_writer_t *w, kube_zone_item_t *item)
     link = kube_zone_bucket(w->zone, item->hash);
     steps = 0;
 
-    while ((e = table_step(w, link, steps++)) != 0) {
+    while ((e = table_step(w, link, item->hash, steps++)) != 0) {
         link = &kube_zone_entry(w->zone, e)->next;
 
         if (w->side[e].hash == item->hash
@@ -281,13 +286,20 @@ kube_zone_writer_find(const kube_zone_writer_t *w, kube_resource_t resource,
 uint32_t
 kube_zone_writer_next(const kube_zone_writer_t *w, uint32_t entry)
 {
-    for (entry++; entry <= w->zone->geometry.entries_n; entry++) {
+    for (entry++; entry <= w->entries_top; entry++) {
         if (kube_zone_holds(w, entry)) {
             return entry;
         }
     }
 
     return 0;
+}
+
+
+uint32_t
+kube_zone_writer_top(const kube_zone_writer_t *w)
+{
+    return w->entries_top;
 }
 
 
@@ -374,29 +386,40 @@ kube_zone_service_names(kube_zone_writer_t *w, uint32_t service,
 }
 
 
-bool
-kube_zone_entry_available(const kube_zone_writer_t *w)
+/* True if the entry that was freed first has rested. */
+static bool
+table_has_rested(const kube_zone_writer_t *w)
 {
     uint32_t  first;
 
     first = w->quarantine_first;
 
+    return first != 0
+           && (uint32_t) w->now_ms - w->side[first].freed_ms
+              >= KUBE_ZONE_QUARANTINE_MS;
+}
+
+
+bool
+kube_zone_entry_available(const kube_zone_writer_t *w)
+{
     return w->unused != 0
-           || (first != 0 && (uint32_t) w->now_ms - w->side[first].freed_ms
-                             >= KUBE_ZONE_QUARANTINE_MS);
+           || w->entries_top < w->zone->geometry.entries_n
+           || table_has_rested(w);
 }
 
 
 static void
 table_unlink(kube_zone_writer_t *w, uint32_t entry)
 {
-    uint32_t      e, steps;
+    uint32_t      e, hash, steps;
     kube_half_t  *link;
 
-    link = kube_zone_bucket(w->zone, w->side[entry].hash);
+    hash = w->side[entry].hash;
+    link = kube_zone_bucket(w->zone, hash);
     steps = 0;
 
-    while ((e = table_step(w, link, steps++)) != 0) {
+    while ((e = table_step(w, link, hash, steps++)) != 0) {
         if (e == entry) {
             kube_half_set(link,
                           kube_half_get(&kube_zone_entry(w->zone, e)->next));
@@ -419,14 +442,22 @@ table_link(kube_zone_writer_t *w, uint32_t entry, uint32_t hash)
     taken = kube_zone_entry(w->zone, entry);
     bucket = kube_zone_bucket(w->zone, hash);
 
+    /* no reader may find anything here before it is stored */
+    if (kube_head_get(&taken->head) != 0) {
+        *w->suspect = true;
+        kube_head_set(&taken->head, 0);
+    }
+
     w->side[entry].hash = hash;
+    w->side[entry].linked = true;
     kube_half_set(&taken->hash, hash);
-    kube_half_set(&taken->next, table_step(w, bucket, 0));
+    kube_half_set(&taken->next, table_step(w, bucket, hash, 0));
     KUBE_FAILPOINT("entry_unlinked");
     kube_half_set(bucket, entry);
 }
 
 
+/* Those that have rested go before fresh ones: what is touched stays small. */
 uint32_t
 kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash)
 {
@@ -440,7 +471,7 @@ kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash)
         w->unused = w->side[entry].next;
         table_link(w, entry, hash);
 
-    } else if (kube_zone_entry_available(w)) {
+    } else if (table_has_rested(w)) {
         entry = w->quarantine_first;
         w->quarantine_first = w->side[entry].next;
 
@@ -449,6 +480,11 @@ kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash)
         table_link(w, entry, hash);
         w->reuse += 2;
         kube_word_set(&image->reuse, w->reuse);
+
+    } else if (w->entries_top < w->zone->geometry.entries_n) {
+        entry = ++w->entries_top;
+        kube_word_set(&image->entries_top, entry);
+        table_link(w, entry, hash);
 
     } else {
         return 0;

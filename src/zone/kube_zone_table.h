@@ -59,6 +59,12 @@ kube_rc_t kube_zone_entry_id(const kube_zone_writer_t *writer, uint32_t entry,
 uint32_t kube_zone_writer_next(const kube_zone_writer_t *writer,
     uint32_t entry);
 
+/*
+ * The highest entry that was ever taken, which never falls: a table by entry
+ * needs to be looked at up to here.
+ */
+uint32_t kube_zone_writer_top(const kube_zone_writer_t *writer);
+
 
 /*
  * An object on its way into the zone.  Its identity is read and its key is

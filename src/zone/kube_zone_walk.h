@@ -29,7 +29,10 @@
 kube_rc_t kube_zone_validate(void *mem, size_t size)  KUBE_MUST_CHECK;
 
 
-/* For the files of src/zone. */
+/*
+ * For the files of src/zone.  top is the highest entry that is looked at: what
+ * the image says of it (kube_zone_top()), or what the caller knows better.
+ */
 
 /*
  * A head that names something: an entry's, a scope's, the server's; and the
@@ -39,8 +42,8 @@ kube_rc_t kube_zone_validate(void *mem, size_t size)  KUBE_MUST_CHECK;
 typedef void (*kube_zone_head_pt)(void *ctx, uint32_t number,
     uint32_t offset, const kube_record_t *header);
 
-void kube_zone_walk_heads(const kube_zone_t *zone, kube_zone_head_pt visit,
-    void *ctx);
+void kube_zone_walk_heads(const kube_zone_t *zone, uint32_t top,
+    kube_zone_head_pt visit, void *ctx);
 
 /*
  * A ref of a published Service, and the header of the slice there.  NULL: no
@@ -51,22 +54,26 @@ void kube_zone_walk_heads(const kube_zone_t *zone, kube_zone_head_pt visit,
 typedef void (*kube_zone_ref_pt)(void *ctx, uint32_t service, kube_ref_t ref,
     const kube_record_t *slice);
 
-void kube_zone_walk_refs(const kube_zone_t *zone, kube_zone_ref_pt visit,
-    void *ctx);
+void kube_zone_walk_refs(const kube_zone_t *zone, uint32_t top,
+    kube_zone_ref_pt visit, void *ctx);
 
 /*
- * Walks all chains; link is told of each entry in them, some twice where
- * there is a loop.  False: a loop, a stray link, or an entry that holds
- * something is in no chain.
+ * Looks for each entry in the chain of its hash; link is told of those found,
+ * with the hash by which they were, and whether one before it in the chain has
+ * the same.  Buckets that no entry belongs to are not looked at.  False: a
+ * loop, a stray link, or an entry that holds something is in no chain.
  */
-bool kube_zone_walk_chains(const kube_zone_t *zone,
-    void (*link)(void *ctx, uint32_t entry), void *ctx);
+typedef void (*kube_zone_link_pt)(void *ctx, uint32_t entry, uint32_t hash,
+    bool twin);
+
+bool kube_zone_walk_chains(const kube_zone_t *zone, uint32_t top,
+    kube_zone_link_pt link, void *ctx)  KUBE_MUST_CHECK;
 
 /*
  * The header of the valid slice of the Service with this identity that ref
- * names; false: there is none.
+ * names, of entries up to top; false: there is none.
  */
-bool kube_zone_walk_slice(const kube_zone_t *zone,
+bool kube_zone_walk_slice(const kube_zone_t *zone, uint32_t top,
     const kube_record_id_t *service, kube_ref_t ref, kube_record_t *slice);
 
 

@@ -17,6 +17,29 @@
 #include "kube_zone_writer.h"
 
 
+/* The sizes of the writer's tables, in bytes. */
+static size_t
+writer_side_size(const kube_zone_t *zone)
+{
+    return (kube_zone_server_number(zone) + 1ull) * sizeof(kube_zone_side_t);
+}
+
+
+static size_t
+writer_bits_size(const kube_zone_t *zone)
+{
+    return (size_t) zone->geometry.segments_n * zone->geometry.segment_size
+           / KUBE_ZONE_UNIT / 8;
+}
+
+
+static size_t
+writer_segments_size(const kube_zone_t *zone)
+{
+    return (size_t) zone->geometry.segments_n * sizeof(kube_zone_segment_t);
+}
+
+
 static void
 writer_free(kube_zone_writer_t *w)
 {
@@ -26,10 +49,10 @@ writer_free(kube_zone_writer_t *w)
         kube_free(w->alloc, w->copies[i]);
     }
 
-    kube_free(w->alloc, w->segments);
-    kube_free(w->alloc, w->ends);
-    kube_free(w->alloc, w->bits);
-    kube_free(w->alloc, w->side);
+    kube_pages_free(w->alloc, w->segments, writer_segments_size(w->zone));
+    kube_pages_free(w->alloc, w->ends, writer_bits_size(w->zone));
+    kube_pages_free(w->alloc, w->bits, writer_bits_size(w->zone));
+    kube_pages_free(w->alloc, w->side, writer_side_size(w->zone));
     kube_free(w->alloc, w);
 }
 
@@ -37,13 +60,9 @@ writer_free(kube_zone_writer_t *w)
 kube_zone_writer_t *
 kube_zone_writer_create(const kube_alloc_t *alloc, kube_zone_t *zone)
 {
-    bool                         made;
-    size_t                       i, bits;
-    kube_zone_writer_t          *w;
-    const kube_zone_geometry_t  *g;
-
-    g = &zone->geometry;
-    bits = (size_t) g->segments_n * g->segment_size / KUBE_ZONE_UNIT / 8;
+    bool                 made;
+    size_t               i;
+    kube_zone_writer_t  *w;
 
     w = kube_zalloc(alloc, sizeof(kube_zone_writer_t));
 
@@ -56,12 +75,10 @@ kube_zone_writer_create(const kube_alloc_t *alloc, kube_zone_t *zone)
     w->suspect = &w->suspicion;
     w->open_segment = KUBE_ZONE_NO_SEGMENT;
 
-    w->side = kube_zalloc(alloc, (kube_zone_server_number(zone) + 1ull)
-                                 * sizeof(kube_zone_side_t));
-    w->bits = kube_zalloc(alloc, bits);
-    w->ends = kube_zalloc(alloc, bits);
-    w->segments = kube_zalloc(alloc, (size_t) g->segments_n
-                                     * sizeof(kube_zone_segment_t));
+    w->side = kube_pages_alloc(alloc, writer_side_size(zone));
+    w->bits = kube_pages_alloc(alloc, writer_bits_size(zone));
+    w->ends = kube_pages_alloc(alloc, writer_bits_size(zone));
+    w->segments = kube_pages_alloc(alloc, writer_segments_size(zone));
     made = (w->side != NULL && w->bits != NULL && w->ends != NULL
             && w->segments != NULL);
 

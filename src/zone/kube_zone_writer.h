@@ -23,8 +23,9 @@
 
 
 /*
- * zone is borrowed.  NULL: out of memory (28 bytes an entry, and two bits for
- * each 8 bytes of records: about 1/7 of the zone).
+ * zone is borrowed.  NULL: out of memory.  In use it takes 28 bytes for each
+ * entry that was ever taken, two bits for each 8 bytes of segments that were
+ * ever opened, and two copies of the largest record.
  */
 kube_zone_writer_t *kube_zone_writer_create(const kube_alloc_t *alloc,
     kube_zone_t *zone)  KUBE_MUST_CHECK;

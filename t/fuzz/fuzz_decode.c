@@ -42,7 +42,10 @@ fuzz_free(void *ctx, void *p)
 }
 
 
-static const kube_alloc_t  fuzz_heap = { fuzz_alloc, fuzz_free, NULL };
+static const kube_alloc_t  fuzz_heap = {
+    .alloc = fuzz_alloc,
+    .free = fuzz_free
+};
 
 
 static void

@@ -156,7 +156,10 @@ fuzz_run(kube_frame_mode_t mode, const uint8_t *data, size_t size, size_t a,
     memset(&result, 0, sizeof(result));
     result.hash = 0xcbf29ce484222325ull;
 
-    alloc = (kube_alloc_t) { fuzz_alloc, fuzz_free, NULL };
+    alloc = (kube_alloc_t) {
+        .alloc = fuzz_alloc,
+        .free = fuzz_free
+    };
 
     frame = kube_frame_create(&alloc, mode, KUBE_OBJECT_BYTES_MIN);
     if (frame == NULL) {

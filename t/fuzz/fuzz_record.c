@@ -94,7 +94,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     memcpy(bytes, data, size);
 
-    alloc = (kube_alloc_t) { fuzz_heap_alloc, fuzz_heap_free, NULL };
+    alloc = (kube_alloc_t) {
+        .alloc = fuzz_heap_alloc,
+        .free = fuzz_heap_free
+    };
     kube_arena_init(&arena, &alloc, 16u << 20);
 
     valid = kube_record_validate(bytes, size);

@@ -46,7 +46,8 @@ fuzz_heap_free(void *ctx, void *p)
 
 
 static const kube_alloc_t  fuzz_alloc = {
-    fuzz_heap_alloc, fuzz_heap_free, NULL
+    .alloc = fuzz_heap_alloc,
+    .free = fuzz_heap_free
 };
 
 
@@ -185,7 +186,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     kube_takeover_t      takeover;
     kube_zone_writer_t  *w;
 
-    mem = aligned_alloc(64, FUZZ_SIZE);
+    mem = calloc(1, FUZZ_SIZE);
     fuzz_require(mem != NULL);
     fuzz_require(kube_zone_create(&zone, mem, FUZZ_SIZE,
                                   (kube_seed_t) { 1, 2 }) == KUBE_OK);

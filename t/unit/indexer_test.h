@@ -147,7 +147,7 @@ it_zone(it_t *it, size_t size)
     it->now_ms = 1000;
     it->mem = aligned_alloc(64, size);
     assert_non_null(it->mem);
-    memset(it->mem, 0xa5, size);
+    memset(it->mem, 0, size);
 
     assert_int_equal(kube_zone_create(&it->zone, it->mem, size,
                                       (kube_seed_t) { 3, 4 }), KUBE_OK);

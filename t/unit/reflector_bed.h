@@ -96,7 +96,7 @@ bed_make(bed_t *b, const kube_alloc_t *alloc, const char *ns, size_t keys_max)
     b->io.now_ms = 5000000;
     kube_list_turn_init(&b->turn);
 
-    b->mem = malloc(ZONE_BYTES);
+    b->mem = calloc(1, ZONE_BYTES);
     assert_non_null(b->mem);
 
     seed.k0 = 1;

@@ -73,6 +73,7 @@ bed_make(bed_t *b, const kube_alloc_t *alloc)
     conf.hand = &b->hand;
     conf.scope = 4;
 
+    memset(zone_memory, 0, sizeof(zone_memory));
     assert_int_equal(kube_zone_create(&b->zone, zone_memory,
                                       sizeof(zone_memory),
                                       (kube_seed_t) { 1, 2 }),

@@ -247,6 +247,54 @@ base_array(void **state)
 }
 
 
+/* A source of pages is used where there is one, in pairs. */
+static void *
+base_pages(void *ctx, size_t size)
+{
+    *(size_t *) ctx += size;
+
+    return calloc(1, size);
+}
+
+
+static void
+base_pages_free(void *ctx, void *p, size_t size)
+{
+    *(size_t *) ctx -= size;
+    free(p);
+}
+
+
+static void
+base_pages_of(void **state)
+{
+    char          *p;
+    size_t         live;
+    alloc_test_t   at;
+
+    (void) state;
+    alloc_test_init(&at);
+    p = kube_pages_alloc(&at.alloc, 100);
+    assert_non_null(p);
+    assert_true(p[0] == 0 && p[99] == 0);
+    assert_int_equal(at.live, 1);
+    kube_pages_free(&at.alloc, p, 100);
+    kube_pages_free(&at.alloc, NULL, 100);
+    alloc_test_assert_no_leak(&at);
+
+    live = 0;
+    at.alloc.ctx = &live;
+    at.alloc.pages = base_pages;
+    at.alloc.pages_free = base_pages_free;
+    p = kube_pages_alloc(&at.alloc, 100);
+    assert_true(p[0] == 0 && p[99] == 0);
+    assert_int_equal(live, 100);
+    kube_pages_free(&at.alloc, p, 100);
+    kube_pages_free(&at.alloc, NULL, 100);
+    assert_int_equal(live, 0);
+}
+
+
 static void
 base_zalloc(void **state)
 {
@@ -284,7 +332,8 @@ main(void)
         cmocka_unit_test(base_str_escape),
         cmocka_unit_test(base_str_dup),
         cmocka_unit_test(base_array),
-        cmocka_unit_test(base_zalloc)
+        cmocka_unit_test(base_zalloc),
+        cmocka_unit_test(base_pages_of)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

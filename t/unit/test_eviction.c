@@ -47,7 +47,7 @@ static void
 bed_done(bed_t *bed)
 {
     kube_eviction_done(&bed->eviction);
-    kube_service_index_done(&bed->index);
+    kube_service_index_done(&bed->index, bed->index.entries_n);
     it_done(&bed->it);
 }
 
@@ -424,7 +424,7 @@ eviction_oom(alloc_test_t *at, void *ctx)
     }
 
     kube_eviction_done(&bed->eviction);
-    kube_service_index_clear(&bed->index);
+    kube_service_index_clear(&bed->index, bed->index.entries_n);
 }
 
 

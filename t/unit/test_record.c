@@ -37,7 +37,10 @@ record_heap_free(void *ctx, void *p)
 static kube_alloc_t
 record_alloc(void)
 {
-    return (kube_alloc_t) { record_heap_alloc, record_heap_free, NULL };
+    return (kube_alloc_t) {
+        .alloc = record_heap_alloc,
+        .free = record_heap_free
+    };
 }
 
 

@@ -67,9 +67,9 @@ test_index_groups(void **state)
     group->pins++;
     assert_false(kube_group_is_empty(group));
 
-    kube_service_index_clear(&index);
+    kube_service_index_clear(&index, index.entries_n);
     assert_int_equal(index.groups.n, 0);
-    kube_service_index_done(&index);
+    kube_service_index_done(&index, index.entries_n);
     alloc_test_assert_no_leak(&at);
 }
 
@@ -167,7 +167,7 @@ test_index_members(void **state)
         }
     }
 
-    kube_service_index_done(&index);
+    kube_service_index_done(&index, index.entries_n);
     alloc_test_assert_no_leak(&at);
 }
 
@@ -221,10 +221,10 @@ test_index_life(void **state)
 
     /* clear and done free what a member keeps, too */
     member->refusal = kube_alloc(&at.alloc, sizeof(kube_refusal_t));
-    kube_service_index_clear(&index);
+    kube_service_index_clear(&index, index.entries_n);
     assert_null(member->refusal);
     member->refusal = kube_alloc(&at.alloc, sizeof(kube_refusal_t));
-    kube_service_index_done(&index);
+    kube_service_index_done(&index, index.entries_n);
     alloc_test_assert_no_leak(&at);
 }
 
@@ -272,7 +272,7 @@ index_oom(kube_alloc_t *alloc, void *ctx)
         }
     }
 
-    kube_service_index_done(&index);
+    kube_service_index_done(&index, index.entries_n);
 
     return rc;
 }

@@ -63,7 +63,7 @@ static void
 bed_done(bed_t *bed)
 {
     kube_service_queue_done(&bed->queue);
-    kube_service_index_done(&bed->index);
+    kube_service_index_done(&bed->index, bed->index.entries_n);
     alloc_test_assert_no_leak(&bed->at);
 }
 

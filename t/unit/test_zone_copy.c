@@ -182,6 +182,7 @@ copy_oom_body(alloc_test_t *at, void *ctx)
     copy_oom_t  *c;
 
     c = ctx;
+    memset(c->mem, 0, 1u << 20);
     assert_int_equal(kube_zone_create(&to, c->mem, 1u << 20, zone_test_seed),
                      KUBE_OK);
     alloc_test_assert_rc(at, kube_zone_copy(&to, c->from, &at->alloc));

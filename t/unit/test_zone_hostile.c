@@ -331,7 +331,7 @@ hostile_copy(hostile_t *h)
     kube_zone_t    to;
     kube_arena_t   arena;
 
-    mem = aligned_alloc(64, HOSTILE_COPY);
+    mem = calloc(1, HOSTILE_COPY);
     hostile_require(mem != NULL
                     && kube_zone_create(&to, mem, HOSTILE_COPY,
                                         (kube_seed_t) { 5, 6 }) == KUBE_OK,

@@ -146,7 +146,10 @@ threads_reader(void *arg)
     threads_reader_t  *r;
 
     r = arg;
-    alloc = (kube_alloc_t) { threads_heap_alloc, threads_heap_free, NULL };
+    alloc = (kube_alloc_t) {
+        .alloc = threads_heap_alloc,
+        .free = threads_heap_free
+    };
     kube_arena_init(&arena, &alloc, 8u << 20);
     atomic_fetch_add(&r->all->ready, 1);
 
