@@ -80,9 +80,9 @@ SUBMAKE = $(MAKE) --no-print-directory
 DEPS = @sh t/util/deps.sh
 
 
-.PHONY: help matrix build modules lib cli demo demo-cluster test proof unit tsan \
-    unit-run instructions ring2 e2e testbed lint sources sizes bare nginx-src install \
-    clean
+.PHONY: help matrix build modules lib cli demo demo-cluster test proof model \
+    mutants unit tsan unit-run instructions ring2 e2e testbed lint sources sizes \
+    bare nginx-src install clean
 
 help: ## print this text
 	@echo "usage: make [target] [VARIABLE=value]"
@@ -101,6 +101,7 @@ help: ## print this text
 #:   SKIP_DEPS=1                install no Debian packages
 #:   T=reflector                unit: this module's tests only
 #:   CHECK="style tidy"         lint: these checks only
+#:   M="a-word"                 mutants: those with the word in their line
 #:   PYTEST_ARGS=...            test, e2e: more arguments for pytest
 #:   PYTEST_PROCESSES=1         test: this many pytest processes, not four
 #:   BUILDS="dir ..."           instructions: these builds, not OUT
@@ -185,10 +186,23 @@ proof: ## on demand: the long forms of the tests, t/proof among them
 	$(DEPS) test
 	@KUBE_PROOF=1 UNIT_TIMEOUT=1800 $(SUBMAKE) unit SKIP_DEPS=1
 	@$(SUBMAKE) tsan SKIP_DEPS=1
+	@$(SUBMAKE) model
 	@$(SUBMAKE) build SKIP_DEPS=1
 	@$(if $(PROOF_TESTS),KUBE_PROOF=1 $(TEST_ENV) $(PYTHON) -m pytest -q \
 	    $(PROOF_TESTS) $(PYTEST_ARGS),echo "make proof: t/proof is empty")
+	@$(SUBMAKE) mutants SKIP_DEPS=1
 	@echo "make proof: passed"
+
+# The explorer comes from crates.io at its first use: Cargo.lock names it.
+
+model: ## on demand: the zone's protocol under loom (needs cargo, 1.63 or newer)
+	$(DEPS) model
+	@mkdir -p build/model
+	@cd t/model && cargo run --quiet --locked --target-dir $(abspath build/model)
+
+mutants: ## on demand: plant bugs and see the unit tests find each; M="word" for some
+	$(DEPS) unit
+	@$(PYTHON) t/util/mutants.py --jobs $(JOBS) $(M)
 
 unit: ## unit tests of src/, with gcc's address and undefined sanitizers
 	$(DEPS) unit

@@ -5,7 +5,7 @@
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# deps.sh build|unit|test|e2e|demo|lint ...
+# deps.sh build|unit|test|model|e2e|demo|lint ...
 #
 # SKIP_DEPS=1 does nothing at all.  What is there is not upgraded, and apt is
 # not even started when nothing is missing.
@@ -34,6 +34,7 @@ for group; do
         unit)   wanted="$wanted $build $unit" ;;
         demo)   wanted="$wanted $build python3-h11 libnginx-mod-stream" ;;
         test)   wanted="$wanted $build $unit $test" tools=1 ;;
+        model)  wanted="$wanted cargo" ;;
         e2e)    wanted="$wanted $build $unit $test $e2e" tools=1 ;;
         lint)   wanted="$wanted $build $unit $lint" ;;
         *)      echo "deps.sh: unknown group \"$group\"" >&2; exit 2 ;;
