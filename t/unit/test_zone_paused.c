@@ -37,6 +37,7 @@
 
 
 #define PAUSED_STATES  24
+#define PAUSED_IMAGES  800
 #define PAUSED_NAMES   5        /* that are read: the first ones */
 
 /*
@@ -82,6 +83,7 @@ static struct {
 
     /* the pause */
     const kube_zone_t      *zone;
+    void                  (*begin)(void);  /* as the reader finds it */
     void                  (*write)(void);
     bool                    reading;
     unsigned                loads;
@@ -377,6 +379,15 @@ paused_reuse(it_t *it)
 
 
 static void
+paused_begin(void)
+{
+    case_bed.live.now_ms = 1000;
+    case_rewind();
+    case_run(&case_bed.live, 0, paused_now.first);
+}
+
+
+static void
 paused_write(void)
 {
     it_t      *it;
@@ -433,9 +444,7 @@ paused_once(size_t reader, size_t name)
     unsigned  seen, place;
 
     it = &case_bed.live;
-    it->now_ms = 1000;
-    case_rewind();
-    case_run(it, 0, paused_now.first);
+    paused_now.begin();
     paused_read(reader, name, text);
     seen = paused_place(reader, name, text, 0);
 
@@ -541,6 +550,7 @@ paused_try(size_t n)
 
     case_prepare(n);
     paused_now.zone = &case_bed.live.zone;
+    paused_now.begin = paused_begin;
     paused_now.write = paused_write;
     paused_now.name = cases[n].name;
     paused_now.pauses = 0;
@@ -587,6 +597,159 @@ test_paused_before_every_load(void **state)
 
     kube_arena_done(&paused_now.arena);
     free(paused_now.crashed);
+}
+
+
+/* The image after each store that readers can tell, and at the end. */
+static struct {
+    unsigned  n, at;
+    uint64_t  signature;
+    void     *images[PAUSED_IMAGES];
+    void     *end;
+} paused_images;
+
+
+static void *
+paused_image(void)
+{
+    void  *image;
+
+    image = malloc(CASE_SIZE);
+    assert_non_null(image);
+    memcpy(image, case_bed.live.mem, CASE_SIZE);
+
+    return image;
+}
+
+
+/* Of all that is not records, and of the records of Services. */
+static uint64_t
+paused_signature(void)
+{
+    it_t                 *it;
+    uint32_t              e;
+    uint64_t              sum;
+    const kube_record_t  *record;
+
+    it = &case_bed.live;
+    sum = kube_hash64(zone_test_seed, it->mem, it->zone.geometry.segments);
+
+    for (e = 1; e <= it->zone.geometry.entries_n; e++) {
+        if (it->writer->side[e].kind == KUBE_RECORD_SERVICE
+            && kube_zone_entry_offset(&it->zone, e) != 0)
+        {
+            record = kube_zone_record_at(&it->zone,
+                                      kube_zone_entry_offset(&it->zone, e));
+            sum += kube_hash64(zone_test_seed, record, record->size);
+        }
+    }
+
+    return sum;
+}
+
+
+static void
+paused_images_take(void)
+{
+    uint64_t  signature;
+
+    paused_record();
+    signature = paused_signature();
+
+    if (signature != paused_images.signature) {
+        paused_images.signature = signature;
+        assert_true(paused_images.n < PAUSED_IMAGES);
+        paused_images.images[paused_images.n++] = paused_image();
+    }
+}
+
+
+static void
+paused_images_begin(void)
+{
+    memcpy(case_bed.live.mem, paused_images.images[paused_images.at],
+           CASE_SIZE);
+}
+
+
+static void
+paused_images_write(void)
+{
+    memcpy(case_bed.live.mem, paused_images.end, CASE_SIZE);
+}
+
+
+static void
+paused_images_try(size_t n)
+{
+    it_t     *it;
+    size_t    r, i;
+
+    memset(&paused_images, 0, sizeof(paused_images));
+    memset(paused_states, 0, sizeof(paused_states));
+    case_prepare(n);
+    it = &case_bed.live;
+    paused_now.zone = &it->zone;
+    paused_now.name = cases[n].name;
+    paused_now.pauses = 0;
+
+    paused_images_take();
+    paused_now.hook = paused_images_take;
+    case_run(it, 0, case_bed.events_n);
+    paused_now.hook = NULL;
+    case_overwrite(it);
+    paused_images.end = paused_image();
+    paused_now.begin = paused_images_begin;
+    paused_now.write = paused_images_write;
+
+    for (r = 0; r < PAUSED_READERS; r++) {
+        for (i = 0; i < paused_names(); i++) {
+
+            if (paused_states[r][i].states_n == 1 && (r != 0 || i > 1)) {
+                continue;
+            }
+
+            for (paused_images.at = 0;
+                 paused_images.at < paused_images.n;
+                 paused_images.at++)
+            {
+                paused_now.first = paused_images.at;
+                paused_loads(r, i, paused_readers[r].stride);
+            }
+        }
+    }
+
+    print_message("paused: %s: %u pauses from %u images\n", paused_now.name,
+                  paused_now.pauses, paused_images.n);
+    assert_true(paused_images.n > 4);
+    paused_images_write();
+    case_done();
+
+    for (i = 0; i < paused_images.n; i++) {
+        free(paused_images.images[i]);
+    }
+
+    free(paused_images.end);
+}
+
+
+/* Readers who come in the middle of what the writer does, and pause then. */
+static void
+test_paused_from_every_store(void **state)
+{
+    size_t  n;
+
+    (void) state;
+    memset(&paused_now, 0, sizeof(paused_now));
+    paused_now.all = (getenv("KUBE_PROOF") != NULL);
+    alloc_test_init(&paused_now.at);
+    kube_arena_init(&paused_now.arena, &paused_now.at.alloc, 16u << 20);
+
+    for (n = 0; n < CASES_N; n++) {
+        paused_images_try(n);
+    }
+
+    kube_arena_done(&paused_now.arena);
 }
 
 
@@ -837,6 +1000,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_paused_before_every_load),
+        cmocka_unit_test(test_paused_from_every_store),
         cmocka_unit_test(test_paused_in_a_chain),
         cmocka_unit_test(test_paused_in_a_scope),
     };
