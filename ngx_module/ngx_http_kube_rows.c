@@ -13,6 +13,7 @@
 
 
 #include "ngx_http_kube_rows.h"
+#include "ngx_kube_view.h"
 
 
 /* Angie keeps the end of a pause, which serves the same comparison. */
@@ -347,6 +348,8 @@ ngx_http_kube_row_find(ngx_http_kube_set_t *set,
     ngx_rbtree_insert(&set->tree, &row->sn.node);
     set->n++;
 
+    ngx_kube_view_bytes_more(sizeof(ngx_http_kube_row_t) + str.len);
+
     return row;
 }
 
@@ -357,6 +360,9 @@ ngx_http_kube_row_release(ngx_http_kube_row_t *row)
     if (row->listed == 0 && row->pins == 0) {
         ngx_rbtree_delete(&row->set->tree, &row->sn.node);
         row->set->n--;
+
+        ngx_kube_view_bytes_less(sizeof(ngx_http_kube_row_t)
+                                 + row->sn.str.len);
         ngx_free(row);
     }
 }

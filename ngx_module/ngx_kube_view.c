@@ -34,7 +34,7 @@ static ngx_int_t ngx_kube_str_copy(ngx_pool_t *pool, ngx_str_t *to,
     kube_str_t from);
 
 
-/* Of all views in this process. */
+/* Of all views in this process, and what counts with them. */
 
 static size_t    ngx_kube_views_bytes;
 static uint64_t  ngx_kube_views_gone;
@@ -81,6 +81,10 @@ ngx_kube_view_step(ngx_kube_reading_t *reading)
         ngx_kube_view_release(view);
         return NGX_ERROR;
     }
+
+    /* all is copied: of a large Service that was more than the view is */
+
+    kube_resolving_done(&reading->resolving);
 
     reading->view = view;
 
@@ -209,6 +213,21 @@ ngx_kube_view_measure(ngx_kube_view_t *view)
 }
 
 
+void
+ngx_kube_view_bytes_more(size_t bytes)
+{
+    ngx_kube_views_bytes += bytes;
+}
+
+
+void
+ngx_kube_view_bytes_less(size_t bytes)
+{
+    ngx_kube_views_bytes -= bytes;
+    ngx_kube_views_gone += bytes;
+}
+
+
 size_t
 ngx_kube_view_bytes(void)
 {
@@ -234,8 +253,7 @@ ngx_kube_view_release(ngx_kube_view_t *view)
 
     maker = view->maker;
 
-    ngx_kube_views_bytes -= view->bytes;
-    ngx_kube_views_gone += view->bytes;
+    ngx_kube_view_bytes_less(view->bytes);
     ngx_destroy_pool(view->pool);
 
     if (maker != NULL) {

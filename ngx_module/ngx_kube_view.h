@@ -94,6 +94,10 @@ void ngx_kube_view_share(ngx_kube_view_t *view, ngx_kube_view_t *maker);
 /* Counts the bytes that the view's pool has by now. */
 void ngx_kube_view_measure(ngx_kube_view_t *view);
 
+/* What outlives views and counts as well, such as a balancer's rows. */
+void ngx_kube_view_bytes_more(size_t bytes);
+void ngx_kube_view_bytes_less(size_t bytes);
+
 /* Of all views of this worker, held by requests or not; and of those gone. */
 size_t ngx_kube_view_bytes(void);
 uint64_t ngx_kube_view_bytes_gone(void);
