@@ -7,10 +7,12 @@
 
 import os
 import subprocess
+import threading
 
 import pytest
+import test_views as views
 from cluster import Gateway
-from nginx import BUILD_DIR, NGINX, ROOT, configured, nginx_t
+from nginx import BUILD_DIR, NGINX, ROOT, configured, nginx_t, wait_until
 from test_conf_errors import in_upstream, refused
 
 PROBE = "kube_balancer unknown=probe;\n"
@@ -104,3 +106,41 @@ def test_is_used(cluster, module):
             gateway.wait_backends({pod.name for pod in names})
     assert load.failures == []
     assert not gateway.grep_log(r"exited on signal|\[alert\]")
+
+
+def test_held_revisions_keep_the_budget(cluster, module):
+    """Requests that keep a revision beyond kube_instances: the one known last serves."""
+    backend = cluster.backends.add("0.0.0.0", 0, "any")
+    many = views.Many(cluster)
+    many.port = backend.port
+    many.service("web", 2000)
+    Loaded.module = module
+    gateway = cluster.nginx(
+        views.dynamic(main=PROBE + "kube_instances size=1m;", more="test_method good;"),
+        workers=1,
+        cls=Loaded,
+    )
+    ask = {"X-Service": "shop/web:http"}
+    first = gateway.get(headers=ask).headers["x-kube-generation"]
+    before = views.rebuilds(gateway)
+    held = []
+    thread = threading.Thread(
+        target=lambda: held.append(gateway.get("/?hold=1", headers=ask, timeout=300))
+    )
+    thread.start()
+    try:
+        wait_until(lambda: backend.active == 1)
+        for n in range(1, 4):
+            gateway.status.wait_rv(many.put("web", 2000, skip=n))
+            answer = gateway.get(headers=ask)
+            assert (answer.status, answer.headers["x-kube-generation"]) == (200, first)
+        assert views.rebuilds(gateway) == before
+        (row,) = gateway.status.informer()["degraded"]
+        assert row["cause"] == "instance_budget"
+    finally:
+        backend.release()
+        thread.join()
+    assert held[0].status == 200 and held[0].headers["x-kube-generation"] == first
+    now = str(gateway.status.generation("shop", "web"))
+    wait_until(lambda: gateway.get(headers=ask).headers["x-kube-generation"] == now)
+    assert views.rebuilds(gateway) == before + 1

@@ -10,10 +10,23 @@ import collections
 import contextlib
 import http.client
 import os
+import subprocess
 
 import objects
 import pytest
-from nginx import Nginx, free_port, full_conf, rss, wait_until
+from nginx import (
+    NGINX,
+    Nginx,
+    configured,
+    free_port,
+    full_conf,
+    never,
+    public_directory,
+    rss,
+    wait_until,
+)
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 SANITIZED = "asan" in os.environ.get("KUBE_BUILD_DIR", "") + os.environ.get("KUBE_BUILD", "")
 
@@ -290,6 +303,29 @@ class TestLarge:
         (row,) = gateway.status.informer()["degraded"]
         assert row["cause"] == "truncated" and "shop/large" in row["text"]
 
+    def test_hash_consistent(self, cluster, many):
+        """It keeps 160 points an endpoint, so that its ceiling is lower; all are named."""
+        for name in ("a", "b"):
+            many.service(name, 4500)
+        gateway = cluster.nginx(dynamic(more="hash $arg_k consistent;"), workers=1)
+        gateway.allow(r"more than 4096 usable endpoints")
+        with client(gateway) as c:
+            for name in ("a", "b"):
+                assert c.get(f"shop/{name}").status == 200
+                used = sum(1 for _ in gateway.grep_log(f'"shop/{name}:http" .* 4096 usable'))
+                assert used == 1
+        rows = gateway.status.informer()["degraded"]
+        assert {r["text"].split(" has ")[0] for r in rows} == {"Service shop/a", "Service shop/b"}
+        assert {r["cause"] for r in rows} == {"truncated"}
+        # one that is cut to size is named no more
+        for k in range(1, 5):
+            cluster.api.delete("endpointslices", "shop", f"a-s{k}")
+        gateway.status.wait_rv(many.put("a", 900))
+        with client(gateway) as c:
+            follows(gateway, c, "a")
+        (row,) = gateway.status.informer()["degraded"]
+        assert "shop/b" in row["text"]
+
     def test_changes_are_paced(self, cluster, many, figure):
         """Many changes cost few builds; a small Service follows each one at once."""
         many.service("large", self.COUNT)
@@ -318,3 +354,106 @@ class TestLarge:
         figure(f"20 changes each: {small} builds of a small Service, {large} of a large one")
         assert small == 19
         assert large <= 10
+
+
+@pytest.fixture(name="library", scope="module")
+def make_library():
+    """t/lib/shortage.c, as a shared library."""
+    if any(word.startswith("--add-module") for word in configured(NGINX)):
+        pytest.skip("the modules are linked in")
+    layers = [os.path.join(ROOT, "src", name) for name in os.listdir(os.path.join(ROOT, "src"))]
+    with public_directory() as path:
+        subprocess.run(
+            ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+            + [f"-I{layer}" for layer in layers]
+            + [os.path.join(ROOT, "t", "lib", "shortage.c"), "-o", path / "shortage.so", "-ldl"],
+            check=True,
+            timeout=60,
+        )
+        yield str(path / "shortage.so")
+
+
+class TestShortage:
+    """What cannot be built costs that Service, and not the processor."""
+
+    @pytest.fixture(name="short")
+    def make_short(self, public_path):
+        """short(what): what is short from now on; None: nothing."""
+        file = public_path / "shortage"
+
+        def short(what):
+            if what is None:
+                file.unlink()
+            else:
+                (public_path / "new").write_text(what)
+                os.rename(public_path / "new", file)
+
+        short.file = file
+        return short
+
+    @staticmethod
+    def begun(gateway):
+        """How many builds began while something was short."""
+        return (gateway.log() + gateway.stderr()).count("shortage: a build began")
+
+    def gateway(self, cluster, library, short):
+        """One worker with that library."""
+        env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(short.file)}
+        gateway = cluster.nginx(dynamic(), workers=1, env=env)
+        gateway.allow(r"cannot be resolved|no live upstreams")
+        return gateway
+
+    def test_too_large(self, cluster, many, library, short):
+        """Its head is remembered: no more is tried until it changes."""
+        many.service("web", 2)
+        many.service("new", 2)
+        gateway = self.gateway(cluster, library, short)
+        with client(gateway) as c:
+            was = c.get("shop/web:http").headers["x-kube-generation"]
+            short("small")
+            gateway.status.wait_rv(many.put("web", 3))
+            for _ in range(10):
+                answer = c.get("shop/web:http")
+                assert (answer.status, answer.headers["x-kube-generation"]) == (200, was)
+                answer = c.get("shop/new:http")
+                assert (answer.status, answer.headers["x-kube-error"]) == (502, "too_large")
+            assert self.begun(gateway) == 2
+            # longer than what could not be built is put off for
+            never(
+                lambda: c.get("shop/web:http").headers["x-kube-generation"] != was
+                or c.get("shop/new:http").status != 502
+                or self.begun(gateway) != 2,
+                0.3,
+            )
+            gateway.status.wait_rv(many.put("web", 4))
+            assert c.get("shop/web:http").headers["x-kube-generation"] == was
+            assert self.begun(gateway) == 3
+            short(None)
+            assert c.get("shop/new:http").status == 502
+            gateway.status.wait_rv(many.put("web", 5))
+            gateway.status.wait_rv(many.put("new", 3))
+            follows(gateway, c, "web")
+            follows(gateway, c, "new")
+        # a line each ten seconds and reason is enough
+        (line,) = gateway.grep_log("cannot be resolved: too_large")
+        assert "shop/web:http" in line
+
+    def test_first_build_fails(self, cluster, many, library, short):
+        """It is tried again, and others are not in need of it."""
+        many.service("web", 2)
+        many.service("other", 2)
+        gateway = self.gateway(cluster, library, short)
+        with client(gateway) as c:
+            assert c.get("shop/other:http").status == 200
+            short("nomem")
+            answer = c.get("shop/web:http")
+            assert (answer.status, answer.headers["x-kube-error"]) == (502, "not_synced")
+
+            def again():
+                assert c.get("shop/web:http").status == 502
+                assert c.get("shop/other:http").status == 200
+                return self.begun(gateway) >= 3
+
+            wait_until(again)
+            short(None)
+            wait_until(lambda: c.get("shop/web:http").status == 200)

@@ -4,7 +4,7 @@
  *
  * "test_method good|crash|foreign|moved;": round robin under another name, one
  * that dies over its peers, one that keeps them in a struct of its own, and one
- * that copies the addresses it is given.  Built and loaded by t/test_resolve.py
+ * that copies the addresses it is given.  Built and loaded by t/test_probe.py
  * alone.
  *
  * Copyright (C) the nginx-kube-informer authors

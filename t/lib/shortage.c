@@ -1,0 +1,96 @@
+/*
+ * shortage - workers that find too little memory for what they make of a
+ * Service.  Loaded before nginx's modules (LD_PRELOAD) by test_views.py, so
+ * that nothing of it is in what we build.
+ *
+ *   KUBE_SHORTAGE_FILE=PATH    while there is such a file, it says what is
+ *                              short; each build that begins is told on stderr
+ *
+ *   nomem    there is no memory
+ *   small    a Service is larger than may be read
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kube_resolver.h"
+
+
+#define SHORTAGE_SMALL  4096
+
+/* The function of that name behind us: the module's. */
+#define SHORTAGE_NEXT(name)  ((__typeof__(&name)) dlsym(RTLD_NEXT, #name))
+
+
+static char  shortage_file[256];
+
+
+/* Before main(): nginx leaves nothing of the environment to its children. */
+__attribute__((constructor))
+static void
+shortage_init(void)
+{
+    const char  *file;
+
+    file = getenv("KUBE_SHORTAGE_FILE");
+
+    if (file != NULL) {
+        strncpy(shortage_file, file, sizeof(shortage_file) - 1);
+    }
+}
+
+
+static int
+shortage_is(const char *what)
+{
+    int      fd;
+    char     text[16];
+    ssize_t  n;
+
+    fd = open(shortage_file, O_RDONLY);
+
+    if (fd == -1) {
+        return 0;
+    }
+
+    n = read(fd, text, sizeof(text));
+    (void) close(fd);
+
+    return n >= (ssize_t) strlen(what) && memcmp(text, what, strlen(what)) == 0;
+}
+
+
+void
+kube_resolving_init(kube_resolving_t *resolving,
+    const kube_resolver_t *resolver, const kube_key_t *key,
+    const kube_alloc_t *alloc, size_t max_bytes)
+{
+    static const char  told[] = "shortage: a build began\n";
+
+    if (shortage_is("small") || shortage_is("nomem")) {
+        (void) !write(STDERR_FILENO, told, sizeof(told) - 1);
+    }
+
+    SHORTAGE_NEXT(kube_resolving_init)(resolving, resolver, key, alloc,
+                                       shortage_is("small") ? SHORTAGE_SMALL
+                                                            : max_bytes);
+}
+
+
+kube_rc_t
+kube_resolving_step(kube_resolving_t *resolving)
+{
+    if (shortage_is("nomem")) {
+        return KUBE_NOMEM;
+    }
+
+    return SHORTAGE_NEXT(kube_resolving_step)(resolving);
+}
