@@ -332,6 +332,48 @@ ngx_http_kube_peers_down(ngx_pool_t *pool, ngx_array_t *servers,
 }
 
 
+#if (T_NGX_HTTP_ROUND_ROBIN_OPT_ALI)
+
+/*
+ * Tengine's round robin keeps whose turn it is in the peers where all weights
+ * are equal, and else in each peer, as nginx does: ours take that way, and
+ * begin with the first.  After any init_upstream it also lets a random number
+ * of turns pass, once a process and for whichever peers are next: for each
+ * change of a Service, that is.  They pass here, for peers of no upstream.
+ */
+
+static void
+ngx_http_kube_peers_settle(ngx_http_upstream_rr_peers_t *made)
+{
+    ngx_peer_connection_t             pc;
+    ngx_http_upstream_rr_peer_t       peer[2];
+    ngx_http_upstream_rr_peers_t      peers;
+    ngx_http_upstream_rr_peer_data_t  rrp;
+
+    made->weighted = 1;
+    made->init_number = 0;
+
+    ngx_memzero(&pc, sizeof(ngx_peer_connection_t));
+    ngx_memzero(peer, sizeof(peer));
+    ngx_memzero(&peers, sizeof(ngx_http_upstream_rr_peers_t));
+    ngx_memzero(&rrp, sizeof(ngx_http_upstream_rr_peer_data_t));
+
+    peer[0].next = &peer[1];
+
+    peers.peer = peer;
+    peers.number = 2;
+    peers.weighted = 1;
+
+    rrp.peers = &peers;
+    rrp.tried = &rrp.data;
+    pc.log = ngx_cycle->log;
+
+    (void) ngx_http_upstream_get_round_robin_peer(&pc, &rrp);
+}
+
+#endif
+
+
 /* Runs the upstream's init_upstream over the servers, as at configuration. */
 
 static ngx_int_t
@@ -385,6 +427,10 @@ ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
     if (kscf->balancer.init_upstream(&cf, us) != NGX_OK) {
         return NGX_ERROR;
     }
+
+#if (T_NGX_HTTP_ROUND_ROBIN_OPT_ALI)
+    ngx_http_kube_peers_settle(us->peer.data);
+#endif
 
     /* keepalive's cache and the like are the upstream's, not the view's */
 
