@@ -76,11 +76,9 @@ kube_backoff_next(kube_backoff_t *b, kube_random_t *r, uint64_t now_ms,
 
     b->healthy_ms = KUBE_NEVER;
 
-    sleep_ms = backoff_step(b, r, unreachable);
-
     if (floor_ms == 0) {
         b->floors = 0;
-        return sleep_ms;
+        return backoff_step(b, r, unreachable);
     }
 
     floor_ms += kube_random_range(r, 0, floor_ms / 2);
@@ -89,6 +87,8 @@ kube_backoff_next(kube_backoff_t *b, kube_random_t *r, uint64_t now_ms,
         b->floors++;
         return floor_ms;
     }
+
+    sleep_ms = backoff_step(b, r, unreachable);
 
     return (sleep_ms > floor_ms) ? sleep_ms : floor_ms;
 }

@@ -11,8 +11,9 @@
  *
  * A floor (Retry-After) is lengthened by up to half of itself, so that many
  * clients do not return together.  The first KUBE_BACKOFF_FLOORS in a row
- * replace the step; after that the longer of the two counts, because priority
- * and fairness of the API server says "1" however long its queues are.
+ * replace the step, which waits meanwhile; after that it doubles, and the
+ * longer of the two counts, because priority and fairness of the API server
+ * says "1" however long its queues are.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

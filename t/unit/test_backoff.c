@@ -173,7 +173,10 @@ backoff_floors_in_a_row(void **state)
                         1500);
     }
 
-    /* the fourth: the step has doubled meanwhile */
+    /* from the fourth on the step doubles: four seconds of it cost no ten */
+    assert_in_range(kube_backoff_next(&b, &r, 0, false, 1000), 1000, 1500);
+    assert_in_range(kube_backoff_next(&b, &r, 0, false, 1000), 1000, 1600);
+    assert_in_range(kube_backoff_next(&b, &r, 0, false, 1000), 1600, 3200);
     assert_in_range(kube_backoff_next(&b, &r, 0, false, 1000), 3200, 6400);
     assert_in_range(kube_backoff_next(&b, &r, 0, false, 1000), 6400, 12800);
     assert_in_range(kube_backoff_next(&b, &r, 0, false, 1000), 12800, 25600);
