@@ -185,6 +185,7 @@ reflector_list(kube_reflector_machine_t *m)
     }
 
     list->pages = 0;
+    list->empty_pages = 0;
     list->token_len = 0;
     list->known = false;
     list->rollback = false;
@@ -229,6 +230,7 @@ reflector_watch(kube_reflector_machine_t *m)
         timeout_s = UINT32_MAX;
     }
 
+    m->list.instead = false;
     m->watch.moved = 0;
     m->watch.partial_ms = KUBE_NEVER;
     m->watch.deadline_ms = m->now_ms + timeout_s * 1000
@@ -273,12 +275,26 @@ reflector_sleep(kube_reflector_machine_t *m, kube_reflector_next_t next,
 }
 
 
-/* What follows a pause unless the failure says otherwise: the same again. */
+/*
+ * What follows a pause unless the failure says otherwise: the same again.  If
+ * a list in place of useless watches fails too, it is an outage, which is to
+ * end without a list.
+ */
 static kube_reflector_next_t
-reflector_same(const kube_reflector_machine_t *m)
+reflector_same(kube_reflector_machine_t *m)
 {
-    return (m->state == KUBE_REFLECTOR_LISTING) ? KUBE_NEXT_LIST
-                                                : KUBE_NEXT_WATCH;
+    if (m->state != KUBE_REFLECTOR_LISTING) {
+        return KUBE_NEXT_WATCH;
+    }
+
+    if (!m->list.instead || m->list.known) {
+        return KUBE_NEXT_LIST;
+    }
+
+    m->list.instead = false;
+    m->watch.useless = 0;
+
+    return KUBE_NEXT_WATCH;
 }
 
 
@@ -303,9 +319,42 @@ reflector_watch_lived(kube_reflector_machine_t *m)
     }
 
     m->watch.short_ones = 0;
+    m->watch.useless = 0;
     kube_backoff_healthy(&m->backoff, m->watch.opened_ms);
 
     return true;
+}
+
+
+/*
+ * What follows a call that was of no use.  Where watches stay so, lists at the
+ * pace of the backoff follow the server instead.
+ */
+static kube_reflector_next_t
+reflector_useless(kube_reflector_machine_t *m, bool outage)
+{
+    kube_reflector_watch_t  *watch;
+
+    if (m->state == KUBE_REFLECTOR_LISTING) {
+        return reflector_same(m);
+    }
+
+    watch = &m->watch;
+
+    if (watch->useless == 0) {
+        watch->useless_ms = m->now_ms;
+    }
+
+    if (++watch->useless < KUBE_USELESS_WATCHES_MAX
+        || (outage && m->now_ms - watch->useless_ms < KUBE_USELESS_MS))
+    {
+        return KUBE_NEXT_WATCH;
+    }
+
+    m->reason = KUBE_RELIST_OTHER;
+    m->list.instead = true;
+
+    return KUBE_NEXT_LIST;
 }
 
 
@@ -317,7 +366,8 @@ reflector_watch_lived(kube_reflector_machine_t *m)
 static kube_action_t
 reflector_end(kube_reflector_machine_t *m, kube_rc_t rc)
 {
-    bool  answered, unreachable;
+    bool                   answered, unreachable;
+    kube_reflector_next_t  next;
 
     if (reflector_watch_lived(m)) {
         return reflector_watch(m);
@@ -339,7 +389,10 @@ reflector_end(kube_reflector_machine_t *m, kube_rc_t rc)
                    || (!answered
                        && (rc == KUBE_TIMEOUT || rc == KUBE_CLOSED)));
 
-    return reflector_sleep(m, reflector_same(m), unreachable, 0);
+    next = (rc == KUBE_CONNECT || rc == KUBE_TLS)
+           ? reflector_same(m) : reflector_useless(m, !answered);
+
+    return reflector_sleep(m, next, unreachable, 0);
 }
 
 
@@ -453,6 +506,15 @@ reflector_meta(kube_reflector_machine_t *m)
 
 
 static kube_action_t
+reflector_item(kube_reflector_machine_t *m)
+{
+    m->list.empty_pages = 0;
+
+    return reflector_progress(m);
+}
+
+
+static kube_action_t
 reflector_page(kube_reflector_machine_t *m)
 {
     kube_str_t              token, last;
@@ -468,6 +530,7 @@ reflector_page(kube_reflector_machine_t *m)
         || token.len == 0
         || token.len > sizeof(list->token)
         || kube_str_eq(token, last)
+        || ++list->empty_pages > KUBE_EMPTY_PAGES_MAX
         || list->pages == KUBE_PAGES_MAX)
     {
         return reflector_pause(m);
@@ -541,6 +604,7 @@ reflector_version(kube_reflector_machine_t *m)
         m->rv = *rv;
         m->watch.moved++;
         m->watch.protocol_errors = 0;
+        m->watch.useless = 0;
         m->watch.unreadable = false;
         kube_backoff_healthy(&m->backoff, m->watch.opened_ms);
     }
@@ -668,7 +732,7 @@ reflector_list_status(kube_reflector_machine_t *m)
         return reflector_list(m);
     }
 
-    return reflector_sleep(m, KUBE_NEXT_LIST, false,
+    return reflector_sleep(m, reflector_same(m), false,
                            m->input->status->retry_after_s * 1000ull);
 }
 
@@ -677,7 +741,8 @@ reflector_list_status(kube_reflector_machine_t *m)
 static kube_action_t
 reflector_watch_status(kube_reflector_machine_t *m)
 {
-    uint64_t  floor_ms;
+    uint64_t               floor_ms;
+    kube_reflector_next_t  next;
 
     floor_ms = m->input->status->retry_after_s * 1000ull;
 
@@ -702,9 +767,21 @@ reflector_watch_status(kube_reflector_machine_t *m)
     case KUBE_VERDICT_INVALID:
         return reflector_damaged(m, floor_ms);
 
-    default:
+    case KUBE_VERDICT_UNAUTHORIZED:
         return reflector_sleep(m, KUBE_NEXT_WATCH, false, floor_ms);
+
+    case KUBE_VERDICT_FORBIDDEN:
+    case KUBE_VERDICT_NOT_FOUND:
+    case KUBE_VERDICT_REDIRECT:
+        return reflector_sleep(m, reflector_useless(m, false), false,
+                               floor_ms);
+
+    default:
+        next = reflector_useless(m, m->state == KUBE_REFLECTOR_OPENING);
+        return reflector_sleep(m, next, false, floor_ms);
     }
+
+    m->list.instead = false;
 
     /* 410, list, 410, list must not spin */
 
@@ -715,6 +792,14 @@ reflector_watch_status(kube_reflector_machine_t *m)
     }
 
     return reflector_list(m);
+}
+
+
+/* An answer that is none of this API's, as from a proxy. */
+static kube_action_t
+reflector_open_protocol(kube_reflector_machine_t *m)
+{
+    return reflector_sleep(m, reflector_useless(m, false), false, 0);
 }
 
 
@@ -855,7 +940,7 @@ static const reflector_step_pt
         [KUBE_INPUT_SENT] = reflector_progress,
         [KUBE_INPUT_OPENED] = reflector_list_opened,
         [KUBE_INPUT_META] = reflector_meta,
-        [KUBE_INPUT_ITEM] = reflector_progress,
+        [KUBE_INPUT_ITEM] = reflector_item,
         [KUBE_INPUT_PAGE] = reflector_page,
         [KUBE_INPUT_LIST_DONE] = reflector_list_done,
         [KUBE_INPUT_ALIVE] = reflector_list_alive,
@@ -872,7 +957,7 @@ static const reflector_step_pt
         [KUBE_INPUT_SENT] = reflector_progress,
         [KUBE_INPUT_OPENED] = reflector_watch_opened,
         [KUBE_INPUT_STATUS] = reflector_watch_status,
-        [KUBE_INPUT_PROTOCOL] = reflector_pause,
+        [KUBE_INPUT_PROTOCOL] = reflector_open_protocol,
         [KUBE_INPUT_CLOSED] = reflector_closed,
         [KUBE_INPUT_FAILED] = reflector_failed,
         [KUBE_INPUT_TIMER] = reflector_call_timer,

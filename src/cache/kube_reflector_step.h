@@ -63,6 +63,13 @@
  * A watch that brought newer versions but lived less than a second is resumed
  * at once ten times in a row; then it counts as very short.
  *
+ * Useless watches: refused though the server is there, or very short.  From the
+ * third in a row on a relist follows the BACKOFF, so that a server or a proxy
+ * that grants lists only is followed by lists.  401 does not count, for it is
+ * the same for lists, nor what never reached the server; and what may be an
+ * outage (5xx, 429, no head) counts only after a minute, for an outage is to
+ * end without a list.  If that list fails as well it was one: watches go on.
+ *
  * Timers that end a list or the opening of a watch double each time, up to
  * KUBE_TIMEOUT_MAX_MS: what is merely slow must succeed in the end.  The idle
  * timer of an open watch never does.
@@ -99,6 +106,10 @@
 #define KUBE_SHORT_WATCHES_MAX   10       /* with progress, in a row */
 #define KUBE_STALE_LISTS_MAX     5        /* of a lagging replica, in a row */
 #define KUBE_PAGES_MAX           100000
+#define KUBE_EMPTY_PAGES_MAX     10       /* in a row; no real server does */
+#define KUBE_USELESS_WATCHES_MAX 3        /* in a row, before a list is tried */
+#define KUBE_USELESS_MS          60000    /* and for so long, where it may be
+                                             an outage */
 
 typedef enum {
     KUBE_REFLECTOR_IDLE = 0,
@@ -217,11 +228,13 @@ typedef struct {
     char                    token[KUBE_CONTINUE_LEN_MAX];
     size_t                  token_len;
     unsigned                pages;
+    unsigned                empty_pages;    /* in a row */
     unsigned                stale;          /* discarded in a row */
     unsigned                timeouts;       /* in a row */
     bool                    known;          /* rv is of this list */
     bool                    answered;       /* something came for this page */
     bool                    rollback;       /* older, and accepted as such */
+    bool                    instead;        /* in place of useless watches */
     uint64_t                started_ms;     /* of the last relist */
     uint64_t                rollback_ms;    /* first older CONSISTENT list */
 } kube_reflector_list_t;
@@ -232,6 +245,9 @@ typedef struct {
     unsigned                short_ones;     /* in a row */
     unsigned                timeouts;       /* while OPENING, in a row */
     unsigned                protocol_errors; /* in a row, at one version */
+    unsigned                useless;        /* answered, without effect; in a
+                                               row */
+    uint64_t                useless_ms;     /* the first of them */
     bool                    unreadable;     /* resumed for that at this
                                                version already */
     uint64_t                opened_ms;

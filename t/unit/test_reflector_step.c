@@ -226,8 +226,11 @@ test_pages_in_circles(void **state)
 
     for (i = 0; i < KUBE_PAGES_MAX; i++) {
         snprintf(token, sizeof(token), "token-%u", i);
+        say(&b, KUBE_INPUT_ITEM);
         assert_int_equal(say_page(&b, token), KUBE_ACTION_LIST);
     }
+
+    say(&b, KUBE_INPUT_ITEM);
 
     assert_int_equal(say_page(&b, "one more"), KUBE_ACTION_SLEEP);
 
@@ -235,6 +238,17 @@ test_pages_in_circles(void **state)
     say_rv(&b, KUBE_INPUT_META, "10");
     assert_int_equal(say_page(&b, "same"), KUBE_ACTION_LIST);
     assert_int_equal(say_page(&b, "same"), KUBE_ACTION_SLEEP);
+
+    /* pages without an item: a few, and again only after a pause */
+    (void) wake(&b);
+    say_rv(&b, KUBE_INPUT_META, "10");
+
+    for (i = 0; i < KUBE_EMPTY_PAGES_MAX; i++) {
+        snprintf(token, sizeof(token), "empty-%u", i);
+        assert_int_equal(say_page(&b, token), KUBE_ACTION_LIST);
+    }
+
+    assert_int_equal(say_page(&b, "one more"), KUBE_ACTION_SLEEP);
 }
 
 
@@ -458,7 +472,13 @@ test_short_watches(void **state)
                                  : say_failed(&b, KUBE_CLOSED),
                          KUBE_ACTION_SLEEP);
         (void) wake(&b);
-        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+        assert_int_equal(b.action.kind, (i < 2) ? KUBE_ACTION_WATCH
+                                                : KUBE_ACTION_LIST);
+
+        if (b.action.kind == KUBE_ACTION_LIST) {
+            say_rv(&b, KUBE_INPUT_META, "100");
+            assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+        }
     }
 
     assert_true(b.now_ms - began_ms > 1000ull * 14000);
@@ -492,6 +512,105 @@ test_short_watches(void **state)
     say(&b, KUBE_INPUT_OPENED);
     say_rv(&b, KUBE_INPUT_EVENT, "900");
     assert_int_equal(say_failed(&b, KUBE_CLOSED), KUBE_ACTION_WATCH);
+}
+
+
+/* Where watches alone are refused, lists take their place. */
+static void
+test_useless_watches(void **state)
+{
+    bed_t     b;
+    uint64_t  began_ms;
+    unsigned  i, lists;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+
+    for (i = 1; i < 10; i++) {
+        assert_int_equal(say_status(&b, KUBE_VERDICT_FORBIDDEN),
+                         KUBE_ACTION_SLEEP);
+        (void) wake(&b);
+
+        if (i >= KUBE_USELESS_WATCHES_MAX) {
+            assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+            assert_int_equal(b.action.reason, KUBE_RELIST_OTHER);
+            assert_true(b.action.not_older_than);
+            say_rv(&b, KUBE_INPUT_META, "100");
+            say(&b, KUBE_INPUT_LIST_DONE);
+        }
+
+        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    }
+
+    /* where the list is refused too it is an outage */
+    say_status(&b, KUBE_VERDICT_FORBIDDEN);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    say_status(&b, KUBE_VERDICT_FORBIDDEN);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+
+    /* unless items of it may have been taken */
+    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
+        say_status(&b, KUBE_VERDICT_FORBIDDEN);
+        (void) wake(&b);
+    }
+
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    say_rv(&b, KUBE_INPUT_META, "120");
+    say_failed(&b, KUBE_CLOSED);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_str(b.action.rv, "120");
+
+    /* an ERROR event of a watch that was granted is no outage */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+
+    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        say_status(&b, KUBE_VERDICT_INTERNAL);
+        (void) wake(&b);
+    }
+
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+
+    /* an outage ends without a list, but for one a minute */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+    began_ms = b.now_ms;
+    lists = 0;
+
+    for (i = 0; i < 40; i++) {
+        say_status(&b, KUBE_VERDICT_UNAVAILABLE);
+        (void) wake(&b);
+        lists += (b.action.kind == KUBE_ACTION_LIST);
+        assert_true(lists <= (b.now_ms - began_ms) / KUBE_USELESS_MS);
+    }
+
+    assert_true(lists >= 5);
+
+    /* 401 is the same for a list; one that lives is of use */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+
+    for (i = 0; i < 20; i++) {
+
+        if (say_status(&b, KUBE_VERDICT_UNAUTHORIZED) == KUBE_ACTION_SLEEP) {
+            (void) wake(&b);
+            assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+
+        } else {
+            assert_int_equal(say_timer(&b), KUBE_ACTION_WATCH);
+        }
+    }
+
+    for (i = 0; i < 20; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        b.now_ms += KUBE_SHORT_WATCH_MS;
+        assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_WATCH);
+        say_status(&b, KUBE_VERDICT_FORBIDDEN);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    }
 }
 
 
@@ -545,7 +664,7 @@ static void
 test_outage(void **state)
 {
     bed_t      b;
-    uint64_t   slept_ms;
+    uint64_t   slept_ms, listed_ms;
     unsigned   i;
     kube_rc_t  rcs[] = {
         KUBE_CONNECT, KUBE_TLS, KUBE_TIMEOUT, KUBE_CLOSED
@@ -557,13 +676,31 @@ test_outage(void **state)
     bed_in(&b, KUBE_REFLECTOR_WATCHING);
     b.now_ms += 5000;
     assert_int_equal(say_failed(&b, KUBE_CLOSED), KUBE_ACTION_WATCH);
+    listed_ms = b.now_ms;
 
     for (i = 0; i < 100; i++) {
         assert_int_equal(say_failed(&b, rcs[i % 4]), KUBE_ACTION_SLEEP);
         slept_ms = wake(&b);
         assert_in_range(slept_ms, 400, 4000);
-        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
         assert_str(b.action.rv, "100");
+
+        /* it may be the watches alone: a list once a minute, no more */
+        if (b.action.kind != KUBE_ACTION_WATCH) {
+            assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+            assert_true(b.now_ms - listed_ms >= KUBE_USELESS_MS);
+            listed_ms = b.now_ms;
+        }
+    }
+
+    assert_true(b.now_ms - listed_ms < 2 * KUBE_USELESS_MS);
+
+    /* what never reached the server says nothing of its watches */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+
+    for (i = 0; i < 100; i++) {
+        say_failed(&b, rcs[i % 2]);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
     }
 
     /* one that answers, and then breaks, is another thing */
@@ -789,6 +926,12 @@ test_timeouts_double(void **state)
         assert_int_equal(say_timer(&b), KUBE_ACTION_SLEEP);
         assert_string_equal(b.action.timeout, "no answer");
         (void) wake(&b);
+
+        if (b.action.kind == KUBE_ACTION_LIST) {
+            say_rv(&b, KUBE_INPUT_META, "100");
+            say(&b, KUBE_INPUT_LIST_DONE);
+        }
+
         ms = (2 * ms < KUBE_TIMEOUT_MAX_MS) ? 2 * ms : KUBE_TIMEOUT_MAX_MS;
     }
 
@@ -902,6 +1045,13 @@ test_events_without_progress(void **state)
         say_rv(&b, KUBE_INPUT_BOOKMARK, "100");
         assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_SLEEP);
         (void) wake(&b);
+
+        if (i >= 2) {
+            assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+            say_rv(&b, KUBE_INPUT_META, "100");
+            say(&b, KUBE_INPUT_LIST_DONE);
+        }
+
         assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
     }
 
@@ -925,10 +1075,10 @@ test_retry_after_in_a_row(void **state)
         say_status_after(&b, KUBE_VERDICT_TOO_MANY, 1);
         ms = wake(&b);
 
-        if (i < 3) {
+        if (i < 4) {
             assert_in_range(ms, 1000, 1500);
 
-        } else {
+        } else if (i > 6) {
             assert_true(ms >= 3200);
         }
     }
@@ -988,6 +1138,7 @@ main(void)
         cmocka_unit_test(test_unauthorized),
         cmocka_unit_test(test_other_verdicts),
         cmocka_unit_test(test_short_watches),
+        cmocka_unit_test(test_useless_watches),
         cmocka_unit_test(test_idle_and_deadline),
         cmocka_unit_test(test_outage),
         cmocka_unit_test(test_protocol),

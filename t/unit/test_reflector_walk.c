@@ -95,7 +95,7 @@ test_rollback(void **state)
     (void) wake(&b);
     assert_int_equal(say_rv(&b, KUBE_INPUT_META, "51"), KUBE_ACTION_NONE);
     say(&b, KUBE_INPUT_LIST_DONE);
-    b.now_ms += 5 * KUBE_ROLLBACK_MS;
+    b.now_ms += KUBE_RELIST_PACE_MS;
     say_status(&b, KUBE_VERDICT_TOO_LARGE_RV);
     assert_int_equal(say_rv(&b, KUBE_INPUT_META, "50"), KUBE_ACTION_SLEEP);
 }
