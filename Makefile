@@ -80,8 +80,8 @@ SUBMAKE = $(MAKE) --no-print-directory
 DEPS = @sh t/util/deps.sh
 
 
-.PHONY: help matrix build modules lib cli demo demo-cluster test proof model \
-    mutants unit tsan unit-run instructions ring2 e2e testbed lint sources sizes \
+.PHONY: help matrix build modules lib cli demo demo-cluster test proof converge \
+    model mutants unit tsan unit-run instructions ring2 e2e testbed lint sources sizes \
     bare nginx-src install clean
 
 help: ## print this text
@@ -203,6 +203,11 @@ model: ## on demand: the zone's protocol under loom (needs cargo, 1.63 or newer)
 mutants: ## on demand: plant bugs and see the unit tests find each; M="word" for some
 	$(DEPS) unit
 	@$(PYTHON) t/util/mutants.py --jobs $(JOBS) $(M)
+
+converge: ## on demand: kube-informer beside client-go, t/converge (needs Go)
+	$(DEPS) test
+	@$(SUBMAKE) build SKIP_DEPS=1
+	@$(TEST_ENV) $(PYTHON) -m pytest -q t/proof/test_converge.py $(PYTEST_ARGS)
 
 unit: ## unit tests of src/, with gcc's address and undefined sanitizers
 	$(DEPS) unit
