@@ -126,7 +126,8 @@ class TestSameScope:
                 gateway.reload()
                 pods = pods[1:] + cluster.pods(1, f"q{n}", port=pods[0].port)
                 cluster.slice("shop", "web", pods)
-        assert load.failures == [] and load.total >= 300
+            wait_until(lambda: load.total >= 300)
+        assert load.failures == []
         wait_until(lambda: not gateway.old_workers())
         assert cluster.api.count(verb="list") == 2
         assert cluster.api.max_concurrent("watch", SLICES) <= 2

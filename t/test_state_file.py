@@ -160,7 +160,8 @@ class TestUsed:
         """The file is no way around the address policy."""
         gateway = cold(away, away.bytes, more="deny_address 127.0.0.0/8;")
         gateway.status.wait(lambda i: i["state_file"]["in_use"])
-        assert gateway.get().headers["x-kube-error"] == "address_denied"
+        # said a moment before it is published
+        wait_until(lambda: gateway.get().headers["x-kube-error"] == "address_denied")
 
 
 class TestFile:
