@@ -175,7 +175,7 @@ kube_ready_key(kube_ready_t *ready, const kube_resolver_t *resolver,
 {
     size_t             len;
     kube_rc_t          rc;
-    kube_resolver_t    any;
+    kube_key_t         identity;
     kube_resolution_t  resolution;
     char               text[KUBE_KEY_TEXT_MAX];
 
@@ -191,12 +191,14 @@ kube_ready_key(kube_ready_t *ready, const kube_resolver_t *resolver,
 
     kube_arena_reset(&ready->arena);
 
-    /* whether data of a state file count is allow_state's to say */
+    /*
+     * The Service's own record tells: endpoints are not looked at, for a probe
+     * may come often, and there may be thousands.  Nor does unsynced=fail
+     * matter: whether data of a state file count is allow_state's to say.
+     */
 
-    any = *resolver;
-    any.unsynced_fail = false;
-
-    rc = kube_resolve(&any, key, 0, &ready->arena, &resolution);
+    rc = kube_resolver_identify(resolver, key, &ready->arena, &resolution,
+                                &identity);
 
     /* what changes too fast to be read is there */
 
@@ -208,33 +210,16 @@ kube_ready_key(kube_ready_t *ready, const kube_resolver_t *resolver,
         return ready_not(ready, KUBE_STR("out of memory"), KUBE_STR_NULL);
     }
 
-    switch (resolution.error) {
-
-    case KUBE_RESOLVE_OK:
-    case KUBE_RESOLVE_NO_ENDPOINTS:
-    case KUBE_RESOLVE_NO_READY_ENDPOINT:
-    case KUBE_RESOLVE_NO_FAMILY:
-    case KUBE_RESOLVE_ADDRESS_DENIED:
+    if (resolution.error == KUBE_RESOLVE_OK) {
         return true;
-
-    case KUBE_RESOLVE_NOT_SYNCED:
-    case KUBE_RESOLVE_FORBIDDEN:
-
-        /* the state file has it, without endpoints */
-
-        if (resolution.found && ready->state_serves) {
-            return true;
-        }
-
-        /* fall through */
-
-    default:
-        ready->missing = (resolution.error != KUBE_RESOLVE_NOT_SYNCED
-                          && resolution.error != KUBE_RESOLVE_FORBIDDEN);
-        len = kube_key_text(key, text);
-        return ready_not(ready, kube_resolve_error_text(resolution.error),
-                         (kube_str_t) { text, len });
     }
+
+    ready->missing = (resolution.error != KUBE_RESOLVE_NOT_SYNCED
+                      && resolution.error != KUBE_RESOLVE_FORBIDDEN);
+    len = kube_key_text(key, text);
+
+    return ready_not(ready, kube_resolve_error_text(resolution.error),
+                     (kube_str_t) { text, len });
 }
 
 

@@ -343,6 +343,64 @@ test_ready_no_zone(void **state)
 }
 
 
+/* The least room in which one strict key can be judged, in steps of 64. */
+static size_t
+ready_room(bed_t *bed, const char *text)
+{
+    bool          yes;
+    char          reason[KUBE_READY_REASON_MAX];
+    size_t        room;
+    kube_key_t    key;
+    kube_ready_t  ready;
+
+    assert_int_equal(kube_key_parse(kube_str(text), false, &key, NULL),
+                     KUBE_OK);
+    room = 0;
+
+    do {
+        room += 64;
+        kube_ready_init(&ready, &bed->t.zone, KUBE_READY_STRICT,
+                        bed_alloc(bed), reason);
+        ready.arena.max_bytes = room;
+        yes = kube_ready_key(&ready, &bed->resolver, &key);
+        assert_true(kube_ready_done(&ready) == yes);
+    } while (!yes && room < 65536);
+
+    return room;
+}
+
+
+/* Probes come often: their cost is not that of the endpoints. */
+static void
+test_ready_reads_no_slice(void **state)
+{
+    int     i, n;
+    bed_t   bed;
+    char    text[ROUTE_TEST_MAX * sizeof("10.0.0.10=rs ")];
+    size_t  none;
+
+    (void) state;
+    bed_open(&bed);
+    route_test_namespace(&bed.t, 0, "", "synced", "synced");
+    route_test_service(&bed.t, "shop", "web", "http:80");
+
+    for (i = 0, n = 0; i < ROUTE_TEST_MAX; i++) {
+        n += snprintf(text + n, sizeof(text) - (size_t) n, "10.0.0.%d=rs ",
+                      i + 1);
+    }
+
+    none = ready_room(&bed, "shop/web");
+
+    route_test_slice(&bed.t, "shop", "web-1", "web", "http:8080", text);
+
+    /* the Service's record names its slice */
+
+    assert_in_range(ready_room(&bed, "shop/web"), none, none + 64);
+
+    bed_close(&bed);
+}
+
+
 static void
 ready_oom(alloc_test_t *at, void *ctx)
 {
@@ -379,6 +437,7 @@ main(void)
         cmocka_unit_test(test_ready_state_file),
         cmocka_unit_test(test_ready_for_good),
         cmocka_unit_test(test_ready_no_zone),
+        cmocka_unit_test(test_ready_reads_no_slice),
         cmocka_unit_test(test_ready_oom),
     };
 
