@@ -146,7 +146,13 @@ ngx_http_kube_pick_keep(ngx_http_request_t *r, ngx_http_kube_pick_t *pick,
     }
 
     for (i = 0; i < (endpoint != NULL ? 4 : 1); i++) {
-        ngx_memcpy(p, s[i]->data, s[i]->len);
+
+        /* a view of nothing has no name, nor data */
+
+        if (s[i]->len != 0) {
+            ngx_memcpy(p, s[i]->data, s[i]->len);
+        }
+
         s[i]->data = p;
         p += s[i]->len;
     }

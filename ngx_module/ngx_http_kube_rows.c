@@ -277,7 +277,12 @@ ngx_http_kube_set_get(ngx_http_kube_rows_t *rows, ngx_str_t *identity)
     set->sn.node.key = hash;
     set->sn.str.len = identity->len;
     set->sn.str.data = (u_char *) (set + 1);
-    ngx_memcpy(set->sn.str.data, identity->data, identity->len);
+
+    /* static servers beside no Service: there is no identity, nor data */
+
+    if (identity->len != 0) {
+        ngx_memcpy(set->sn.str.data, identity->data, identity->len);
+    }
 
     ngx_rbtree_init(&set->tree, &set->sentinel, ngx_str_rbtree_insert_value);
     ngx_rbtree_insert(&rows->tree, &set->sn.node);

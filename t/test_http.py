@@ -247,6 +247,16 @@ class TestServers:
         gateway = cluster.nginx(ONE % ("shop/none", f"server {static.address} backup;"))
         assert gateway.backends(4) == {"static-1": 4}
 
+    def test_backup_serves_keys_of_clients_that_lead_nowhere(self, cluster):
+        (static,) = cluster.pods(1, "static")
+        text = BY_HEADER % "namespaces=shop; server %s backup" % static.address
+        gateway = cluster.nginx(text, workers=1)
+        for key in ("shop/none", "shop/none:http", "shop/no"):
+            answer = by_service(gateway, key)
+            assert (answer.status, answer.backend) == (200, "static-1")
+            assert answer.headers["x-kube-service"] == key
+            assert answer.headers["x-kube-error"] == "no_service"
+
     def test_weight_applies_beside_a_static_server(self, cluster):
         cluster.service("shop", "web", 1)
         (static,) = cluster.pods(1, "static")
