@@ -84,7 +84,6 @@ typedef struct {
 /* A kube_resolve line. */
 typedef struct {
     ngx_int_t                     index;       /* of the variable */
-    ngx_uint_t                    next;        /* whose turn it is */
     ngx_http_kube_key_t           key;
 } ngx_http_kube_resolve_t;
 

@@ -6,7 +6,8 @@
  * is remembered per request and directive instead, so that a request sees one
  * endpoint however often the variable is used.
  *
- * Endpoints are taken in turn, per worker and directive, beginning anywhere.
+ * Endpoints are taken in turn, per worker, directive and Service, beginning
+ * anywhere.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -301,11 +302,7 @@ ngx_http_kube_resolve_pick(ngx_http_kube_request_t *kr,
         return resolution;
     }
 
-    if (resolve->next == 0) {
-        resolve->next = ngx_random();
-    }
-
-    endpoint = &view->endpoints[resolve->next++ % view->n];
+    endpoint = &view->endpoints[view->turn++ % view->n];
 
     if (ngx_http_kube_resolve_address(r, endpoint, &resolution->value)
         != NGX_OK

@@ -140,6 +140,7 @@ ngx_kube_view_new(void)
 
     view->pool = pool;
     view->refs = 1;
+    view->turn = ngx_random();
 
     return view;
 }

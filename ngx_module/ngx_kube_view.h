@@ -2,10 +2,11 @@
  * ngx_kube_view - what a key resolves to at one revision of its Service, as a
  * copy of what the resolver in src/route found.
  *
- * A view never changes, but for its count of references and the head of a
- * record that was only moved in the zone.  A request that holds a view keeps it
- * alive.  What a view is made into (peers behind a balancer) hangs on it and is
- * not known here; who keeps the newest one of each key is ngx_kube_views'.
+ * A view never changes, but for its count of references, whose turn it is, and
+ * the head of a record that was only moved in the zone.  A request that holds a
+ * view keeps it alive.  What a view is made into (peers behind a balancer)
+ * hangs on it and is not known here; who keeps the newest one of each key is
+ * ngx_kube_views'.
  *
  * Workers only; nothing here is shared between processes.  Not http's: any
  * module that has refs may use it.
@@ -55,6 +56,8 @@ struct ngx_kube_view_s {
 
     ngx_kube_endpoint_t    *endpoints;      /* by family, address, port */
     ngx_uint_t              n;
+    ngx_uint_t              turn;           /* kube_resolve's, modulo n; goes
+                                               on in the successor */
 
     void                   *data;           /* what made() made of it */
     ngx_kube_view_t        *maker;          /* counted: in whose pool data is;

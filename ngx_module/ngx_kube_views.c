@@ -750,6 +750,10 @@ ngx_kube_instance_install(ngx_kube_instance_t *instance)
         return NGX_ERROR;
     }
 
+    if (old != NULL) {
+        view->turn = old->turn;
+    }
+
     instance->job->reading.view = NULL;
     instance->view = view;
 

@@ -8,6 +8,7 @@
 
 import re
 
+import objects
 import pytest
 from nginx import full_conf, loads, nginx_t, wait_until
 from test_conf_errors import BLOCK, accepted, in_upstream, line_of, refused
@@ -58,6 +59,38 @@ class TestKeyOfAVariable:
             answer = gateway.get("/bad", headers={"X-Service": "shop/api"})
             assert (answer.status, answer.headers["x-kube-error"]) == (502, "bad_key")
         assert not gateway.grep_log(r"exited on signal")
+
+
+class TestTurn:
+    """Endpoints of a Service in turn, whatever else is asked of its directive."""
+
+    def test_each_service_has_its_own(self, cluster):
+        pods = cluster.service("shop", "web", 2) + cluster.service("shop", "api", 2)
+        gateway = cluster.nginx(
+            SERVER
+            % """
+        kube_resolve $pod $http_x_service namespaces=shop;
+        location / { proxy_pass http://$pod; }
+""",
+            workers=1,
+        )
+
+        def ask(count):
+            for _ in range(count):
+                for key in ("shop/web", "shop/api"):
+                    assert gateway.get(headers={"X-Service": key}).status == 200
+
+        ask(6)
+        assert [p.requests for p in pods] == [3] * 4
+
+        # and it goes on where it was after each change
+
+        for n in range(4):
+            renamed = [objects.endpoint(p.host, pod=f"{n}", ns="shop") for p in pods[:2]]
+            rv = cluster.slice("shop", "web", renamed, ports=(("http", pods[0].port),))
+            gateway.status.wait_rv(rv)
+            ask(1)
+        assert [p.requests for p in pods] == [5] * 4
 
 
 class TestApart:
