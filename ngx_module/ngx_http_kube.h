@@ -84,6 +84,7 @@ typedef struct {
 /* A kube_resolve line. */
 typedef struct {
     ngx_int_t                     index;       /* of the variable */
+    unsigned                      evaluated:1; /* its key, at this moment */
     ngx_http_kube_key_t           key;
 } ngx_http_kube_resolve_t;
 

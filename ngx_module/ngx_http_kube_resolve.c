@@ -182,6 +182,7 @@ static ngx_int_t
 ngx_http_kube_resolve_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
+    ngx_int_t                    rc;
     ngx_str_t                    text;
     ngx_http_kube_resolve_t     *resolve;
     ngx_http_kube_request_t     *kr;
@@ -198,7 +199,21 @@ ngx_http_kube_resolve_variable(ngx_http_request_t *r,
         return NGX_OK;
     }
 
-    if (ngx_http_kube_key_evaluate(r, &resolve->key, &text) != NGX_OK) {
+    /* nginx would go on to a depth of 100, twice on each level */
+
+    if (resolve->evaluated) {
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
+                      "cycle while evaluating variable \"%V\" of kube_resolve "
+                      "in %V:%ui", &resolve->key.ref->name,
+                      &resolve->key.ref->file, resolve->key.ref->line);
+        return NGX_ERROR;
+    }
+
+    resolve->evaluated = 1;
+    rc = ngx_http_kube_key_evaluate(r, &resolve->key, &text);
+    resolve->evaluated = 0;
+
+    if (rc != NGX_OK) {
         return NGX_ERROR;
     }
 

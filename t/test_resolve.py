@@ -61,6 +61,28 @@ class TestKeyOfAVariable:
         assert not gateway.grep_log(r"exited on signal")
 
 
+class TestCycle:
+    """kube_resolve variables that need each other: an empty key, at once."""
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            "kube_resolve $pod $pod namespaces=shop;",
+            "kube_resolve $pod $two namespaces=shop; kube_resolve $two $pod namespaces=shop;",
+            "kube_resolve $pod $mapped namespaces=shop;",
+        ],
+    )
+    def test_ends(self, cluster, lines):
+        gateway = cluster.nginx(
+            "    map $pod $mapped { default $pod; }\n    kube_resolve $pod $http_x namespaces=shop;\n"
+            + SERVER % ("location / { %s return 200 [$pod]; }" % lines),
+            workers=1,
+            level="error",
+        )
+        assert [gateway.get().text for _ in range(3)] == ["[]"] * 3
+        assert gateway.grep_log(r"cycle while evaluating variable \"\$(pod|two)\" of kube_resolve in")
+
+
 class TestTurn:
     """Endpoints of a Service in turn, whatever else is asked of its directive."""
 
