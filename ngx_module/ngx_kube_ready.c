@@ -50,26 +50,46 @@ ngx_kube_ready(ngx_kube_informer_t *informer, unsigned flags,
 }
 
 
-/* Since when a Service is missing nobody has noted. */
+/*
+ * Since when a Service is missing nobody has noted.  Scopes are read once, not
+ * for each of what may be hundreds of keys.
+ */
 
 static ngx_int_t
-ngx_kube_report_missing(ngx_kube_informer_t *informer, ngx_kube_ref_t *ref,
-    kube_report_t *report, kube_arena_t *arena)
+ngx_kube_report_missing(ngx_kube_informer_t *informer, kube_report_t *report,
+    kube_arena_t *arena)
 {
-    kube_ready_t  ready;
-    char          reason[NGX_KUBE_REASON_MAX];
+    kube_rc_t         rc;
+    ngx_uint_t        i;
+    kube_ready_t      ready;
+    ngx_kube_ref_t  **refs;
+    char              reason[NGX_KUBE_REASON_MAX];
+
+    rc = KUBE_OK;
+    refs = informer->refs.elts;
 
     kube_ready_init(&ready, &informer->zone, KUBE_READY_STRICT,
                     &ngx_kube_alloc, reason);
-    (void) kube_ready_key(&ready, &ref->resolver, &ref->key);
-    (void) kube_ready_done(&ready);
 
-    if (!ready.missing) {
-        return NGX_OK;
+    for (i = 0; rc == KUBE_OK && i < informer->refs.nelts; i++) {
+
+        if (!refs[i]->is_static
+            || kube_ready_key(&ready, &refs[i]->resolver, &refs[i]->key))
+        {
+            continue;
+        }
+
+        if (ready.missing) {
+            rc = kube_report_degrade(report, arena, KUBE_CAUSE_MISSING_SERVICE,
+                                     0, "%s", reason);
+        }
+
+        kube_ready_again(&ready);
     }
 
-    return kube_report_degrade(report, arena, KUBE_CAUSE_MISSING_SERVICE, 0,
-                               "%s", reason) == KUBE_OK ? NGX_OK : NGX_ERROR;
+    (void) kube_ready_done(&ready);
+
+    return rc == KUBE_OK ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -77,9 +97,6 @@ ngx_int_t
 ngx_kube_report(ngx_kube_informer_t *informer, kube_report_t *report,
     kube_arena_t *arena, kube_arena_t *scratch)
 {
-    ngx_uint_t        i;
-    ngx_kube_ref_t  **refs;
-
     report->name = ngx_kube_str(&informer->name);
     report->zone_name = ngx_kube_str(&informer->zone_name);
     report->zone_size = informer->zone_size;
@@ -91,17 +108,5 @@ ngx_kube_report(ngx_kube_informer_t *informer, kube_report_t *report,
         return NGX_ERROR;
     }
 
-    refs = informer->refs.elts;
-
-    for (i = 0; i < informer->refs.nelts; i++) {
-
-        if (refs[i]->is_static
-            && ngx_kube_report_missing(informer, refs[i], report, arena)
-               != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
+    return ngx_kube_report_missing(informer, report, arena);
 }

@@ -223,6 +223,15 @@ kube_ready_key(kube_ready_t *ready, const kube_resolver_t *resolver,
 }
 
 
+void
+kube_ready_again(kube_ready_t *ready)
+{
+    ready->ready = true;
+    ready->missing = false;
+    ready->reason[0] = '\0';
+}
+
+
 bool
 kube_ready_namespaces(kube_ready_t *ready, const kube_namespaces_t *named)
 {

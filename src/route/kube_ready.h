@@ -71,6 +71,9 @@ void kube_ready_init(kube_ready_t *ready, kube_zone_t *zone, unsigned flags,
 bool kube_ready_key(kube_ready_t *ready, const kube_resolver_t *resolver,
     const kube_key_t *key);
 
+/* Judges on, as if what was not ready had not been asked; clears reason. */
+void kube_ready_again(kube_ready_t *ready);
+
 /*
  * Judges a key made of variables: all namespaces in named, as for a static
  * key.  No namespace is named: everything watched.

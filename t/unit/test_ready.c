@@ -402,6 +402,39 @@ test_ready_reads_no_slice(void **state)
 
 
 static void
+test_ready_again(void **state)
+{
+    bed_t         bed;
+    char          reason[KUBE_READY_REASON_MAX];
+    kube_key_t    web, none;
+    kube_ready_t  ready;
+
+    (void) state;
+    bed_open(&bed);
+    route_test_namespace(&bed.t, 0, "", "synced", "synced");
+    route_test_service(&bed.t, "shop", "web", "http:80");
+    assert_int_equal(kube_key_parse(kube_str("shop/web"), false, &web, NULL),
+                     KUBE_OK);
+    assert_int_equal(kube_key_parse(kube_str("shop/none"), false, &none, NULL),
+                     KUBE_OK);
+
+    kube_ready_init(&ready, &bed.t.zone, KUBE_READY_STRICT, bed_alloc(&bed),
+                    reason);
+    assert_false(kube_ready_key(&ready, &bed.resolver, &none));
+    assert_true(ready.missing);
+    assert_string_equal(reason, "no_service: shop/none");
+    assert_false(kube_ready_key(&ready, &bed.resolver, &web));
+
+    kube_ready_again(&ready);
+    assert_false(ready.missing);
+    assert_string_equal(reason, "");
+    assert_true(kube_ready_key(&ready, &bed.resolver, &web));
+    assert_true(kube_ready_done(&ready));
+    bed_close(&bed);
+}
+
+
+static void
 ready_oom(alloc_test_t *at, void *ctx)
 {
     const char  *reason;
@@ -438,6 +471,7 @@ main(void)
         cmocka_unit_test(test_ready_for_good),
         cmocka_unit_test(test_ready_no_zone),
         cmocka_unit_test(test_ready_reads_no_slice),
+        cmocka_unit_test(test_ready_again),
         cmocka_unit_test(test_ready_oom),
     };
 
