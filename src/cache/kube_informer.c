@@ -18,8 +18,10 @@
 
 #include "kube_api_lister_watcher.h"
 #include "kube_informer_impl.h"
+#include "kube_zone_damping.h"
 #include "kube_zone_guard.h"
 #include "kube_zone_scope.h"
+#include "kube_zone_scrub.h"
 #include "kube_zone_writer.h"
 
 
@@ -620,20 +622,26 @@ informer_work(kube_informer_t *inf)
 static bool
 informer_is_disturbed(kube_informer_t *inf)
 {
+    uint64_t  wait_ms;
+
     if (inf->now_ms < inf->check_ms) {
         return false;
     }
 
     inf->check_ms = inf->now_ms + KUBE_INFORMER_CHECK_MS;
+    kube_zone_writer_scrub(inf->writer, KUBE_ZONE_SCRUB);
 
-    if (!kube_zone_writer_is_disturbed(inf->writer)) {
+    if (!kube_zone_writer_is_disturbed(inf->writer)
+        || !kube_zone_disturbed(inf->conf.zone, inf->now_ms, &wait_ms))
+    {
         return false;
     }
 
     kube_zone_writer_distrust(inf->writer);
     kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_ERROR, KUBE_EV_TAKEOVER,
                    "another process has changed the zone: it is taken over "
-                   "anew, and everything is listed");
+                   "anew, and everything is listed; not again within %llu s",
+                   (unsigned long long) wait_ms / 1000);
     return true;
 }
 

@@ -62,6 +62,9 @@ static const kube_fact_t  facts_informer[] = {
     { "writer", "crashes", "crashes_total", COUNTER,
       "Take-overs from an informer process that died.",
       KUBE_FACT_NUMBER, IN_REPORT(writer.crashes) },
+    { "writer", "disturbances", "disturbances_total", COUNTER,
+      "Take-overs since another process had changed the zone.",
+      KUBE_FACT_NUMBER, IN_REPORT(writer.disturbances) },
 
     { "zone", "name", NULL, NO_HELP,
       KUBE_FACT_TEXT, IN_REPORT(zone_name) },

@@ -23,6 +23,11 @@
 #define DAMPING_LIST_MAX_MS      30000
 #define DAMPING_DOUBLINGS        5
 
+/* As long as a hostile worker may make every gateway list again and again. */
+#define DAMPING_DISTURBED_MS     10000
+#define DAMPING_DISTURBED_MAX_MS 600000
+#define DAMPING_DISTURBED_RUN    6
+
 
 /* True if all crashes that are remembered lie in the window that ends now. */
 static bool
@@ -157,6 +162,37 @@ kube_zone_damped(kube_zone_t *zone, unsigned scope, unsigned n,
                             until_ms);
         kube_zone_scope_set(zone, scope, KUBE_COUNTER_GAUGE_WATCH_OPEN, 0);
     }
+}
+
+
+bool
+kube_zone_disturbed(kube_zone_t *zone, uint64_t now_ms, uint64_t *wait_ms)
+{
+    uint64_t              run, until_ms;
+    kube_zone_history_t  *history;
+
+    history = &zone->image->history;
+    run = kube_word_get(&history->disturbance_run);
+    until_ms = kube_word_get(&history->disturbed_until_ms);
+
+    /* the words may be what was changed: they put nothing off for longer */
+    if (until_ms > now_ms && until_ms - now_ms <= DAMPING_DISTURBED_MAX_MS) {
+        return false;
+    }
+
+    if (until_ms > now_ms || now_ms - until_ms > DAMPING_DISTURBED_MAX_MS) {
+        run = 0;
+    }
+
+    *wait_ms = (run < DAMPING_DISTURBED_RUN)
+               ? (uint64_t) DAMPING_DISTURBED_MS << run
+               : DAMPING_DISTURBED_MAX_MS;
+
+    kube_word_set(&history->disturbance_run, run + 1);
+    kube_word_set(&history->disturbed_until_ms, now_ms + *wait_ms);
+    kube_word_add(&history->disturbances, 1);
+
+    return true;
 }
 
 

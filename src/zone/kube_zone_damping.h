@@ -1,5 +1,6 @@
 /*
- * kube_zone_damping - crashes of informers, and how long the next start waits.
+ * kube_zone_damping - crashes of informers, and how long the next start waits;
+ * and take-overs for what another process has changed, and how long the next.
  *
  * What is remembered is in the image and outlives the process.  It tells no
  * crash from a clean end (the guard does, or a pid that is gone), and waits
@@ -43,6 +44,15 @@ void kube_zone_crash_delay(const kube_zone_t *zone, uint64_t now_ms,
 /* Shows that n scopes, from scope on, are damped until then. */
 void kube_zone_damped(kube_zone_t *zone, unsigned scope, unsigned n,
     uint64_t until_ms);
+
+/*
+ * For the writer who found that another process has changed the zone: true if
+ * the zone is to be taken over anew now, which costs a list.  That is noted,
+ * and *wait_ms is how long the next one has to wait: 10, 20, 40 s ... 10 min;
+ * from the begin again where nothing was found for 10 min after a wait.
+ */
+bool kube_zone_disturbed(kube_zone_t *zone, uint64_t now_ms,
+    uint64_t *wait_ms);
 
 /*
  * For crashes before the guard is held, of which the guard cannot tell:

@@ -132,6 +132,7 @@ kube_zone_writer_info(const kube_zone_t *zone, kube_writer_info_t *info)
     info->takeovers = kube_word_get(&history->takeovers);
     info->writer_pid = kube_word_get(&image->writer_pid);
     info->writer_since_ms = (int64_t) kube_word_get(&image->writer_since_ms);
+    info->disturbances = kube_word_get(&history->disturbances);
     info->crashes = kube_word_get(&history->crashes);
     info->start_delay_until_ms = kube_word_get(&history->start_delay_until_ms);
     info->list_delay_until_ms = kube_word_get(&history->list_delay_until_ms);

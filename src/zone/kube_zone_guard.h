@@ -51,6 +51,8 @@ typedef struct {
     uint64_t  writer_pid;            /* 0: none now */
     int64_t   writer_since_ms;       /* unix ms */
     uint64_t  crashes;               /* take-overs from a dead writer, ever */
+    uint64_t  disturbances;          /* take-overs since another process had
+                                        changed the zone, ever */
     uint64_t  crash_times_ms[4];     /* monotonic ms of the latest, newest
                                         first; KUBE_NEVER: none */
     uint64_t  start_delay_until_ms;  /* no start before this monotonic ms */

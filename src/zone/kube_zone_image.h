@@ -126,6 +126,9 @@ typedef struct {
     kube_word_t  crashes;
     kube_word_t  crash_times_ms[KUBE_ZONE_CRASHES];
     kube_word_t  crash_run;
+    kube_word_t  disturbances;                  /* take-overs they led to */
+    kube_word_t  disturbance_run;
+    kube_word_t  disturbed_until_ms;            /* no other one before */
     kube_word_t  crashes_blameless;             /* of the run */
     kube_word_t  start_delay_until_ms;
     kube_word_t  list_delay_until_ms;
@@ -253,6 +256,7 @@ struct kube_zone_writer_s {
                                                those above entries_top */
     uint32_t              quarantine_first; /* freed, oldest first; a list */
     uint32_t              quarantine_last;
+    uint32_t              scrubbed;         /* the number looked at last */
 
     /*
      * What reading may change: the copies that kube_zone_newest() and

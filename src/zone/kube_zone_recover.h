@@ -47,7 +47,8 @@ void kube_zone_writer_trust(kube_zone_writer_t *writer);
  * True if, since acquire, the writer found the image not to be as it left it,
  * or a reader met a broken record: another process has written there.  The
  * remedy is to acquire anew, for the walk, and to list: distrust says so to
- * whoever acquires next.
+ * whoever acquires next.  kube_zone_disturbed() (kube_zone_damping.h) says
+ * whether it is time for that.
  */
 bool kube_zone_writer_is_disturbed(const kube_zone_writer_t *writer);
 void kube_zone_writer_distrust(kube_zone_writer_t *writer);

@@ -177,6 +177,40 @@ table_step(const kube_zone_writer_t *w, const kube_half_t *link,
 }
 
 
+bool
+kube_zone_entry_is_intact(const kube_zone_writer_t *w, uint32_t entry)
+{
+    bool                      found;
+    uint32_t                  e, steps;
+    const kube_half_t        *link;
+    const kube_zone_side_t   *side;
+    const kube_zone_entry_t  *seen;
+
+    side = &w->side[entry];
+    seen = kube_zone_entry(w->zone, entry);
+
+    if (kube_head_get(&seen->head) != side->offset) {
+        return false;
+    }
+
+    if (!side->linked) {
+        return true;
+    }
+
+    link = kube_zone_bucket(w->zone, side->hash);
+    steps = 0;
+    found = false;
+
+    /* to the end: there may be a loop behind the entry */
+    while ((e = table_step(w, link, side->hash, steps++)) != 0) {
+        link = &kube_zone_entry(w->zone, e)->next;
+        found = found || e == entry;
+    }
+
+    return found && kube_half_get(&seen->hash) == side->hash;
+}
+
+
 /* Looks up item->id, and fills hash, entry, held and relabelled. */
 static void
 table_find(const kube_zone_writer_t *w, kube_zone_item_t *item)

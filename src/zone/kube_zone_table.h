@@ -110,6 +110,12 @@ uint32_t kube_zone_writer_find(const kube_zone_writer_t *writer,
 
 /* For the files of src/zone. */
 
+/*
+ * True if readers see the head and the chain of an entry, up to the highest, as
+ * they were stored.
+ */
+bool kube_zone_entry_is_intact(const kube_zone_writer_t *w, uint32_t entry);
+
 /* The published Service that a slice's label names; 0: none. */
 uint32_t kube_zone_service_of(const kube_zone_writer_t *w,
     const kube_record_t *slice);

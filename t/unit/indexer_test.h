@@ -19,7 +19,9 @@
 #include "kube_publisher.h"
 #include "kube_zone_counters.h"
 #include "kube_zone_reader.h"
+#include "kube_zone_image.h"
 #include "kube_zone_recover.h"
+#include "kube_zone_scrub.h"
 #include "kube_zone_walk.h"
 #include "kube_zone_writer.h"
 
@@ -109,6 +111,8 @@ it_stop(it_t *it)
 {
     /* nothing but the writer writes, or the test says so and acquires anew */
     if (it->writer != NULL && it->ix != NULL && !it->disturbed) {
+        kube_zone_writer_scrub(it->writer,
+                               2 * kube_zone_server_number(&it->zone));
         assert_false(kube_zone_writer_is_disturbed(it->writer));
     }
 

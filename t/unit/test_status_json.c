@@ -91,7 +91,7 @@ test_json_informer(void **state)
         "\"reason\":\"no_service: shop/x\"");
     has("\"age_seconds\":1.000,\"stale\":false");
     has("\"writer\":{\"pid\":77,\"since\":\"2026-01-01T00:00:00Z\","
-        "\"takeovers\":0,\"crashes\":0}");
+        "\"takeovers\":0,\"crashes\":0,\"disturbances\":0}");
     has("\"zone\":{\"name\":\"kube\",\"size\":1048576,\"used\":");
     has("\"state_file\":{\"written\":null,\"in_use\":false,\"error\":null}");
     has("\"degraded\":[],\"resources\":[{\"resource\":\"services\","

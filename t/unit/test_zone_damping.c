@@ -216,6 +216,69 @@ test_damping_starting(void **state)
 }
 
 
+/* A zone that is changed again and again is taken over more and more seldom. */
+static void
+test_damping_disturbed(void **state)
+{
+    unsigned     i, n;
+    uint64_t     now_ms, wait_ms, last_ms;
+    zone_test_t  t;
+
+    static const struct {
+        const char  *name;
+        uint64_t     quiet_ms;         /* before it is found again */
+        uint64_t     wait_ms;
+    } table[] = {
+        { "the first",          0,            10000 },
+        { "as soon as it may",  10000,        20000 },
+        { "again",              20000,        40000 },
+        { "a little later",     40000 + 5000, 80000 },
+        { "again",              80000,        160000 },
+        { "again",              160000,       320000 },
+        { "no longer than",     320000,       600000 },
+        { "that",               600000,       600000 },
+        { "after ten minutes",  1200001,      10000 },
+    };
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    now_ms = 5000000;
+
+    for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        now_ms += table[i].quiet_ms;
+
+        if (!kube_zone_disturbed(&t.zone, now_ms, &wait_ms)
+            || wait_ms != table[i].wait_ms)
+        {
+            fail_msg("%s: %llu ms", table[i].name,
+                     (unsigned long long) wait_ms);
+        }
+
+        assert_false(kube_zone_disturbed(&t.zone, now_ms + wait_ms - 1,
+                                         &last_ms));
+    }
+
+    /* an hour of it is nine lists, and not 360 */
+    now_ms += 100000000;
+    n = 0;
+
+    for (i = 0; i < 360; i++) {
+        n += kube_zone_disturbed(&t.zone, now_ms + i * 10000ull, &wait_ms);
+    }
+
+    assert_in_range(n, 5, 12);
+
+    /* whatever its words say, it is no more than ten minutes */
+    kube_word_set(&t.zone.image->history.disturbed_until_ms, UINT64_MAX);
+    kube_word_set(&t.zone.image->history.disturbance_run, UINT64_MAX);
+    assert_true(kube_zone_disturbed(&t.zone, now_ms, &wait_ms));
+    kube_word_set(&t.zone.image->history.disturbance_run, UINT64_MAX);
+    assert_true(kube_zone_disturbed(&t.zone, now_ms + wait_ms, &wait_ms));
+    assert_int_equal(wait_ms, 600000);
+    zone_test_close(&t);
+}
+
+
 int
 main(void)
 {
@@ -225,6 +288,7 @@ main(void)
         cmocka_unit_test(test_damping_blameless),
         cmocka_unit_test(test_damping_shown),
         cmocka_unit_test(test_damping_starting),
+        cmocka_unit_test(test_damping_disturbed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
