@@ -8,8 +8,8 @@
  * Who takes part is a process of its own, so that one that dies is seen.  A
  * phase ends when all have done their share of work, not with the time.
  *
- * KUBE_HOSTILE_STEPS is how often the share (default 1; about 250 are a
- * minute a region); KUBE_HOSTILE_SEED is the first seed.
+ * KUBE_HOSTILE_STEPS is how often the share (default 1); KUBE_HOSTILE_SEED is
+ * the first seed.  With KUBE_PROOF=1 each region has its phases for a minute.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -47,8 +47,12 @@
 #define HOSTILE_COPIES    3
 #define HOSTILE_FLIPS     100
 
+/* For so long with KUBE_PROOF=1; a phase then has so many shares. */
+#define HOSTILE_PROOF_S       60
+#define HOSTILE_PROOF_SHARES  20
+
 /* A process that has not done its share by then hangs: 100 times as long. */
-#define HOSTILE_HANG_S    120
+#define HOSTILE_HANG_S    600
 
 
 /* Who takes part; each counts its steps where the others do not write. */
@@ -209,6 +213,8 @@ hostile_write(hostile_t *h)
     if (hostile_pick(h, 20) == 0) {
         hostile_list(h);
     }
+
+    kube_zone_writer_scrub(h->it.writer, 16);
 
     if (*h->it.writer->suspect) {
         atomic_fetch_add(&h->board->found, 1);
@@ -623,9 +629,29 @@ hostile_regions(const kube_zone_t *zone, hostile_region_t *regions)
 }
 
 
+/* One phase, and what is right again after it. */
+static void
+hostile_try(hostile_t *h, bool slow, unsigned share, unsigned seed)
+{
+    kube_random_init(&h->random, seed);
+    h->slow = slow;
+    hostile_truth(h);
+
+    if (hostile_phase(h, share) != 0) {
+        fail_msg("%s, %s, seed %u", h->region.name,
+                 slow ? "1 kHz" : "full speed", seed);
+    }
+
+    hostile_print(h);
+    hostile_heals(h);
+}
+
+
 static void
 test_hostile_every_region(void **state)
 {
+    bool              proof;
+    time_t            ends;
     unsigned          i, share, seed;
     hostile_t         h;
     hostile_region_t  regions[HOSTILE_REGIONS];
@@ -633,22 +659,19 @@ test_hostile_every_region(void **state)
     (void) state;
     hostile_open(&h);
     hostile_regions(&h.it.zone, regions);
-    share = hostile_number("KUBE_HOSTILE_STEPS", 1);
+    proof = (getenv("KUBE_PROOF") != NULL);
+    share = hostile_number("KUBE_HOSTILE_STEPS",
+                           proof ? HOSTILE_PROOF_SHARES : 1);
     seed = hostile_number("KUBE_HOSTILE_SEED", 1);
 
-    for (i = 0; i < 2 * HOSTILE_REGIONS; i++) {
-        kube_random_init(&h.random, seed + i);
-        h.region = regions[i / 2];
-        h.slow = (i % 2 == 0);
-        hostile_truth(&h);
+    for (i = 0; i < HOSTILE_REGIONS; i++) {
+        h.region = regions[i];
+        ends = time(NULL) + (proof ? HOSTILE_PROOF_S : 0);
 
-        if (hostile_phase(&h, share) != 0) {
-            fail_msg("%s, %s, seed %u", h.region.name,
-                     h.slow ? "1 kHz" : "full speed", seed);
-        }
-
-        hostile_print(&h);
-        hostile_heals(&h);
+        do {
+            hostile_try(&h, true, share, seed++);
+            hostile_try(&h, false, share, seed++);
+        } while (time(NULL) < ends);
     }
 
     hostile_close(&h);
