@@ -31,8 +31,11 @@
 //! | recover_bump | 0 | 1 |
 //! | kube_zone_head_store | 0 | 1 |
 //! | table_unlink | 1 | 1 |
-//! | table_link | 0 | 3 |
-//! | kube_zone_entry_take | 0 | 2 |
+//! | table_link | 1 | 4 |
+//! | kube_zone_entry_take | 0 | 3 |
+//!
+//! Left out: table_link() clears a head that another process has written, and
+//! kube_zone_entry_take() shows the highest entry, for walks.
 //!
 //! Copyright (C) the nginx-kube-informer authors
 //! SPDX-License-Identifier: BSD-2-Clause
