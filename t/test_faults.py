@@ -411,7 +411,10 @@ class TestStreams:
         settled(cluster, gateway)
 
     def test_very_short_watches_are_damped(self, cluster):
-        """A server that ends each watch at once is not asked at its speed."""
+        """
+        A server that ends each watch at once is not asked at its speed; from the
+        third one on a list shows what the watches do not.
+        """
         setup = scene(cluster, page=500)
         cluster.api.fault(
             verb="watch", resource=SLICES, at_body=0, at_end=True, timeout=0.0, times=None
@@ -420,7 +423,8 @@ class TestStreams:
         found = cluster.api.wait_requests(8, verb="watch", resource=SLICES)
         gaps = [b.started - a.said for a, b in itertools.pairwise(found)]
         assert min(gaps) >= 0.02, gaps
-        assert cluster.api.count(verb="list", resource=SLICES) == 1
+        lists = cluster.api.count(verb="list", resource=SLICES)
+        assert 2 <= lists <= cluster.api.count(verb="watch", resource=SLICES) - 1, lists
         assert gateway.status.metrics().value("nginx_kube_short_watches_total") >= 5
         cluster.api.clear_faults()
         settled(cluster, gateway)
