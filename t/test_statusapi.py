@@ -76,6 +76,7 @@ RESOURCE = {
     "skipped": int,
     "refused": [{"key": str, "reason": str, "outdated?": bool, "age_seconds?": float}],
     "refused_total?": int,
+    "refused_unnamed": int,
     "last_event_seconds": (float, None),
     "last_error": {"reason": str, "message": str, "at": (TIME, None)},
     "retry_seconds": (float, None),

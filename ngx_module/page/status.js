@@ -514,6 +514,13 @@ function problems() {
                     r.resource} not held${where}`, r.refused_total > 5
                     ? `${names} and ${r.refused_total - 5} more` : names]);
             }
+
+            if (r.refused_unnamed) {
+                found.push(["warn", `At most ${
+                    plural(r.refused_unnamed, "more object")} of ${
+                    r.resource} not held${where}`,
+                    "there is no room for their names"]);
+            }
         }
     }
 
@@ -573,7 +580,7 @@ const RESOURCES = [
     ["Events", (r) => number(r.events.added + r.events.modified
                            + r.events.deleted), "number"],
     ["Skipped", (r) => r.skipped, "number"],
-    ["Refused", (r) => r.refused_total, "number"],
+    ["Refused", (r) => r.refused_total + r.refused_unnamed, "number"],
     ["Last event", (r) => r.last_event_seconds === null ? "none"
         : ago(r.last_event_seconds)],
     ["Last error", (r) => r.last_error.at === null ? "none"

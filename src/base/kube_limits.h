@@ -115,6 +115,12 @@
  */
 #define KUBE_ZONE_SCRUB              2048
 
+/*
+ * Objects refused without a name that the informer process knows by a hash:
+ * 60 bytes each, and some 300 a Service.  Of more it knows their number alone.
+ */
+#define KUBE_UNNAMED_MAX             (256u << 10)
+
 /* Keys shown in the status page's refused list; the count is exact. */
 #define KUBE_REFUSED_SHOWN_MAX       100
 

@@ -365,16 +365,17 @@ indexer_deleted(kube_indexer_t *ix, const kube_delta_t *delta,
 
     if (kube_zone_item_name(ix->conf.writer, delta->resource, delta->ns,
                             delta->name, &item.zone)
-        != KUBE_OK
-        || item.zone.entry == 0)
+        != KUBE_OK)
     {
         return;
     }
 
+    /* NULL: not held, but it may have been refused without a name */
     record = kube_zone_newest(ix->conf.writer, item.zone.entry);
 
     /* the end of an object that was made anew since */
-    if (record->kind != KUBE_RECORD_REFUSED
+    if (record != NULL
+        && record->kind != KUBE_RECORD_REFUSED
         && !(record->flags & KUBE_RECORD_F_STATE_FILE)
         && indexer_is_older(delta->rv, item.zone.held.meta.rv))
     {

@@ -6,7 +6,7 @@
  * the command line tool, tests), one thread.
  *
  * The promise that everything else here serves: a version is published only
- * when every object up to it is readable or named as refused.  See
+ * when every object up to it is readable, or refused: named or counted.  See
  * informer_version().
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -412,6 +412,7 @@ informer_scope_is(const informer_scope_t *s, const kube_rv_t *rv,
            && s->synced
            && kube_rv_cmp(&s->rv, rv) == 0
            && s->count == sum->count
+           && s->unnamed == sum->refused_unnamed
            && s->digest.lo == sum->digest.lo
            && s->digest.hi == sum->digest.hi;
 }
@@ -419,8 +420,8 @@ informer_scope_is(const informer_scope_t *s, const kube_rv_t *rv,
 
 /*
  * Publishes the scope's version if everything up to it is readable now:
- * nothing of the scope is queued, none of it waits to be published, no list
- * is half done, and what was refused is named.
+ * nothing of the scope is queued, none of it waits to be published and no list
+ * is half done.  What was refused is named or counted.
  */
 static void
 informer_version(kube_informer_t *inf, unsigned scope)
@@ -437,12 +438,11 @@ informer_version(kube_informer_t *inf, unsigned scope)
 
     /* whether room has returned is asked now and then */
 
-    if (sum.refused != 0 || sum.refused_unnamed) {
+    if (sum.refused != 0 || sum.refused_unnamed != 0) {
         inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
     }
 
     if (rv->len == 0
-        || sum.refused_unnamed
         || s->listing
         || kube_delta_fifo_depth_scope(inf->fifo, scope) != 0
         || kube_publisher_pending(inf->publisher, scope))
@@ -456,6 +456,7 @@ informer_version(kube_informer_t *inf, unsigned scope)
         s->synced = true;
         s->count = sum.count;
         s->digest = sum.digest;
+        s->unnamed = sum.refused_unnamed;
 
         if (kube_informer_publish_scope(inf, scope) != KUBE_OK) {
             inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
@@ -520,7 +521,7 @@ informer_trial(kube_informer_t *inf)
 
     if (scope < inf->scopes_n) {
         kube_reflector_relist(inf->scopes[scope].reflector, KUBE_RELIST_OTHER,
-                              inf->now_ms);
+                              false, inf->now_ms);
     }
 }
 
@@ -570,6 +571,7 @@ informer_room(kube_informer_t *inf)
 static void
 informer_work(kube_informer_t *inf)
 {
+    bool      urgent;
     unsigned  scope;
 
     inf->again = false;
@@ -592,13 +594,15 @@ informer_work(kube_informer_t *inf)
         inf->again = true;
     }
 
+    kube_publisher_look_for_room(inf->publisher);
+
     for (scope = 0; scope < inf->scopes_n; scope++) {
         informer_rollback(inf, scope);
         informer_version(inf, scope);
 
-        if (kube_publisher_room_returned(inf->publisher, scope)) {
+        if (kube_publisher_room_returned(inf->publisher, scope, &urgent)) {
             kube_reflector_relist(inf->scopes[scope].reflector,
-                                  KUBE_RELIST_ROOM, inf->now_ms);
+                                  KUBE_RELIST_ROOM, urgent, inf->now_ms);
         }
     }
 

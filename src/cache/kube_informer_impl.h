@@ -27,7 +27,7 @@
  */
 #define KUBE_INFORMER_CHECK_MS  10000
 
-/* What lacked memory or room is tried again after this. */
+/* What lacked memory or room is tried, or looked at, again after this. */
 #define KUBE_INFORMER_RETRY_MS  1000
 
 typedef enum {
@@ -47,7 +47,8 @@ typedef struct {
     kube_rv_t           rv;            /* published; len 0: none */
     uint64_t            count;
     kube_digest_t       digest;
-    bool                published;     /* the zone shows the four above */
+    uint64_t            unnamed;       /* refused so */
+    bool                published;     /* the zone shows the five above */
     bool                synced;        /* ... and that a list was completed */
     bool                listing;       /* LIST_BEGIN applied, SYNC not yet */
     bool                announce;      /* SYNC applied, not yet told */
@@ -86,8 +87,9 @@ kube_rc_t kube_informer_take_over(kube_informer_t *informer)
     KUBE_MUST_CHECK;
 
 /*
- * Makes the zone show a scope's rv, count, digest and synced, for readers and
- * for the next informer.  KUBE_FULL: the zone has no room for the record.
+ * Makes the zone show a scope's rv, count, digest, unnamed and synced, for
+ * readers and for the next informer.  KUBE_FULL: the zone has no room for the
+ * record.
  */
 kube_rc_t kube_informer_publish_scope(kube_informer_t *informer,
     unsigned scope)  KUBE_MUST_CHECK;

@@ -30,6 +30,7 @@ typedef struct {
     kube_rv_t      rv;
     uint64_t       count;
     kube_digest_t  digest;
+    uint64_t       unnamed;
     uint64_t       stores;
 } takeover_scope_t;
 
@@ -52,6 +53,7 @@ kube_informer_publish_scope(kube_informer_t *inf, unsigned scope)
     info.rv = kube_rv_str(&s->rv);
     info.count = s->count;
     info.digest = s->digest;
+    info.refused_unnamed = s->unnamed;
 
     rc = kube_zone_scope_publish(inf->writer, scope, &info);
     s->published = (rc == KUBE_OK);
@@ -179,6 +181,7 @@ takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
     old->hash = info.scope_hash;
     old->count = info.count;
     old->digest = info.digest;
+    old->unnamed = info.refused_unnamed;
     old->stores = info.stores;
 
     if (kube_rv_parse(info.rv, &old->rv) != KUBE_OK) {
@@ -215,7 +218,7 @@ takeover_agrees(const kube_informer_t *inf, unsigned scope,
 
 /* Finds a scope among the predecessor's by its hash, and takes its version. */
 static void
-takeover_find(const kube_informer_t *inf, const takeover_scope_t *old,
+takeover_find(kube_informer_t *inf, const takeover_scope_t *old,
     unsigned number)
 {
     unsigned           scope;
@@ -226,6 +229,7 @@ takeover_find(const kube_informer_t *inf, const takeover_scope_t *old,
     s->synced = false;
     s->count = 0;
     s->digest = (kube_digest_t) { 0, 0 };
+    s->unnamed = 0;
 
     /* what was lost is in no refused set: only a list brings it back */
 
@@ -243,7 +247,9 @@ takeover_find(const kube_informer_t *inf, const takeover_scope_t *old,
             s->rv = old[scope].rv;
             s->count = old[scope].count;
             s->digest = old[scope].digest;
+            s->unnamed = old[scope].unnamed;
             s->synced = true;
+            kube_publisher_found_unnamed(inf->publisher, number, s->unnamed);
             return;
         }
     }

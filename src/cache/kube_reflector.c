@@ -1018,12 +1018,13 @@ kube_reflector_start(kube_reflector_t *r, const kube_rv_t *rv,
 
 void
 kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
-    uint64_t now_ms)
+    bool urgent, uint64_t now_ms)
 {
     r->now_ms = now_ms;
 
     reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
-                                         .reason = reason });
+                                         .reason = reason,
+                                         .urgent = urgent });
 }
 
 

@@ -69,10 +69,11 @@ uint64_t kube_reflector_deadline(const kube_reflector_t *r);
 
 /*
  * Asks for a list: at once or, where one was asked for shortly before, when
- * its pace allows.  Asking again meanwhile changes nothing.
+ * its pace allows; the pace of those that are urgent is a faster one.  Asking
+ * again meanwhile changes nothing else.
  */
 void kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
-    uint64_t now_ms);
+    bool urgent, uint64_t now_ms);
 
 /*
  * The version up to which everything has been given to the FIFO; len 0:

@@ -72,6 +72,11 @@ kube_reflector_machine_init(kube_reflector_machine_t *m,
                           .max_ms = KUBE_DEMAND_MAX_MS,
                           .unreachable_ms = KUBE_DEMAND_MAX_MS
                       });
+    kube_backoff_init(&m->demand.urgent, &(kube_backoff_conf_t) {
+                          .first_ms = KUBE_URGENT_FIRST_MS,
+                          .max_ms = KUBE_URGENT_MAX_MS,
+                          .unreachable_ms = KUBE_URGENT_MAX_MS
+                      });
 }
 
 
@@ -170,6 +175,15 @@ reflector_page_action(kube_reflector_machine_t *m)
 }
 
 
+/* When a list may be asked for again, by that pace. */
+static uint64_t
+reflector_demand_due(kube_reflector_machine_t *m, kube_backoff_t *pace)
+{
+    return m->now_ms + kube_backoff_next(pace, &m->random, m->now_ms, false,
+                                         0);
+}
+
+
 static kube_action_t
 reflector_list(kube_reflector_machine_t *m)
 {
@@ -209,9 +223,8 @@ reflector_list(kube_reflector_machine_t *m)
 
     if (m->demand.wanted) {
         m->demand.wanted = false;
-        m->demand.due_ms = m->now_ms + kube_backoff_next(&m->demand.backoff,
-                                                         &m->random, m->now_ms,
-                                                         false, 0);
+        m->demand.due_ms = reflector_demand_due(m, &m->demand.backoff);
+        m->demand.urgent_ms = reflector_demand_due(m, &m->demand.urgent);
     }
 
     return action;
@@ -565,6 +578,7 @@ reflector_list_done(kube_reflector_machine_t *m)
     m->watch.protocol_errors = 0;
     m->watch.unreadable = false;
     kube_backoff_healthy(&m->demand.backoff, m->now_ms);
+    kube_backoff_healthy(&m->demand.urgent, m->now_ms);
 
     action = reflector_resume(m);
 
@@ -891,6 +905,10 @@ reflector_relist_later(kube_reflector_machine_t *m)
 {
     m->demand.wanted = true;
     m->reason = m->input->reason;
+
+    if (m->input->urgent && m->demand.urgent_ms < m->demand.due_ms) {
+        m->demand.due_ms = m->demand.urgent_ms;
+    }
 
     return reflector_nothing;
 }

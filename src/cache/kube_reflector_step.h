@@ -103,6 +103,8 @@
 #define KUBE_RELIST_PACE_MS      10000    /* between lists that a 410 causes */
 #define KUBE_DEMAND_FIRST_MS     20000    /* between lists that RELIST asks */
 #define KUBE_DEMAND_MAX_MS       60000    /* for: half to all of it, doubling */
+#define KUBE_URGENT_FIRST_MS     2000     /* the same, of those that say they */
+#define KUBE_URGENT_MAX_MS       8000     /* are urgent */
 #define KUBE_SHORT_WATCHES_MAX   10       /* with progress, in a row */
 #define KUBE_STALE_LISTS_MAX     5        /* of a lagging replica, in a row */
 #define KUBE_PAGES_MAX           100000
@@ -177,6 +179,7 @@ typedef struct {
     kube_rc_t              rc;             /* FAILED */
     kube_str_t             continue_token; /* PAGE: copied */
     kube_relist_reason_t   reason;         /* RELIST */
+    bool                   urgent;         /* RELIST */
     bool                   partial;        /* ALIVE */
 } kube_input_t;
 
@@ -260,7 +263,9 @@ typedef struct {
 typedef struct {
     bool                    wanted;
     kube_backoff_t          backoff;
+    kube_backoff_t          urgent;
     uint64_t                due_ms;         /* none before this */
+    uint64_t                urgent_ms;      /* nor an urgent one */
 } kube_reflector_demand_t;
 
 /* Times are KUBE_NEVER where there is none. */

@@ -1,7 +1,7 @@
 /*
- * kube_eviction - who makes room in a full zone, and when room has returned.
+ * kube_eviction - who makes room in a full zone, and whom room returned for.
  *
- * A heap of namespaces, and one of groups in each: O(log n) an event.
+ * A heap of namespaces, and two of groups in each: O(log n) an event.
  * It changes no object.  For the files of src/publish; one thread.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -13,10 +13,6 @@
 
 #include "kube_eviction.h"
 #include "kube_zone_writer.h"
-
-
-/* Freed space below this is normal churn; a list for it would not pay. */
-#define ROOM_BYTES_MIN  4096
 
 
 static bool
@@ -37,6 +33,28 @@ eviction_group_before(void *ctx, kube_heap_node_t *a, kube_heap_node_t *b)
     }
 
     return kube_str_cmp(x->name, y->name) > 0;
+}
+
+
+/* Of those that lack something the first by rank comes first. */
+static bool
+eviction_turn_before(void *ctx, kube_heap_node_t *a, kube_heap_node_t *b)
+{
+    const kube_group_t  *x, *y;
+
+    (void) ctx;
+    x = kube_heap_data(a, kube_group_t, turn);
+    y = kube_heap_data(b, kube_group_t, turn);
+
+    if (x->is_static != y->is_static) {
+        return x->is_static;
+    }
+
+    if (x->want != y->want) {
+        return x->want < y->want;
+    }
+
+    return kube_str_cmp(x->name, y->name) < 0;
 }
 
 
@@ -80,6 +98,7 @@ kube_eviction_clear(kube_eviction_t *eviction)
     while ((link = kube_map_any(&eviction->map, &bucket)) != NULL) {
         tenant = kube_map_data(link, kube_tenant_t, link);
         kube_map_remove(&eviction->map, link);
+        kube_heap_done(&tenant->lacking);
         kube_heap_done(&tenant->groups);
         kube_free(eviction->alloc, tenant);
     }
@@ -141,6 +160,8 @@ eviction_tenant_create(kube_eviction_t *eviction, kube_str_t ns)
     }
 
     kube_heap_init(&tenant->groups, eviction->alloc, eviction_group_before,
+                   NULL);
+    kube_heap_init(&tenant->lacking, eviction->alloc, eviction_turn_before,
                    NULL);
     memcpy(tenant + 1, ns.data, ns.len);
     tenant->ns = (kube_str_t) { (char *) (tenant + 1), ns.len };
@@ -215,13 +236,26 @@ eviction_set_demand(kube_eviction_t *eviction, kube_group_t *group,
 }
 
 
-/* A group of which nothing is held makes no room. */
+/*
+ * A group of which nothing is held makes no room.  Where memory is missing for
+ * its turn, the next list that is due for another reason brings what it lacks.
+ */
 static void
 eviction_update(kube_eviction_t *eviction, kube_group_t *group)
 {
+    kube_rc_t  rc;
+
     eviction_set_demand(eviction, group,
                         group->bytes != 0 ? group->bytes + group->lacking
                                           : 0);
+
+    kube_heap_remove(&group->tenant->lacking, &group->turn);
+    group->want = group->bytes + group->lacking;
+
+    if (group->lacking != 0 && !group->guessed) {
+        rc = kube_heap_insert(&group->tenant->lacking, &group->turn);
+        (void) rc;
+    }
 }
 
 
@@ -254,6 +288,16 @@ kube_eviction_add(kube_eviction_t *eviction, kube_group_t *group)
 
 
 void
+kube_eviction_release(kube_eviction_t *eviction, kube_group_t *group)
+{
+    if (kube_group_is_empty(group)) {
+        kube_eviction_remove(eviction, group);
+        kube_service_index_remove(eviction->index, group);
+    }
+}
+
+
+void
 kube_eviction_remove(kube_eviction_t *eviction, kube_group_t *group)
 {
     kube_tenant_t  *tenant;
@@ -265,11 +309,13 @@ kube_eviction_remove(kube_eviction_t *eviction, kube_group_t *group)
     }
 
     kube_heap_remove(&tenant->groups, &group->rank);
+    kube_heap_remove(&tenant->lacking, &group->turn);
     group->tenant = NULL;
 
     if (--tenant->groups_n == 0) {
         kube_heap_remove(&eviction->tenants, &tenant->node);
         kube_map_remove(&eviction->map, &tenant->link);
+        kube_heap_done(&tenant->lacking);
         kube_heap_done(&tenant->groups);
         kube_free(eviction->alloc, tenant);
     }
@@ -301,44 +347,34 @@ kube_eviction_size(kube_eviction_t *eviction, uint32_t entry, uint32_t bytes)
 
 
 void
-kube_eviction_lacks(kube_eviction_t *eviction, kube_group_t *group,
-    uint32_t entry, uint32_t bytes)
+kube_eviction_lacks(kube_eviction_t *eviction, kube_lack_t *lack,
+    kube_group_t *group, uint32_t bytes)
 {
-    kube_member_t  *member;
-
-    member = &eviction->index->members[entry];
-    group->lacking += (uint64_t) bytes - (member->lacks != NULL
-                                          ? member->bytes : 0);
+    group->lacking += (uint64_t) bytes - lack->bytes;
     group->lacking_n += (bytes != 0);
-    group->lacking_n -= (member->lacks != NULL);
-    member->lacks = (bytes != 0) ? group : NULL;
-    member->bytes = bytes;
+    group->lacking_n -= (lack->group != NULL);
+    lack->group = (bytes != 0) ? group : NULL;
+    lack->bytes = bytes;
     eviction_update(eviction, group);
 }
 
 
 uint64_t
-kube_eviction_lacking(const kube_eviction_t *eviction,
-    const kube_group_t *group, uint32_t entry)
+kube_eviction_lacking(const kube_group_t *group, const kube_lack_t *but)
 {
-    const kube_member_t  *member;
-
-    member = &eviction->index->members[entry];
-
-    return group->lacking - (member->lacks == group ? member->bytes : 0);
+    return group->lacking - (but != NULL && but->group == group ? but->bytes
+                                                                : 0);
 }
 
 
-/* What the zone gains where the group goes and its names stay. */
-static uint64_t
-eviction_gain(const kube_group_t *group)
+uint64_t
+kube_eviction_free(const kube_eviction_t *eviction)
 {
-    uint64_t  names;
+    uint64_t  room;
 
-    names = (group->slices_n + (group->service != 0))
-            * (uint64_t) KUBE_ZONE_NAME_BYTES;
+    room = kube_zone_room(eviction->writer);
 
-    return (group->bytes > names) ? group->bytes - names : 0;
+    return (eviction->bytes < room) ? room - eviction->bytes : 0;
 }
 
 
@@ -390,41 +426,41 @@ eviction_pop(kube_eviction_t *eviction, const kube_tenant_t *tenant,
 }
 
 
-/* Leaves those in that need not go, the first by rank before the others. */
-static size_t
-eviction_spare(kube_group_t **victims, size_t n, uint64_t gain, uint64_t need)
+/*
+ * Leaves those in that need not go, the first by rank before the others: the
+ * list is of the last chosen first.  Returns it the other way round.
+ */
+static kube_group_t *
+eviction_spare(kube_group_t *chosen, bool all, uint64_t gain, uint64_t need)
 {
-    size_t  i, left;
+    kube_group_t  *group, *next, *victims;
 
-    for (i = n; i-- > 0; /* void */ ) {
-        if (gain - eviction_gain(victims[i]) >= need) {
-            gain -= eviction_gain(victims[i]);
-            victims[i] = NULL;
+    victims = NULL;
+
+    for (group = chosen; group != NULL; group = next) {
+        next = group->victim;
+
+        if (!all && gain - group->demand >= need) {
+            gain -= group->demand;
+            continue;
         }
+
+        group->victim = victims;
+        victims = group;
     }
 
-    left = 0;
-
-    for (i = 0; i < n; i++) {
-        if (victims[i] != NULL) {
-            victims[left++] = victims[i];
-        }
-    }
-
-    return left;
+    return victims;
 }
 
 
 kube_rc_t
 kube_eviction_choose(kube_eviction_t *eviction, kube_group_t *group,
-    uint64_t more, uint64_t need, kube_group_t *victims[KUBE_EVICTIONS_MAX],
-    size_t *n)
+    uint64_t more, uint64_t need, kube_group_t **victims)
 {
     bool            over;
-    size_t          i;
     uint64_t        gain, cap, demand;
     kube_rc_t       rc;
-    kube_group_t   *victim;
+    kube_group_t   *victim, *chosen;
     kube_tenant_t  *tenant;
 
     tenant = group->tenant;
@@ -435,107 +471,82 @@ kube_eviction_choose(kube_eviction_t *eviction, kube_group_t *group,
 
     gain = 0;
     over = false;
+    chosen = NULL;
+    *victims = NULL;
     rc = KUBE_OK;
-    *n = 0;
 
     while (tenant->bytes > cap || gain < need) {
         over = over || tenant->bytes > cap;
-        victim = NULL;
-
-        if (*n < KUBE_EVICTIONS_MAX) {
-            victim = eviction_pop(eviction,
-                                  tenant->bytes > cap ? tenant : NULL, group);
-        }
+        victim = eviction_pop(eviction, tenant->bytes > cap ? tenant : NULL,
+                              group);
 
         if (victim == NULL) {
             rc = KUBE_FULL;
             break;
         }
 
-        gain += eviction_gain(victim);
-        victims[(*n)++] = victim;
+        gain += victim->demand;
+        victim->victim = chosen;
+        chosen = victim;
     }
 
-    for (i = 0; i < *n; i++) {
-        eviction_back(&victims[i]->tenant->groups, &victims[i]->rank);
-        eviction_tenant_add(eviction, victims[i]->tenant,
-                            victims[i]->demand);
+    for (victim = chosen; victim != NULL; victim = victim->victim) {
+        eviction_back(&victim->tenant->groups, &victim->rank);
+        eviction_tenant_add(eviction, victim->tenant, victim->demand);
     }
 
     eviction_set_demand(eviction, group, demand);
 
-    if (rc == KUBE_OK && !over) {
-        *n = eviction_spare(victims, *n, gain, need);
+    if (rc == KUBE_OK) {
+        *victims = eviction_spare(chosen, over, gain, need);
     }
 
     return rc;
 }
 
 
-void
-kube_room_init(kube_room_t *room)
-{
-    memset(room, 0, sizeof(kube_room_t));
-    room->smallest = UINT32_MAX;
-}
-
-
-void
-kube_room_refused(kube_room_t *room, uint32_t size)
-{
-    room->refused++;
-
-    if (size < room->smallest) {
-        room->smallest = size;
-    }
-}
-
-
+/* The first of a tenant's groups in turn would get what it lacks. */
 static bool
-room_lacks(const kube_room_t *room)
+eviction_has_returned(kube_eviction_t *eviction, kube_group_t *group)
 {
-    return room->refused != 0 || room->unnamed;
+    uint64_t       more, wanted, room;
+    kube_group_t  *victims;
+
+    /* what one that holds something lacks is counted already */
+    more = (group->bytes != 0) ? 0 : group->lacking;
+    wanted = eviction->bytes + more;
+    room = kube_zone_room(eviction->writer);
+
+    return kube_eviction_choose(eviction, group, more,
+                                wanted > room ? wanted - room : 0, &victims)
+           == KUBE_OK;
 }
 
 
 void
-kube_room_full(kube_room_t *room, const kube_zone_t *zone)
+kube_eviction_returned(kube_eviction_t *eviction,
+    kube_eviction_found_pt found, void *ctx)
 {
-    kube_zone_usage_t  usage;
+    size_t             i;
+    kube_group_t      *group;
+    kube_tenant_t     *tenant;
+    kube_map_link_t   *link;
+    kube_heap_node_t  *node;
 
-    if (room_lacks(room)) {
-        kube_zone_usage(zone, &usage);
-        room->full_bytes = usage.live_bytes;
+    for (i = 0; i <= eviction->map.mask; i++) {
+        for (link = eviction->map.buckets[i]; link != NULL; link = link->next) {
+            tenant = kube_map_data(link, kube_tenant_t, link);
+            node = kube_heap_first(&tenant->lacking);
+
+            if (node == NULL) {
+                continue;
+            }
+
+            group = kube_heap_data(node, kube_group_t, turn);
+
+            if (eviction_has_returned(eviction, group)) {
+                found(ctx, group);
+            }
+        }
     }
-}
-
-
-bool
-kube_room_returned(kube_room_t *room, const kube_zone_t *zone,
-    const kube_zone_writer_t *writer)
-{
-    uint64_t           need;
-    kube_zone_usage_t  usage;
-
-    if (!room_lacks(room)) {
-        return false;
-    }
-
-    need = ROOM_BYTES_MIN;
-
-    if (room->smallest != UINT32_MAX && room->smallest > need) {
-        need = room->smallest;
-    }
-
-    kube_zone_usage(zone, &usage);
-
-    if (usage.live_bytes + need > room->full_bytes
-        || !kube_zone_has_room(writer, (size_t) need))
-    {
-        return false;
-    }
-
-    room->full_bytes = usage.live_bytes;
-
-    return true;
 }

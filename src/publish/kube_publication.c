@@ -14,11 +14,9 @@
 
 #include "kube_publication.h"
 #include "kube_zone_counters.h"
+#include "kube_zone_scope.h"
 #include "kube_zone_writer.h"
 
-
-/* Of a name that a predecessor left; about a slice with few endpoints. */
-#define PUBLICATION_SIZE_UNKNOWN  512
 
 /* Of publication_key_text(); escaped, a key may be longer and is cut. */
 #define PUBLICATION_KEY_MAX       384
@@ -42,31 +40,37 @@ typedef struct {
 } publication_diff_t;
 
 
-void
+kube_rc_t
 kube_publication_init(kube_publication_t *p, const kube_alloc_t *alloc,
-    const kube_publisher_conf_t *conf, kube_service_index_t *index)
+    const kube_publisher_conf_t *conf, kube_service_index_t *index,
+    kube_eviction_t *eviction)
 {
     memset(p, 0, sizeof(kube_publication_t));
 
     p->alloc = alloc;
     p->conf = *conf;
     p->index = index;
+    p->eviction = eviction;
+    p->unnamed.alloc = alloc;
+    p->unnamed.seed = conf->seed;
     kube_log_init(&p->log, conf->sink);
 
-    kube_publication_reset(p);
+    return kube_unnamed_init(&p->unnamed);
+}
+
+
+void
+kube_publication_done(kube_publication_t *p)
+{
+    kube_unnamed_done(&p->unnamed);
 }
 
 
 void
 kube_publication_reset(kube_publication_t *p)
 {
-    unsigned  i;
-
     memset(p->scopes, 0, sizeof(p->scopes));
-
-    for (i = 0; i <= KUBE_SCOPES_MAX; i++) {
-        kube_room_init(&p->scopes[i].room);
-    }
+    kube_unnamed_clear(&p->unnamed);
 }
 
 
@@ -415,20 +419,17 @@ publication_log_refused(kube_publication_t *p, const char *key,
 }
 
 
-/* Counts a name or an outdated object; size != 0: for want of room. */
+/* Counts a name or an outdated object. */
 static void
 publication_count_refused(kube_publication_t *p, kube_member_t *member,
-    uint32_t size)
+    bool lacks_room)
 {
     kube_publication_scope_t  *scope;
 
     scope = &p->scopes[member->scope];
     scope->sum.refused++;
-    member->lacks_room = (size != 0);
-
-    if (size != 0) {
-        kube_room_refused(&scope->room, size);
-    }
+    scope->room.refused += lacks_room;
+    member->lacks_room = lacks_room;
 }
 
 
@@ -446,7 +447,7 @@ publication_uncount_refused(kube_publication_t *p, kube_member_t *member)
 
 static void
 publication_set_refused(kube_publication_t *p, uint32_t entry,
-    kube_resource_t resource, unsigned scope, uint32_t size)
+    kube_resource_t resource, unsigned scope, bool lacks_room)
 {
     kube_member_t  *member;
 
@@ -455,15 +456,204 @@ publication_set_refused(kube_publication_t *p, uint32_t entry,
 
     member->resource = (uint8_t) resource;
     member->scope = (uint8_t) scope;
-    publication_count_refused(p, member, size);
+    publication_count_refused(p, member, lacks_room);
+}
+
+
+/* What an object lacks is not lacking any more. */
+static void
+publication_lacks_no_more(kube_publication_t *p, kube_lack_t *lack)
+{
+    kube_group_t  *group;
+
+    group = lack->group;
+
+    if (group != NULL) {
+        kube_eviction_lacks(p->eviction, lack, group, 0);
+        kube_eviction_release(p->eviction, group);
+    }
 }
 
 
 void
 kube_publication_unrefuse(kube_publication_t *p, uint32_t entry)
 {
+    publication_lacks_no_more(p, &p->index->members[entry].lack);
     publication_uncount_refused(p, &p->index->members[entry]);
     kube_service_index_forget(p->index, entry);
+}
+
+
+static void
+publication_unnamed_remove(kube_publication_t *p, kube_unnamed_row_t *row)
+{
+    kube_room_t  *room;
+
+    room = &p->scopes[row->scope].room;
+    room->unnamed--;
+    room->nameless -= (row->lack.group == NULL);
+    publication_lacks_no_more(p, &row->lack);
+    kube_unnamed_remove(&p->unnamed, row);
+}
+
+
+void
+kube_publication_end_unnamed(kube_publication_t *p,
+    const kube_record_id_t *id)
+{
+    kube_unnamed_row_t  *row;
+
+    row = kube_unnamed_find(&p->unnamed, id);
+
+    if (row != NULL) {
+        publication_unnamed_remove(p, row);
+    }
+}
+
+
+const kube_lack_t *
+kube_publication_lack(const kube_publication_t *p,
+    const kube_zone_item_t *item)
+{
+    const kube_unnamed_row_t  *row;
+
+    if (item->entry != 0) {
+        return &p->index->members[item->entry].lack;
+    }
+
+    row = kube_unnamed_find(&p->unnamed, &item->id);
+
+    return (row != NULL) ? &row->lack : NULL;
+}
+
+
+void
+kube_publication_list_begin(kube_publication_t *p, unsigned scope)
+{
+    kube_room_t  *room;
+
+    room = &p->scopes[scope].room;
+    room->list++;
+    room->more_listed = 0;
+    room->returned = false;
+    room->asked = false;
+    room->urgent = false;
+}
+
+
+void
+kube_publication_list_end(kube_publication_t *p, unsigned scope)
+{
+    size_t               bucket;
+    kube_room_t         *room;
+    kube_unnamed_row_t  *row;
+
+    room = &p->scopes[scope].room;
+    room->more = room->more_listed;
+    room->unknown = 0;
+    bucket = 0;
+
+    while ((row = kube_unnamed_unseen(&p->unnamed, scope, room->list, &bucket))
+           != NULL)
+    {
+        publication_unnamed_remove(p, row);
+    }
+}
+
+
+/*
+ * The group that lacks an object of this identity, in use until it is left;
+ * NULL: it belongs to none, or memory is missing.
+ */
+static kube_group_t *
+publication_group(kube_publication_t *p, const kube_record_id_t *id,
+    unsigned scope)
+{
+    kube_str_t     service;
+    kube_group_t  *group;
+
+    service = (kube_resource_info(id->resource)->shape == KUBE_SHAPE_SERVICE)
+              ? id->meta.name : id->service;
+
+    if (id->meta.ns.len > KUBE_NAMESPACE_LEN_MAX
+        || service.len > KUBE_NAME_LEN_MAX)
+    {
+        return NULL;
+    }
+
+    group = kube_service_index_get(p->index, id->meta.ns, service);
+
+    if (group == NULL) {
+        return NULL;
+    }
+
+    if (kube_eviction_add(p->eviction, group) != KUBE_OK) {
+        kube_eviction_release(p->eviction, group);
+        return NULL;
+    }
+
+    group->scope[id->resource] = scope;
+    group->pins++;
+
+    return group;
+}
+
+
+static void
+publication_group_leave(kube_publication_t *p, kube_group_t *group)
+{
+    if (group != NULL) {
+        group->pins--;
+        kube_eviction_release(p->eviction, group);
+    }
+}
+
+
+/* The group lacks one object more; NULL: nobody does. */
+static void
+publication_lacks(kube_publication_t *p, kube_lack_t *lack,
+    kube_group_t *group, uint32_t size)
+{
+    if (group != NULL) {
+        group->guessed = false;
+        kube_eviction_lacks(p->eviction, lack, group,
+                            kube_eviction_charge(p->eviction, size));
+    }
+}
+
+
+/* Counts an object that is refused without a name: before it ends. */
+static void
+publication_count_unnamed(kube_publication_t *p, const kube_record_id_t *id,
+    unsigned scope, kube_group_t *group, uint32_t size)
+{
+    kube_room_t         *room;
+    kube_unnamed_row_t  *row;
+
+    room = &p->scopes[scope].room;
+    row = kube_unnamed_find(&p->unnamed, id);
+
+    if (row == NULL) {
+        kube_zone_scope_unnamed(p->conf.writer, scope);
+        row = kube_unnamed_add(&p->unnamed, id);
+
+        if (row == NULL) {
+            room->more++;
+            room->more_listed++;
+            return;
+        }
+
+        row->scope = (uint8_t) scope;
+        room->unnamed++;
+
+    } else {
+        room->nameless -= (row->lack.group == NULL);
+        publication_lacks_no_more(p, &row->lack);
+    }
+
+    row->list = room->list;
+    publication_lacks(p, &row->lack, group, size);
+    room->nameless += (row->lack.group == NULL);
 }
 
 
@@ -495,11 +685,7 @@ kube_publication_outdate(kube_publication_t *p, uint32_t entry,
                       since_ms);
     member->outdated = true;
     p->outdated = true;
-    publication_count_refused(p, member, refusal->size);
-
-    if (refusal->size != 0) {
-        p->found_full = true;
-    }
+    publication_count_refused(p, member, refusal->size != 0);
 
     if (kube_zone_item_entry(p->conf.writer, entry, &item) == KUBE_OK) {
         publication_key_text(key, sizeof(key), &item.id);
@@ -523,38 +709,50 @@ kube_publication_current(kube_publication_t *p, uint32_t entry)
 }
 
 
-/* Names a key whose row is NONE.  False: not even its name has room. */
+/*
+ * Names a key whose row is NONE.  Where its name has no room: it is still
+ * there if it is named already, else it is counted.  False: it is not there.
+ */
 static bool
 publication_name(kube_publication_t *p, kube_zone_item_t *item, unsigned scope,
-    const kube_refusal_t *refusal)
+    const kube_refusal_t *refusal, bool named)
 {
-    char              key[PUBLICATION_KEY_MAX];
-    kube_rc_t         rc;
-    kube_resource_t   resource;
+    char                 key[PUBLICATION_KEY_MAX];
+    kube_rc_t            rc;
+    kube_group_t        *group;
+    kube_resource_t      resource;
+    kube_unnamed_row_t  *row;
 
     /* the item's names may lie in the record that is replaced */
     resource = item->id.resource;
     publication_key_text(key, sizeof(key), &item->id);
+    row = kube_unnamed_find(&p->unnamed, &item->id);
+    group = (refusal->size != 0) ? publication_group(p, &item->id, scope)
+                                 : NULL;
 
     rc = kube_zone_refuse(p->conf.writer, item, kube_rv_str(&refusal->rv),
                           refusal->reason);
+    named = named || rc == KUBE_OK;
 
-    publication_log_refused(p, key, refusal, (rc == KUBE_OK)
+    if (!named) {
+        publication_count_unnamed(p, &item->id, scope, group, refusal->size);
+
+    } else {
+        if (row != NULL) {
+            publication_unnamed_remove(p, row);
+        }
+
+        publication_set_refused(p, item->entry, resource, scope,
+                                refusal->size != 0);
+        publication_lacks(p, &p->index->members[item->entry].lack, group,
+                          refusal->size);
+    }
+
+    publication_log_refused(p, key, refusal, named
                             ? "" : ", and the zone has no room for its name");
+    publication_group_leave(p, group);
 
-    if (refusal->size != 0 || rc != KUBE_OK) {
-        p->found_full = true;
-    }
-
-    if (rc != KUBE_OK) {
-        p->scopes[scope].room.unnamed = true;
-        p->scopes[scope].room.unnamed_list = true;
-        return false;
-    }
-
-    publication_set_refused(p, item->entry, resource, scope, refusal->size);
-
-    return true;
+    return named;
 }
 
 
@@ -562,19 +760,16 @@ void
 kube_publication_refuse(kube_publication_t *p, kube_zone_item_t *item,
     unsigned scope, const kube_refusal_t *refusal)
 {
-    bool  again;
+    bool  named;
 
-    again = (p->index->members[item->entry].life == KUBE_LIFE_REFUSED);
+    named = (p->index->members[item->entry].life == KUBE_LIFE_REFUSED);
 
-    if (again) {
+    if (named) {
         kube_publication_unrefuse(p, item->entry);
     }
 
-    /* the name that could not be replaced is still there */
-    if (!publication_name(p, item, scope, refusal) && again) {
-        publication_set_refused(p, item->entry, item->id.resource, scope,
-                                refusal->size);
-    }
+    named = publication_name(p, item, scope, refusal, named);
+    (void) named;
 }
 
 
@@ -587,8 +782,8 @@ kube_publication_found_refused(kube_publication_t *p, const kube_item_t *item)
                   == KUBE_REASON_ZONE_FULL);
 
     publication_set_refused(p, item->zone.entry, item->zone.id.resource,
-                            item->scope,
-                            lacks_room ? PUBLICATION_SIZE_UNKNOWN : 0);
+                            item->scope, lacks_room);
+    p->scopes[item->scope].room.unknown += lacks_room;
 }
 
 
@@ -611,10 +806,9 @@ kube_publication_found(kube_publication_t *p, uint32_t entry)
 
     member->outdated = true;
     p->outdated = true;
-    publication_count_refused(p, member,
-                              kube_record_outdated_reason(record)
-                              == KUBE_REASON_ZONE_FULL
-                              ? PUBLICATION_SIZE_UNKNOWN : 0);
+    publication_count_refused(p, member, kube_record_outdated_reason(record)
+                                         == KUBE_REASON_ZONE_FULL);
+    p->scopes[member->scope].room.unknown += member->lacks_room;
 }
 
 
@@ -653,11 +847,16 @@ kube_publication_end(kube_publication_t *p, uint32_t entry,
 
     kube_service_index_forget(p->index, entry);
 
-    if (refusal != NULL
-        && kube_zone_item_entry(p->conf.writer, entry, &item) == KUBE_OK
-        && publication_name(p, &item, scope, refusal))
-    {
-        return;
+    if (refusal != NULL) {
+
+        if (kube_zone_item_entry(p->conf.writer, entry, &item) != KUBE_OK) {
+            kube_zone_scope_unnamed(p->conf.writer, scope);
+            p->scopes[scope].room.more++;
+            p->scopes[scope].room.more_listed++;
+
+        } else if (publication_name(p, &item, scope, refusal, false)) {
+            return;
+        }
     }
 
     kube_zone_remove(p->conf.writer, entry);

@@ -21,9 +21,26 @@
 
 #include "kube_eviction.h"
 #include "kube_publisher.h"
+#include "kube_unnamed.h"
 
 
-/* What readers can see of a scope, and what of it has no room. */
+/* What of a scope has no room, and whether that has returned. */
+typedef struct {
+    uint64_t  refused;         /* names, and outdated objects */
+    uint64_t  unnamed;         /* rows of kube_unnamed */
+    uint64_t  nameless;        /* of these, those that lack their names alone */
+    uint64_t  more;            /* without a row: counted since the last list */
+    uint64_t  more_listed;     /* of these, those since a list began */
+    uint64_t  unknown;         /* found at take-over: of what size? */
+    uint64_t  found_bytes;     /* held then */
+    uint32_t  list;            /* lists begun */
+    bool      returned;        /* a list would bring something */
+    bool      idle;            /* and much room lies idle */
+    bool      asked;           /* a list was asked for */
+    bool      urgent;          /* as one that should not wait */
+} kube_room_t;
+
+/* What readers can see of a scope, and what they cannot. */
 typedef struct {
     kube_scope_sum_t   sum;
     kube_room_t        room;
@@ -32,11 +49,12 @@ typedef struct {
 typedef struct {
     const kube_alloc_t        *alloc;
     kube_publisher_conf_t      conf;
-    kube_service_index_t      *index;           /* borrowed */
+    kube_service_index_t      *index;           /* borrowed, as eviction */
+    kube_eviction_t           *eviction;
+    kube_unnamed_t             unnamed;
     kube_log_t                 log;
     uint64_t                   now_ms;          /* the caller sets these */
     int64_t                    now_unix_ms;
-    bool                       found_full;      /* set; the caller resets it */
     bool                       outdated;        /* set where a member is; the
                                                    caller resets it */
     char                       lacking[KUBE_KEY_LEN_MAX + 32];    /* room */
@@ -51,8 +69,12 @@ typedef struct {
 } kube_publication_t;
 
 
-void kube_publication_init(kube_publication_t *p, const kube_alloc_t *alloc,
-    const kube_publisher_conf_t *conf, kube_service_index_t *index);
+/* KUBE_OK or KUBE_NOMEM. */
+kube_rc_t kube_publication_init(kube_publication_t *p,
+    const kube_alloc_t *alloc, const kube_publisher_conf_t *conf,
+    kube_service_index_t *index, kube_eviction_t *eviction)
+    KUBE_MUST_CHECK;
+void kube_publication_done(kube_publication_t *p);
 
 /* Nothing is readable or refused. */
 void kube_publication_reset(kube_publication_t *p);
@@ -84,7 +106,8 @@ void kube_publication_end_refused(kube_publication_t *p, uint32_t entry);
 
 /*
  * Names the item's key as refused, or anew; the zone holds no object of it.
- * Where not even the name has room it is remembered that there is one.
+ * Where not even the name has room it is counted.  What the object lacks, its
+ * group lacks from now on.
  */
 void kube_publication_refuse(kube_publication_t *p, kube_zone_item_t *item,
     unsigned scope, const kube_refusal_t *refusal);
@@ -106,6 +129,18 @@ void kube_publication_found(kube_publication_t *p, uint32_t entry);
 
 /* The row of a name becomes that of an object: it is refused no more. */
 void kube_publication_unrefuse(kube_publication_t *p, uint32_t entry);
+
+/* The same of one without a name, which need not be known. */
+void kube_publication_end_unnamed(kube_publication_t *p,
+    const kube_record_id_t *id);
+
+/* What the item lacks as one that is refused; NULL: it is not, or not known. */
+const kube_lack_t *kube_publication_lack(const kube_publication_t *p,
+    const kube_zone_item_t *item);
+
+/* A list of the scope begins, or ended: what it has not seen is gone. */
+void kube_publication_list_begin(kube_publication_t *p, unsigned scope);
+void kube_publication_list_end(kube_publication_t *p, unsigned scope);
 
 /* The refs of a published Service, into p->refs; how many. */
 size_t kube_publication_refs(kube_publication_t *p, uint32_t service);

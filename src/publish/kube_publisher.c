@@ -16,8 +16,13 @@
 #include "kube_zone_writer.h"
 
 
-/* Between two looks for what is outdated too long. */
+/* Between two looks for what is outdated too long; for room. */
 #define PUBLISHER_EXPIRE_MS  1000
+#define PUBLISHER_ROOM_MS    1000
+
+/* Of the room: less of it is normal churn; so much should not lie idle. */
+#define PUBLISHER_CHURN      16
+#define PUBLISHER_IDLE       8
 
 
 kube_publisher_t *
@@ -56,9 +61,11 @@ kube_publisher_create(const kube_alloc_t *alloc,
         return NULL;
     }
 
-    kube_publication_init(&p->publication, alloc, conf, &p->index);
-
-    if (kube_service_queue_init(&p->queue, alloc, &p->index) != KUBE_OK) {
+    if (kube_publication_init(&p->publication, alloc, conf, &p->index,
+                              &p->eviction)
+        != KUBE_OK
+        || kube_service_queue_init(&p->queue, alloc, &p->index) != KUBE_OK)
+    {
         kube_publisher_destroy(p);
         return NULL;
     }
@@ -75,6 +82,7 @@ kube_publisher_destroy(kube_publisher_t *p)
     }
 
     kube_service_queue_done(&p->queue);
+    kube_publication_done(&p->publication);
     kube_eviction_done(&p->eviction);
     kube_service_index_done(&p->index, kube_publisher_top(p));
     kube_free(p->alloc, p);
@@ -82,27 +90,10 @@ kube_publisher_destroy(kube_publisher_t *p)
 
 
 static void
-publisher_list_begin(kube_publisher_t *p, unsigned scope)
-{
-    kube_room_t  *room;
-
-    room = &p->publication.scopes[scope].room;
-    room->unnamed_list = false;
-    room->smallest = UINT32_MAX;
-
-    kube_service_queue_list_begin(&p->queue, scope);
-}
-
-
-static void
 publisher_list_end(kube_publisher_t *p, unsigned scope)
 {
-    kube_room_t  *room;
-
-    room = &p->publication.scopes[scope].room;
-    room->unnamed = room->unnamed_list;
+    kube_publication_list_end(&p->publication, scope);
     kube_publisher_trim(p);
-
     kube_service_queue_list_end(&p->queue, scope);
 }
 
@@ -196,10 +187,8 @@ publisher_load_check(kube_publisher_t *p, const kube_member_t *member)
 static void
 publisher_load_end(kube_publisher_t *p)
 {
-    uint32_t            i;
-    kube_room_t        *room;
-    kube_member_t      *member;
-    kube_zone_usage_t   usage;
+    uint32_t        i;
+    kube_member_t  *member;
 
     for (i = 1; i <= kube_publisher_top(p); i++) {
         member = &p->index.members[i];
@@ -215,17 +204,8 @@ publisher_load_end(kube_publisher_t *p)
 
     kube_publisher_finish(p);
 
-    /*
-     * How full it was is not known: any room from now on counts.  A zone with
-     * a quarter of it free was not full when it was left: it was copied from
-     * a smaller one, and what that refused is to be fetched.
-     */
-    kube_zone_usage(p->publication.conf.zone, &usage);
-
     for (i = 0; i < KUBE_SCOPES_MAX; i++) {
-        room = &p->publication.scopes[i].room;
-        room->full_bytes = (usage.live_bytes < usage.records_bytes / 4 * 3)
-                           ? UINT64_MAX : usage.live_bytes;
+        p->publication.scopes[i].room.found_bytes = p->eviction.bytes;
     }
 }
 
@@ -279,23 +259,7 @@ static void
 publisher_turn_begin(kube_publisher_t *p, uint64_t now_ms)
 {
     p->publication.now_ms = now_ms;
-    p->publication.found_full = false;
     kube_zone_writer_now(p->publication.conf.writer, now_ms);
-}
-
-
-/* Remembers how full the zone is, if something found no room in it. */
-static void
-publisher_turn_end(kube_publisher_t *p)
-{
-    unsigned  i;
-
-    if (p->publication.found_full) {
-        for (i = 0; i < KUBE_SCOPES_MAX; i++) {
-            kube_room_full(&p->publication.scopes[i].room,
-                           p->publication.conf.zone);
-        }
-    }
 }
 
 
@@ -324,7 +288,8 @@ kube_publisher_on_change(void *ctx, kube_item_event_t event,
         break;
 
     case KUBE_ITEM_LIST_BEGIN:
-        publisher_list_begin(p, item->scope);
+        kube_publication_list_begin(&p->publication, item->scope);
+        kube_service_queue_list_begin(&p->queue, item->scope);
         break;
 
     case KUBE_ITEM_LIST_END:
@@ -343,8 +308,6 @@ kube_publisher_on_change(void *ctx, kube_item_event_t event,
         publisher_load_end(p);
         break;
     }
-
-    publisher_turn_end(p);
 
     return rc;
 }
@@ -372,8 +335,6 @@ kube_publisher_run(kube_publisher_t *p, unsigned max, uint64_t now_ms,
         kube_publisher_publish(p, group, read_ms);
     }
 
-    publisher_turn_end(p);
-
     return n;
 }
 
@@ -386,17 +347,26 @@ kube_publisher_pending(const kube_publisher_t *p, unsigned scope)
 }
 
 
+static bool
+publisher_lacks(const kube_room_t *room)
+{
+    return room->refused + room->unnamed + room->more != 0;
+}
+
+
 void
 kube_publisher_sum(const kube_publisher_t *p, unsigned scope,
     kube_scope_sum_t *sum)
 {
+    const kube_room_t  *room;
+
     *sum = (kube_scope_sum_t) { .count = 0 };
 
     if (scope < KUBE_SCOPES_MAX) {
+        room = &p->publication.scopes[scope].room;
         *sum = p->publication.scopes[scope].sum;
-        sum->refused_unnamed = p->publication.scopes[scope].room.unnamed;
-        sum->lacks_room = sum->refused_unnamed
-                          || p->publication.scopes[scope].room.refused != 0;
+        sum->refused_unnamed = room->unnamed + room->more;
+        sum->lacks_room = publisher_lacks(room);
     }
 }
 
@@ -408,17 +378,104 @@ kube_publisher_lacking(const kube_publisher_t *p)
 }
 
 
-bool
-kube_publisher_room_returned(kube_publisher_t *p, unsigned scope)
+void
+kube_publisher_found_unnamed(kube_publisher_t *p, unsigned scope, uint64_t n)
 {
-    if (scope >= KUBE_SCOPES_MAX
-        || kube_service_queue_listing(&p->queue, scope)
-        || !kube_room_returned(&p->publication.scopes[scope].room,
-                               p->publication.conf.zone,
-                               p->publication.conf.writer))
+    kube_room_t  *room;
+
+    room = &p->publication.scopes[scope].room;
+    room->more = n;
+    room->unknown += n;
+}
+
+
+static void
+publisher_room_found(void *ctx, const kube_group_t *group)
+{
+    unsigned           r;
+    kube_publisher_t  *p = ctx;
+
+    for (r = 0; r < KUBE_RESOURCES; r++) {
+        p->publication.scopes[group->scope[r]].room.returned = true;
+    }
+}
+
+
+/*
+ * Room for what no group is known to lack: found at take-over, without a row,
+ * or refused for another reason and without a name.  A zone with a quarter of
+ * it free was not full when it was left: it was copied from a smaller one.
+ */
+static bool
+publisher_room_unknown(const kube_publisher_t *p, const kube_room_t *room)
+{
+    uint64_t  size, held;
+
+    size = kube_zone_room(p->publication.conf.writer);
+    held = p->eviction.bytes;
+
+    if (room->unknown != 0
+        && (held < size / 4 * 3
+            || held + size / PUBLISHER_CHURN <= room->found_bytes))
     {
+        return true;
+    }
+
+    return room->nameless != 0
+           && kube_zone_names_left(p->publication.conf.writer)
+              >= room->nameless;
+}
+
+
+void
+kube_publisher_look_for_room(kube_publisher_t *p)
+{
+    bool          idle;
+    unsigned      i;
+    kube_room_t  *room;
+
+    if (p->publication.now_ms < p->room_ms) {
+        return;
+    }
+
+    p->room_ms = p->publication.now_ms + PUBLISHER_ROOM_MS;
+    kube_eviction_returned(&p->eviction, publisher_room_found, p);
+    idle = kube_eviction_free(&p->eviction)
+           >= kube_zone_room(p->publication.conf.writer) / PUBLISHER_IDLE;
+
+    for (i = 0; i < KUBE_SCOPES_MAX; i++) {
+        room = &p->publication.scopes[i].room;
+        room->returned = publisher_lacks(room)
+                         && !kube_service_queue_listing(&p->queue, i)
+                         && (room->returned
+                             || publisher_room_unknown(p, room));
+        room->idle = idle;
+    }
+}
+
+
+bool
+kube_publisher_room_returned(kube_publisher_t *p, unsigned scope,
+    bool *urgent)
+{
+    kube_room_t  *room;
+
+    *urgent = false;
+
+    if (scope >= KUBE_SCOPES_MAX) {
         return false;
     }
+
+    room = &p->publication.scopes[scope].room;
+
+    if (!room->returned || (room->asked && (room->urgent || !room->idle))) {
+        return false;
+    }
+
+    room->returned = false;
+    room->asked = true;
+    room->urgent = room->idle;
+    *urgent = room->urgent;
 
     kube_log_event(&p->publication.log, p->publication.now_ms,
                    KUBE_LOG_INFO, KUBE_EV_ROOM_RETURNED,

@@ -82,8 +82,8 @@ typedef struct {
     kube_digest_t  digest;            /* of these */
     uint64_t       refused;           /* names with a reason, and outdated
                                          objects */
-    bool           refused_unnamed;   /* some could not even be named: the
-                                         scope's version must not move */
+    uint64_t       refused_unnamed;   /* at most so many that have not even a
+                                         name, since the last list */
     bool           lacks_room;        /* some of them for want of room */
 } kube_scope_sum_t;
 
@@ -95,11 +95,25 @@ void kube_publisher_sum(const kube_publisher_t *publisher, unsigned scope,
 const char *kube_publisher_lacking(const kube_publisher_t *publisher);
 
 /*
- * True once after room has returned for what was refused of the scope: a list
- * brings it back.  Not during a list.  The reflector paces the lists.
+ * A take-over, after KUBE_ITEM_LOAD_END: the predecessor has counted so many
+ * objects of the scope that have no name.
+ */
+void kube_publisher_found_unnamed(kube_publisher_t *publisher, unsigned scope,
+    uint64_t n);
+
+/*
+ * Looks, at most once a second, whether room has returned for what was
+ * refused; kube_publisher_run() comes first in a turn.
+ */
+void kube_publisher_look_for_room(kube_publisher_t *publisher);
+
+/*
+ * True once after room has returned for something of the scope: a list brings
+ * it back.  Not during a list.  The reflector paces the lists: *urgent, where
+ * an eighth of all room is free, tells it to make haste, once more.
  */
 bool kube_publisher_room_returned(kube_publisher_t *publisher,
-    unsigned scope);
+    unsigned scope, bool *urgent);
 
 
 #endif /* KUBE_PUBLISHER_H */

@@ -25,6 +25,7 @@ struct kube_publisher_s {
     kube_service_queue_t   queue;
     kube_publication_t     publication;
     uint64_t               expire_ms;     /* next look at what is outdated */
+    uint64_t               room_ms;       /* next look for room */
 };
 
 

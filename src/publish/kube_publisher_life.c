@@ -14,50 +14,16 @@
 #include "kube_zone_writer.h"
 
 
+/* Each makes room, or gives up: how often is tried for one object. */
+#define LIFE_ROUNDS  64
+
+
 /* Takes a member out of its group, which is not freed. */
 static void
 life_unlink(kube_publisher_t *p, uint32_t entry)
 {
     kube_eviction_size(&p->eviction, entry, 0);
     kube_service_index_unlink(&p->index, entry);
-}
-
-
-/* Frees the group if it has no member and is not in use. */
-static void
-life_release(kube_publisher_t *p, kube_group_t *group)
-{
-    if (kube_group_is_empty(group)) {
-        kube_eviction_remove(&p->eviction, group);
-        kube_service_index_remove(&p->index, group);
-    }
-}
-
-
-/* The row of a refused name is about to go, or be another's. */
-static void
-life_lacks_no_more(kube_publisher_t *p, uint32_t entry)
-{
-    kube_group_t  *group;
-
-    group = p->index.members[entry].lacks;
-
-    if (group != NULL) {
-        kube_eviction_lacks(&p->eviction, group, entry, 0);
-        life_release(p, group);
-    }
-}
-
-
-/* A member of the group was refused for want of room. */
-static void
-life_lacks(kube_publisher_t *p, kube_group_t *group, uint32_t entry,
-    uint32_t bytes)
-{
-    /* a slice that a Service still references has no name yet */
-    if (p->index.members[entry].life == KUBE_LIFE_REFUSED) {
-        kube_eviction_lacks(&p->eviction, group, entry, bytes);
-    }
 }
 
 
@@ -80,7 +46,7 @@ kube_publisher_group(kube_publisher_t *p, const kube_item_t *item)
                                    item->service);
 
     if (group != NULL && kube_eviction_add(&p->eviction, group) != KUBE_OK) {
-        life_release(p, group);
+        kube_eviction_release(&p->eviction, group);
         return NULL;
     }
 
@@ -146,7 +112,7 @@ life_no_room(const kube_publisher_t *p, uint32_t entry)
         == KUBE_OK)
     {
         kube_refusal_set_rv(&refusal, item.id.meta.rv);
-        refusal.size = record->size;
+        refusal.size = (uint32_t) kube_record_base(record);
     }
 
     return refusal;
@@ -167,16 +133,16 @@ life_end_service(kube_publisher_t *p, kube_group_t *group,
     writer = p->publication.conf.writer;
 
     if (refusal != NULL) {
-        kube_zone_evict_begin(writer, service);
+        kube_zone_evict_begin(writer, service, scope);
     }
 
     kube_service_queue_remove(&p->queue, group);
     kube_eviction_size(&p->eviction, service, 0);
     kube_publication_end_service(&p->publication, service, refusal);
-    life_release(p, group);
+    kube_eviction_release(&p->eviction, group);
 
     if (refusal != NULL) {
-        kube_zone_evict_end(writer, service, scope);
+        kube_zone_evict_end(writer);
     }
 }
 
@@ -227,7 +193,7 @@ life_end_slice(kube_publisher_t *p, uint32_t entry,
         kube_service_queue_add(&p->queue, owner, member->resource, read_ms);
     }
 
-    life_release(p, group);
+    kube_eviction_release(&p->eviction, group);
 
     return KUBE_OK;
 }
@@ -258,7 +224,6 @@ life_refuse(kube_publisher_t *p, kube_item_t *item,
     member = &p->index.members[item->zone.entry];
 
     if (member->life == KUBE_LIFE_NONE || member->life == KUBE_LIFE_REFUSED) {
-        life_lacks_no_more(p, item->zone.entry);
         kube_publication_refuse(&p->publication, &item->zone, item->scope,
                                 refusal);
         return KUBE_OK;
@@ -305,10 +270,10 @@ kube_publisher_deleted(kube_publisher_t *p, const kube_item_t *item)
     switch (member->life) {
 
     case KUBE_LIFE_NONE:
+        kube_publication_end_unnamed(&p->publication, &item->zone.id);
         return;
 
     case KUBE_LIFE_REFUSED:
-        life_lacks_no_more(p, item->zone.entry);
         kube_publication_end_refused(&p->publication, item->zone.entry);
         return;
     }
@@ -370,7 +335,7 @@ life_let_go(kube_publisher_t *p, uint32_t entry,
     writer = p->publication.conf.writer;
     owner = kube_service_index_owner(&p->index, entry);
     scope = member->scope;
-    kube_zone_evict_begin(writer, entry);
+    kube_zone_evict_begin(writer, entry, scope);
     rc = life_end_slice(p, entry, refusal, KUBE_NEVER);
 
     /* its room returns once its Service was published without it */
@@ -378,7 +343,7 @@ life_let_go(kube_publisher_t *p, uint32_t entry,
         life_publish_or_end(p, p->index.members[owner].group, KUBE_NEVER);
     }
 
-    kube_zone_evict_end(writer, entry, scope);
+    kube_zone_evict_end(writer);
 
     return rc;
 }
@@ -386,21 +351,13 @@ life_let_go(kube_publisher_t *p, uint32_t entry,
 
 /* Evicts one object; its group goes on lacking it. */
 static kube_rc_t
-life_evict(kube_publisher_t *p, kube_group_t *group, uint32_t entry)
+life_evict(kube_publisher_t *p, uint32_t entry)
 {
-    uint32_t        bytes;
-    kube_rc_t       rc;
     kube_refusal_t  refusal;
 
-    bytes = p->index.members[entry].bytes;
     refusal = life_no_room(p, entry);
-    rc = life_let_go(p, entry, &refusal);
 
-    if (rc == KUBE_OK) {
-        life_lacks(p, group, entry, bytes);
-    }
-
-    return rc;
+    return life_let_go(p, entry, &refusal);
 }
 
 
@@ -423,15 +380,15 @@ life_evict_group(kube_publisher_t *p, kube_group_t *group)
     }
 
     if (group->service != 0) {
-        rc = life_evict(p, group, group->service);
+        rc = life_evict(p, group->service);
     }
 
     while (rc == KUBE_OK && group->slices != 0) {
-        rc = life_evict(p, group, group->slices);
+        rc = life_evict(p, group->slices);
     }
 
     group->pins--;
-    life_release(p, group);
+    kube_eviction_release(&p->eviction, group);
 
     return rc;
 }
@@ -445,18 +402,25 @@ static kube_rc_t
 life_make_room(kube_publisher_t *p, kube_group_t *group, uint64_t more,
     uint64_t need)
 {
-    size_t         i, n;
     kube_rc_t      rc;
-    kube_group_t  *victims[KUBE_EVICTIONS_MAX];
+    kube_group_t  *victims, *victim, *next;
 
-    rc = kube_eviction_choose(&p->eviction, group, more, need, victims, &n);
+    rc = kube_eviction_choose(&p->eviction, group, more, need, &victims);
 
-    for (i = 0; rc == KUBE_OK && i < n; i++) {
-        rc = life_evict_group(p, victims[i]);
+    /* one may end as another one goes, that it shares a slice with */
+    for (victim = victims; victim != NULL; victim = victim->victim) {
+        victim->pins++;
     }
 
-    if (n != 0) {
-        p->publication.found_full = true;
+    for (victim = victims; victim != NULL; victim = next) {
+        next = victim->victim;
+
+        if (rc == KUBE_OK) {
+            rc = life_evict_group(p, victim);
+        }
+
+        victim->pins--;
+        kube_eviction_release(&p->eviction, victim);
     }
 
     return rc;
@@ -467,17 +431,18 @@ void
 kube_publisher_found_refused(kube_publisher_t *p, kube_group_t *group,
     const kube_item_t *item)
 {
-    const kube_member_t  *member;
+    kube_member_t  *member;
 
     member = &p->index.members[item->zone.entry];
 
     /* the name of a slice does not say whose it was, nor one how large */
     if (member->lacks_room && kube_member_is_service(member)) {
-        life_lacks(p, group, item->zone.entry,
-                   kube_eviction_charge(&p->eviction, 0));
+        group->guessed = true;
+        kube_eviction_lacks(&p->eviction, &member->lack, group,
+                            kube_eviction_charge(&p->eviction, 0));
     }
 
-    life_release(p, group);
+    kube_eviction_release(&p->eviction, group);
 }
 
 
@@ -488,7 +453,7 @@ kube_publisher_finish(kube_publisher_t *p)
     kube_group_t  *group;
 
     for (i = 1; i <= kube_publisher_top(p); i++) {
-        group = p->index.members[i].lacks;
+        group = p->index.members[i].lack.group;
 
         /* what is not evicted for want of memory is by the next list */
         if (group != NULL
@@ -511,7 +476,7 @@ kube_publisher_trim(kube_publisher_t *p)
 
     rc = KUBE_OK;
 
-    for (n = 0; rc == KUBE_OK && n < KUBE_EVICTIONS_MAX; n++) {
+    for (n = 0; rc == KUBE_OK && n < LIFE_ROUNDS; n++) {
         last = kube_eviction_last(&p->eviction);
 
         /* what it lacks is wanted, but takes no room */
@@ -524,7 +489,7 @@ kube_publisher_trim(kube_publisher_t *p)
 
             /* one that lacks a part already, for it is larger than the room */
         rc = (last->lacking != 0 && last->slices_n > 1)
-             ? life_evict(p, last, last->slices)
+             ? life_evict(p, last->slices)
              : life_evict_group(p, last);
     }
 }
@@ -553,18 +518,13 @@ kube_publisher_expire(kube_publisher_t *p, uint32_t entry)
 }
 
 
-/*
- * What the zone lacks if the group grows by more bytes: those of its members
- * that are names now will be none.
- */
+/* What the zone lacks if a group grows by more bytes. */
 static uint64_t
-life_excess(const kube_publisher_t *p, const kube_group_t *group,
-    uint64_t more)
+life_excess(const kube_publisher_t *p, uint64_t more)
 {
     uint64_t  room;
 
-    room = kube_zone_room(p->publication.conf.writer)
-           + group->lacking_n * (uint64_t) KUBE_ZONE_NAME_BYTES;
+    room = kube_zone_room(p->publication.conf.writer);
 
     return (p->eviction.bytes + more > room)
            ? p->eviction.bytes + more - room : 0;
@@ -582,7 +542,7 @@ life_stage_update(kube_publisher_t *p, kube_group_t *group,
     kube_rc_t  rc;
 
     rc = (more != 0) ? life_make_room(p, group, more,
-                                      life_excess(p, group, more))
+                                      life_excess(p, more))
                      : KUBE_OK;
 
     if (rc == KUBE_OK) {
@@ -628,12 +588,13 @@ life_stage(kube_publisher_t *p, kube_group_t *group, kube_item_t *item)
         }
     }
 
-    more += kube_eviction_lacking(&p->eviction, group, item->zone.entry);
+    more += kube_eviction_lacking(group, kube_publication_lack(
+                                             &p->publication, &item->zone));
     more -= (group->bytes != 0) ? group->lacking : 0;
     rc = KUBE_FULL;
 
-    for (n = 0; n < KUBE_EVICTIONS_MAX; n++) {
-        need = life_excess(p, group, more);
+    for (n = 0; n < LIFE_ROUNDS; n++) {
+        need = life_excess(p, more);
 
         if (need != 0 && item->optional) {
             return KUBE_FULL;
@@ -664,8 +625,10 @@ life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
     old = member->group;
 
     if (member->life == KUBE_LIFE_REFUSED) {
-        life_lacks_no_more(p, item->zone.entry);
         kube_publication_unrefuse(&p->publication, item->zone.entry);
+
+    } else {
+        kube_publication_end_unnamed(&p->publication, &item->zone.id);
     }
 
     kube_publication_current(&p->publication, item->zone.entry);
@@ -677,7 +640,7 @@ life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
         kube_service_queue_hold(&p->queue, old, member);
         kube_service_queue_add(&p->queue, old, member->resource,
                                item->read_ms);
-        life_release(p, old);
+        kube_eviction_release(&p->eviction, old);
     }
 
     kube_member_set(kube_publisher_link(p, group, item), KUBE_LIFE_STAGED);
@@ -729,7 +692,7 @@ life_put_refused(kube_publisher_t *p, kube_group_t *group, kube_item_t *item,
 
     if (rc == KUBE_FULL) {
         reason = KUBE_REASON_ZONE_FULL;
-        refusal.size = item->zone.record->size;
+        refusal.size = (uint32_t) kube_record_base(item->zone.record);
     }
 
     refusal.reason = kube_reason_text(reason);
@@ -738,11 +701,6 @@ life_put_refused(kube_publisher_t *p, kube_group_t *group, kube_item_t *item,
 
     if (rc != KUBE_OK) {
         return rc;
-    }
-
-    if (refusal.size != 0) {
-        life_lacks(p, group, item->zone.entry,
-                   kube_eviction_charge(&p->eviction, refusal.size));
     }
 
     /* a Service without a slice serves nothing, nor do slices without it */
@@ -795,7 +753,7 @@ kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
     }
 
     group->pins--;
-    life_release(p, group);
+    kube_eviction_release(&p->eviction, group);
 
     return (rc == KUBE_OK || rc == KUBE_NOMEM) ? rc : KUBE_FULL;
 }
@@ -839,7 +797,7 @@ kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
     rc = KUBE_FULL;
 
     /* evicting a slice that this Service still references may end it, too */
-    for (n = 0; n < KUBE_EVICTIONS_MAX && group->service != 0; n++) {
+    for (n = 0; n < LIFE_ROUNDS && group->service != 0; n++) {
         rc = kube_publication_run(&p->publication, group, read_ms);
 
         /* a record that was changed in the zone is no want of room */
@@ -853,5 +811,5 @@ kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
     }
 
     group->pins--;
-    life_release(p, group);
+    kube_eviction_release(&p->eviction, group);
 }

@@ -66,7 +66,7 @@ typedef enum {
 
 typedef struct kube_tenant_s  kube_tenant_t;
 
-typedef struct {
+typedef struct kube_group_s {
     kube_map_link_t    link;
     kube_str_t         ns;          /* both lie behind the struct */
     kube_str_t         name;        /* empty: slices without the label */
@@ -77,12 +77,17 @@ typedef struct {
 
     /* kube_eviction's; all in bytes of records */
     kube_heap_node_t   rank;
+    kube_heap_node_t   turn;
     kube_tenant_t     *tenant;      /* NULL: not added yet */
+    struct kube_group_s  *victim;   /* the next one that is to go */
     bool               is_static;   /* named in the configuration */
+    bool               guessed;     /* lacks what a predecessor left: its
+                                       size is not known */
     uint32_t           lacking_n;   /* refused objects of this Service */
     uint64_t           bytes;       /* held */
     uint64_t           lacking;     /* of those refused for want of room */
     uint64_t           demand;      /* both; 0 where nothing is held */
+    uint64_t           want;        /* both, where some is lacking */
 
     unsigned           scope[KUBE_RESOURCES];   /* or KUBE_SCOPES_MAX */
 
@@ -104,16 +109,20 @@ typedef struct {
     uint64_t     uid_hash;          /* kube_uid_hash(); 0: unknown */
 } kube_refusal_t;
 
+/* What one refused object would take. */
+typedef struct {
+    kube_group_t    *group;         /* that lacks it; NULL: none */
+    uint32_t         bytes;
+} kube_lack_t;
+
 typedef struct {
     kube_group_t    *group;         /* NULL: in none */
     kube_refusal_t  *refusal;       /* DELETING slice: it becomes REFUSED; or
                                        NULL; owned */
     uint32_t         prev;          /* slices of the group, by entry */
     uint32_t         next;
-    uint32_t         bytes;         /* kube_eviction's: of the newest record, or
-                                       of the one that was refused */
-    kube_group_t    *lacks;         /* REFUSED: the group that lacks it; or
-                                       NULL */
+    uint32_t         bytes;         /* kube_eviction's: of the newest record */
+    kube_lack_t      lack;          /* REFUSED: kube_eviction's */
     uint32_t         referenced_by; /* slice: entry of the Service whose
                                        published record references it; 0 */
     uint8_t          life;

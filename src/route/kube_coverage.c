@@ -42,6 +42,7 @@ kube_coverage_read(const kube_zone_t *zone, kube_arena_t *arena,
         scope->resource = info.resource;
         scope->ns = info.ns;
         scope->synced = info.synced;
+        scope->unnamed = (info.refused_unnamed != 0);
         scope->forbidden = kube_zone_scope_counter(zone, i,
                                                 KUBE_COUNTER_GAUGE_FORBIDDEN)
                            != 0;

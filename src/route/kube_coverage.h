@@ -22,6 +22,8 @@ typedef struct {
     kube_str_t       ns;           /* empty: all */
     bool             synced;       /* has completed a list in this zone */
     bool             forbidden;    /* the API server answers 403 now */
+    bool             unnamed;      /* it has objects that had no room, nor have
+                                      their names */
 } kube_coverage_scope_t;
 
 /* The scopes of a zone as of one moment; names borrow from the arena. */
@@ -36,7 +38,8 @@ kube_rc_t kube_coverage_read(const kube_zone_t *zone, kube_arena_t *arena,
 
 /*
  * KUBE_RESOLVE_OK: a scope of a resource of that shape which covers the
- * namespace has synced, so what is not in the zone does not exist; else
+ * namespace has synced, so what is not in the zone, nor named there as
+ * refused, does not exist, but where the scope is unnamed; else
  * KUBE_RESOLVE_NOT_SYNCED or KUBE_RESOLVE_FORBIDDEN, with *scope the one to
  * blame; NULL: nothing watches the namespace.
  */

@@ -101,11 +101,15 @@ resolver_missing(const kube_resolver_t *resolver, const kube_key_t *key,
 
     error = kube_coverage_of(&coverage, shape, key->ns, &scope);
 
-    /* the Service exists: there was no room for it, or it was unreadable */
+    /*
+     * The Service exists: there was no room for it, or it was unreadable.  Or
+     * something does that has not even a name: what is missing may be that.
+     */
 
     if (error == KUBE_RESOLVE_OK
-        && shape == KUBE_SHAPE_SERVICE
-        && resolver_is_refused(resolver, key))
+        && (scope->unnamed
+            || (shape == KUBE_SHAPE_SERVICE
+                && resolver_is_refused(resolver, key))))
     {
         error = KUBE_RESOLVE_NOT_SYNCED;
     }
@@ -653,8 +657,12 @@ why_missing(const kube_resolver_t *resolver, const kube_key_t *key,
            == KUBE_RESOLVE_OK)
     {
         line_service(line, key);
-        line_add(line, " is not held: it was refused, as the status and the "
-                 "log of the informer say");
+        line_add(line, (!resolution->found && resolver_is_refused(resolver,
+                                                                  key))
+                 ? " is not held: it was refused, as the status and the log "
+                   "of the informer say"
+                 : " is not held, or a part of it: the zone has no room for "
+                   "some objects, nor for their names");
         return;
     }
 

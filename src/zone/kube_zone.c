@@ -22,6 +22,9 @@
 #define ZONE_BYTES_A_WORKER     16384
 #define ZONE_SEGMENTS_WANTED    16
 
+/* Their names have 5 % of the room for records. */
+#define ZONE_OBJECTS_A_NAME     16
+
 
 static uint64_t
 zone_align(uint64_t n)
@@ -67,10 +70,10 @@ zone_geometry(kube_zone_geometry_t *g, uint64_t size, kube_seed_t seed)
 
     /*
      * About the mean of a Service and a slice of one endpoint: memory ends
-     * before entries do.  Half as many again are for names of refused ones.
+     * before entries do.  The others are for names of refused ones.
      */
     g->objects_max = (uint32_t) (size / ZONE_BYTES_AN_OBJECT);
-    g->entries_n = g->objects_max + g->objects_max / 2;
+    g->entries_n = g->objects_max + g->objects_max / ZONE_OBJECTS_A_NAME;
 
     for (g->buckets_n = 64; g->buckets_n < g->objects_max; /* void */ ) {
         g->buckets_n *= 2;

@@ -60,8 +60,8 @@ typedef struct {
 typedef struct {
     kube_word_t  record;          /* a head, of a SCOPE record */
     kube_word_t  error;           /* a head, of an ERROR record */
-    kube_word_t  uncounted;       /* not 0: an object was evicted without a
-                                     name since the record was stored */
+    kube_word_t  uncounted;       /* refused without a name since the record
+                                     was stored */
     kube_word_t  counters[KUBE_COUNTERS];
 } kube_zone_scope_t;
 
@@ -160,6 +160,7 @@ struct kube_zone_image_s {
     kube_word_t             dirty;          /* it did not leave */
     kube_word_t             stores;         /* heads of entries stored, ever */
     kube_word_t             evicting;       /* a head, of an entry's number */
+    kube_word_t             evicting_scope; /* set before */
 
     kube_word_t             writer_pid;
     kube_word_t             writer_since_ms;
@@ -250,7 +251,8 @@ struct kube_zone_writer_s {
 
     uint32_t              entries_top;      /* never falls; see the image's */
     uint32_t              entries_used;
-    uint32_t              refused;
+    uint32_t              refused;          /* names */
+    uint64_t              refused_bytes;    /* of their records */
     uint32_t              outdated;         /* published, flagged so */
     uint32_t              unused;           /* in no chain; a list, without
                                                those above entries_top */

@@ -390,27 +390,6 @@ kube_zone_log_reserve(kube_zone_writer_t *w, size_t size, unsigned moves)
 }
 
 
-bool
-kube_zone_log_has_room(const kube_zone_writer_t *w, size_t size)
-{
-    uint32_t  x;
-
-    if (size > log_segment_size(w)) {
-        return false;
-    }
-
-    if (log_tail(w, w->open_segment) >= size || w->free_n >= 2) {
-        return true;
-    }
-
-    x = log_emptiest(w);
-
-    return x != KUBE_ZONE_NO_SEGMENT
-           && w->free_n != 0
-           && w->segments[x].live + size <= log_segment_size(w);
-}
-
-
 /* The one segment that evacuation needs is not room for records. */
 uint64_t
 kube_zone_log_limit(const kube_zone_writer_t *w)

@@ -38,9 +38,6 @@
 kube_rc_t kube_zone_log_reserve(kube_zone_writer_t *w, size_t size,
     unsigned moves)  KUBE_MUST_CHECK;
 
-/* True if reserve would find room with KUBE_ZONE_MOVES. */
-bool kube_zone_log_has_room(const kube_zone_writer_t *w, size_t size);
-
 /* Bytes of records that ordinary ones may fill: seven eighths. */
 uint64_t kube_zone_log_limit(const kube_zone_writer_t *w);
 

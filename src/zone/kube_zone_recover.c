@@ -17,8 +17,10 @@
 
 #include "kube_zone_guard.h"
 #include "kube_zone_image.h"
+#include "kube_zone_live.h"
 #include "kube_zone_log.h"
 #include "kube_zone_recover.h"
+#include "kube_zone_scope.h"
 #include "kube_zone_store.h"
 #include "kube_zone_table.h"
 #include "kube_zone_walk.h"
@@ -62,6 +64,7 @@ recover_reset(kube_zone_writer_t *w)
     w->revision = kube_word_get(&w->zone->image->revision);
     w->entries_used = 0;
     w->refused = 0;
+    w->refused_bytes = 0;
     w->outdated = 0;
     w->unused = 0;
     w->quarantine_first = 0;
@@ -386,8 +389,12 @@ recover_mark(recover_t *recover)
 
         } else if (number <= recover_entries(w)) {
             w->entries_used++;
-            w->refused += (side->kind == KUBE_RECORD_REFUSED);
             w->outdated += side->outdated;
+
+            if (side->kind == KUBE_RECORD_REFUSED) {
+                w->refused++;
+                w->refused_bytes += kube_zone_live_size(w, side->offset);
+            }
         }
     }
 }
@@ -581,22 +588,26 @@ recover_slice(recover_t *recover, uint32_t entry, const kube_record_t *slice)
 }
 
 
-/* The name of a slice that was evicted; false: it has no room either. */
-static bool
+/* Names a slice that was evicted; counts it where its name has no room. */
+static void
 recover_refuse(kube_zone_writer_t *w, uint32_t entry)
 {
     kube_zone_item_t  item;
 
-    return kube_zone_item_entry(w, entry, &item) == KUBE_OK
-           && kube_zone_refuse(w, &item, item.id.meta.rv,
-                               kube_reason_text(KUBE_REASON_ZONE_FULL))
-              == KUBE_OK;
+    if (kube_zone_item_entry(w, entry, &item) != KUBE_OK
+        || kube_zone_refuse(w, &item, item.id.meta.rv,
+                            kube_reason_text(KUBE_REASON_ZONE_FULL))
+           != KUBE_OK)
+    {
+        kube_zone_scope_unnamed(w, (unsigned)
+                             kube_word_get(&w->zone->image->evicting_scope));
+    }
 }
 
 
 /*
  * An eviction that was begun.  Nothing is to be done where the object is held
- * as before, or its name stands; without both, it went without a name.
+ * as before, or its name stands; where neither is, it was counted.
  */
 static void
 recover_evicting(recover_t *recover)
@@ -616,33 +627,16 @@ recover_evicting(recover_t *recover)
 
     record = kube_zone_published(w, entry);
 
-    if (record == NULL) {
-        recover_distrust(w);
-
-    } else if (record->kind == KUBE_RECORD_SLICE
-               && !(w->side[entry].freed_ms & RECOVER_NAMED)
-               && kube_zone_service_of(w, record) != 0
-               && !recover_refuse(w, entry))
+    if (record != NULL
+        && record->kind == KUBE_RECORD_SLICE
+        && !(w->side[entry].freed_ms & RECOVER_NAMED)
+        && kube_zone_service_of(w, record) != 0)
     {
-        recover_distrust(w);
+        recover_refuse(w, entry);
     }
 
     KUBE_FAILPOINT("recover_evicted");
     kube_head_set(word, 0);
-}
-
-
-/* A scope may lack an object that its record says nothing of. */
-static void
-recover_uncounted(kube_zone_writer_t *w)
-{
-    unsigned  i;
-
-    for (i = 0; i < w->zone->geometry.scopes_n; i++) {
-        if (kube_word_get(&kube_zone_scope(w->zone, i)->uncounted) != 0) {
-            recover_distrust(w);
-        }
-    }
 }
 
 
@@ -731,7 +725,6 @@ recover_all(kube_zone_writer_t *w, kube_takeover_t *takeover)
     KUBE_FAILPOINT("recover_marked");
 
     recover_evicting(&recover);
-    recover_uncounted(w);
     recover_each(&recover, KUBE_RECORD_SLICE, recover_is_loose, recover_slice);
     recover_each(&recover, KUBE_RECORD_SERVICE, recover_is_odd,
                  recover_service);

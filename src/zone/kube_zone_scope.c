@@ -71,6 +71,7 @@ scope_content(kube_codec_t *c, kube_scope_info_t *info)
     info->count = kube_codec_int(c, info->count, 8);
     info->digest.lo = kube_codec_int(c, info->digest.lo, 8);
     info->digest.hi = kube_codec_int(c, info->digest.hi, 8);
+    info->refused_unnamed = kube_codec_int(c, info->refused_unnamed, 8);
     info->stores = kube_codec_int(c, info->stores, 8);
     info->ns = kube_codec_str(c, info->ns, KUBE_NAMESPACE_LEN_MAX);
     info->rv = kube_codec_str(c, info->rv, KUBE_RV_LEN_MAX);
@@ -111,6 +112,7 @@ kube_rc_t
 kube_zone_scope_read(const kube_zone_t *zone, unsigned scope,
     kube_arena_t *arena, kube_scope_info_t *info)
 {
+    uint64_t              uncounted;
     kube_rc_t             rc;
     kube_codec_t          c;
     const kube_record_t  *record;
@@ -118,6 +120,9 @@ kube_zone_scope_read(const kube_zone_t *zone, unsigned scope,
     if (!scope_is_valid(zone, scope)) {
         return KUBE_NOT_FOUND;
     }
+
+    /* first: it is taken back once the record has it */
+    uncounted = kube_word_get(&kube_zone_scope(zone, scope)->uncounted);
 
     rc = kube_zone_load(zone, kube_zone_scope_number(zone, scope, false),
                         arena, &record);
@@ -129,6 +134,8 @@ kube_zone_scope_read(const kube_zone_t *zone, unsigned scope,
     if (rc != KUBE_OK) {
         return rc;
     }
+
+    info->refused_unnamed += uncounted;
 
     rc = kube_zone_load(zone, kube_zone_scope_number(zone, scope, true),
                         arena, &record);
@@ -179,6 +186,15 @@ kube_zone_scope_publish(kube_zone_writer_t *w, unsigned scope,
     }
 
     return rc;
+}
+
+
+void
+kube_zone_scope_unnamed(kube_zone_writer_t *w, unsigned scope)
+{
+    if (scope_is_valid(w->zone, scope)) {
+        kube_word_add(&kube_zone_scope(w->zone, scope)->uncounted, 1);
+    }
 }
 
 

@@ -53,6 +53,8 @@ typedef struct {
     kube_str_t       rv;              /* published resourceVersion; "": none */
     uint64_t         count;
     kube_digest_t    digest;
+    uint64_t         refused_unnamed; /* at most so many objects were refused
+                                         without a name since the last list */
     uint64_t         stores;          /* heads of entries that the zone had
                                          stored by then; publish sets it */
     kube_str_t       error_reason;    /* last error; empty: none */
@@ -71,6 +73,12 @@ kube_rc_t kube_zone_scope_read(const kube_zone_t *zone, unsigned scope,
  */
 kube_rc_t kube_zone_scope_publish(kube_zone_writer_t *writer, unsigned scope,
     const kube_scope_info_t *info)  KUBE_MUST_CHECK;
+
+/*
+ * Counts an object that is refused without a name, before it ceases to be
+ * readable: kube_zone_scope_read() adds it until info is published with it.
+ */
+void kube_zone_scope_unnamed(kube_zone_writer_t *writer, unsigned scope);
 
 /* Sets the last error, both texts cut to 255 bytes.  KUBE_OK or KUBE_FULL. */
 kube_rc_t kube_zone_scope_error(kube_zone_writer_t *writer, unsigned scope,

@@ -439,7 +439,7 @@ kube_zone_entry_available(const kube_zone_writer_t *w)
 {
     return w->unused != 0
            || w->entries_top < w->zone->geometry.entries_n
-           || table_has_rested(w);
+           || w->quarantine_first != 0;
 }
 
 
@@ -491,21 +491,29 @@ table_link(kube_zone_writer_t *w, uint32_t entry, uint32_t hash)
 }
 
 
-/* Those that have rested go before fresh ones: what is touched stays small. */
+/*
+ * Those that have rested go before fresh ones: what is touched stays small.
+ * One that has not goes before none.
+ */
 uint32_t
 kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash)
 {
+    bool                fresh;
     uint32_t            entry;
     kube_zone_image_t  *image;
 
     image = w->zone->image;
+
+    fresh = (w->entries_top < w->zone->geometry.entries_n);
 
     if (w->unused != 0) {
         entry = w->unused;
         w->unused = w->side[entry].next;
         table_link(w, entry, hash);
 
-    } else if (table_has_rested(w)) {
+    } else if (w->quarantine_first != 0
+               && (!fresh || table_has_rested(w)))
+    {
         entry = w->quarantine_first;
         w->quarantine_first = w->side[entry].next;
 
@@ -515,7 +523,7 @@ kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash)
         w->reuse += 2;
         kube_word_set(&image->reuse, w->reuse);
 
-    } else if (w->entries_top < w->zone->geometry.entries_n) {
+    } else if (fresh) {
         entry = ++w->entries_top;
         kube_word_set(&image->entries_top, entry);
         table_link(w, entry, hash);
@@ -565,7 +573,11 @@ kube_zone_entry_publish(kube_zone_writer_t *w, uint32_t entry,
     kube_zone_side_t  *side;
 
     side = &w->side[entry];
-    w->refused -= (side->kind == KUBE_RECORD_REFUSED);
+
+    if (side->kind == KUBE_RECORD_REFUSED) {
+        w->refused--;
+        w->refused_bytes -= kube_zone_live_size(w, side->offset);
+    }
 
     w->outdated -= side->outdated;
 
@@ -577,7 +589,11 @@ kube_zone_entry_publish(kube_zone_writer_t *w, uint32_t entry,
         side->outdated = (header.flags & KUBE_RECORD_F_OUTDATED) != 0;
     }
 
-    w->refused += (side->kind == KUBE_RECORD_REFUSED);
+    if (side->kind == KUBE_RECORD_REFUSED) {
+        w->refused++;
+        w->refused_bytes += kube_zone_live_size(w, offset);
+    }
+
     w->outdated += side->outdated;
 
     /* counted first: a scope's record that has the count has the store */

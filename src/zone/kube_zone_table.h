@@ -5,11 +5,12 @@
  * It writes no record.  Every function is for the process that holds the
  * guard.
  *
- * A freed entry stays in its chain, with its link, until
- * KUBE_ZONE_QUARANTINE_MS have passed, so that a reader inside the chain
- * finds its live neighbours.  It changes chains when it is taken again, and
- * the image's reuse counter is odd meanwhile: a reader whom that led astray
- * looks again.
+ * A freed entry rests in its chain, with its link, so that a reader inside
+ * the chain finds its live neighbours.  It changes chains when it is taken
+ * again, and the image's reuse counter is odd meanwhile: a reader whom that
+ * led astray looks again.  So that few have to, one that was never used is
+ * taken before one that has rested for less than KUBE_ZONE_QUARANTINE_MS; but
+ * that before one is missing.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

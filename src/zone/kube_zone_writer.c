@@ -12,6 +12,7 @@
 
 #include "kube_zone_guard.h"
 #include "kube_zone_image.h"
+#include "kube_zone_live.h"
 #include "kube_zone_log.h"
 #include "kube_zone_store.h"
 #include "kube_zone_writer.h"
@@ -137,6 +138,36 @@ writer_objects_are_max(const kube_zone_writer_t *w)
 {
     return w->entries_used - w->refused
            >= w->zone->geometry.objects_max;
+}
+
+
+static uint32_t
+writer_names_max(const kube_zone_writer_t *w)
+{
+    return w->zone->geometry.entries_n - w->zone->geometry.objects_max;
+}
+
+
+static uint64_t
+writer_names_bytes(const kube_zone_writer_t *w)
+{
+    return (uint64_t) writer_names_max(w) * KUBE_ZONE_NAME_BYTES;
+}
+
+
+/* True if a name of size bytes fits, in place of what the entry holds. */
+static bool
+writer_name_fits(const kube_zone_writer_t *w, uint32_t entry, size_t size)
+{
+    if (entry != 0 && w->side[entry].kind == KUBE_RECORD_REFUSED) {
+        size -= kube_zone_live_size(w, w->side[entry].offset);
+
+    } else if (w->refused >= writer_names_max(w)) {
+        return false;
+    }
+
+    return w->refused_bytes + size <= writer_names_bytes(w)
+           && (entry != 0 || kube_zone_entry_available(w));
 }
 
 
@@ -362,7 +393,7 @@ kube_zone_refuse(kube_zone_writer_t *w, kube_zone_item_t *item, kube_str_t rv,
         return KUBE_OK;
     }
 
-    if ((e == 0 && !kube_zone_entry_available(w))
+    if (!writer_name_fits(w, e, refused.record.size)
         || kube_zone_log_reserve(w, refused.record.size,
                                  KUBE_ZONE_MOVES_FORCED) != KUBE_OK)
     {
@@ -410,43 +441,40 @@ kube_zone_remove(kube_zone_writer_t *w, uint32_t entry)
 
 
 void
-kube_zone_evict_begin(kube_zone_writer_t *w, uint32_t entry)
+kube_zone_evict_begin(kube_zone_writer_t *w, uint32_t entry, unsigned scope)
 {
+    kube_word_set(&w->zone->image->evicting_scope, scope);
     kube_head_set(&w->zone->image->evicting, entry);
 }
 
 
 void
-kube_zone_evict_end(kube_zone_writer_t *w, uint32_t entry, unsigned scope)
+kube_zone_evict_end(kube_zone_writer_t *w)
 {
-    if (kube_zone_published(w, entry) == NULL
-        && scope < w->zone->geometry.scopes_n)
-    {
-        kube_word_set(&kube_zone_scope(w->zone, scope)->uncounted, 1);
-    }
-
     kube_head_set(&w->zone->image->evicting, 0);
-}
-
-
-bool
-kube_zone_has_room(const kube_zone_writer_t *w, size_t size)
-{
-    return w->live_bytes + size <= kube_zone_log_limit(w)
-           && !writer_objects_are_max(w)
-           && kube_zone_log_has_room(w, size);
 }
 
 
 uint64_t
 kube_zone_room(const kube_zone_writer_t *w)
 {
-    uint64_t  limit, names;
+    return kube_zone_log_limit(w) - writer_names_bytes(w);
+}
 
-    limit = kube_zone_log_limit(w);
-    names = (uint64_t) w->refused * KUBE_ZONE_NAME_BYTES;
 
-    return (names < limit / 2) ? limit - names : limit / 2;
+uint32_t
+kube_zone_names_left(const kube_zone_writer_t *w)
+{
+    uint32_t  n;
+    uint64_t  bytes;
+
+    n = writer_names_max(w);
+    bytes = writer_names_bytes(w);
+    n = (w->refused < n) ? n - w->refused : 0;
+    bytes = (w->refused_bytes < bytes) ? bytes - w->refused_bytes : 0;
+    bytes /= KUBE_ZONE_NAME_BYTES;
+
+    return (bytes < n) ? (uint32_t) bytes : n;
 }
 
 

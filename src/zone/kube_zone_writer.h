@@ -6,7 +6,8 @@
  * Service and its staged slices become visible with one store.  Full means
  * that less than one eighth of the room for records is free, or that as many
  * objects are held as the zone has entries for (one for each 192 bytes).
- * Publishing, REFUSED, SCOPE, ERROR and INFO records may use the reserve.
+ * Names of refused objects have room of their own, so that neither ever takes
+ * the other's.  Publishing, SCOPE, ERROR and INFO records may use the reserve.
  *
  * Every function is for the process that holds the guard (see
  * kube_zone_recover.h for acquire), in one thread.
@@ -94,8 +95,8 @@ void kube_zone_publish_orphan(kube_zone_writer_t *writer, uint32_t slice);
 /*
  * Names an object as refused, in item->entry, replacing what its key held
  * before; rv may be empty, reason is cut to KUBE_RECORD_REASON_MAX.  There
- * are entries for half as many names as objects can be held.  KUBE_OK;
- * KUBE_FULL: not even the name fits, so the caller must not publish a version;
+ * is room for a name to each 16 objects.  KUBE_OK; KUBE_FULL: not even the
+ * name fits, so the caller counts it (kube_zone_scope_unnamed());
  * KUBE_INVALID: no object can have this name.
  */
 kube_rc_t kube_zone_refuse(kube_zone_writer_t *writer,
@@ -120,21 +121,20 @@ void kube_zone_remove(kube_zone_writer_t *writer, uint32_t entry);
 /*
  * An eviction: no event brings its object again, so a death in the middle
  * must not lose its name.  Between the two calls the object (entry, of this
- * scope) is refused, or removed where not even its name has room; first the
- * Service that names it is published without it.  A second begin ends the
- * first.  Where no name stands at the end, the scope is not trusted by a
- * successor until its record was published again.
+ * scope) is refused, or counted and then removed where not even its name has
+ * room; first the Service that names it is published without it.  A second
+ * begin ends the first.
  */
-void kube_zone_evict_begin(kube_zone_writer_t *writer, uint32_t entry);
-void kube_zone_evict_end(kube_zone_writer_t *writer, uint32_t entry,
+void kube_zone_evict_begin(kube_zone_writer_t *writer, uint32_t entry,
     unsigned scope);
+void kube_zone_evict_end(kube_zone_writer_t *writer);
 
 /* What the name of a refused object takes: a usual one, in bytes. */
 #define KUBE_ZONE_NAME_BYTES  104
 
 /*
  * The bytes of records that all objects may have together, without the reserve
- * and what the names of refused ones take.
+ * and what is there for the names of refused ones.
  */
 uint64_t kube_zone_room(const kube_zone_writer_t *writer);
 
@@ -144,8 +144,8 @@ uint64_t kube_zone_room_an_object(const kube_zone_writer_t *writer);
 /* Something found no room: failures + 1. */
 void kube_zone_count_failure(kube_zone_writer_t *writer);
 
-/* True if a record of size bytes would be taken now, without the reserve. */
-bool kube_zone_has_room(const kube_zone_writer_t *writer, size_t size);
+/* How many usual names of refused objects there is room for now. */
+uint32_t kube_zone_names_left(const kube_zone_writer_t *writer);
 
 
 #endif /* KUBE_ZONE_WRITER_H */

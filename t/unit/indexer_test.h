@@ -178,13 +178,26 @@ it_done(it_t *it)
 }
 
 
+/* What is counted without a name is in the scopes' records, as it were. */
 static inline void
 it_takeover(it_t *it)
 {
+    unsigned          slot;
+    kube_scope_sum_t  sums[2];
+
+    for (slot = 0; slot < 2; slot++) {
+        kube_publisher_sum(it->publisher, slot, &sums[slot]);
+    }
+
     it_stop(it);
     assert_int_equal(it_start(it), KUBE_OK);
     assert_int_equal(it_scopes(it), KUBE_OK);
     assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
+
+    for (slot = 0; slot < 2; slot++) {
+        kube_publisher_found_unnamed(it->publisher, slot,
+                                     sums[slot].refused_unnamed);
+    }
 }
 
 
@@ -471,6 +484,17 @@ it_sum(const it_t *it, unsigned slot)
     kube_publisher_sum(it->publisher, slot, &sum);
 
     return sum;
+}
+
+
+/* Whether a list is asked for because room has returned, as of now_ms. */
+static inline bool
+it_room_returned(it_t *it, unsigned slot, bool *urgent)
+{
+    assert_int_equal(kube_publisher_run(it->publisher, 0, it->now_ms, 0), 0);
+    kube_publisher_look_for_room(it->publisher);
+
+    return kube_publisher_room_returned(it->publisher, slot, urgent);
 }
 
 

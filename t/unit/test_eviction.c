@@ -1,5 +1,5 @@
 /*
- * test_eviction - who makes room for whom, and when room has returned.
+ * test_eviction - who makes room for whom, and whom room has returned for.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -52,21 +52,6 @@ bed_done(bed_t *bed)
 }
 
 
-static void
-bed_member(bed_t *bed, kube_group_t *group, it_object_t *o)
-{
-    uint32_t        entry;
-    kube_record_t  *record;
-
-    record = it_record(o);
-    assert_int_equal(kube_zone_stage(bed->it.writer, record, 0, &entry),
-                     KUBE_OK);
-    free(record);
-    bed->index.members[entry].resource = (uint8_t) o->resource;
-    kube_service_index_link(&bed->index, group, entry);
-}
-
-
 /*
  * The group of "namespace/name=700-200": it has a slice of 700 bytes, and
  * lacks 200; each part may be left out.
@@ -102,8 +87,8 @@ bed_group(bed_t *bed, const char *word)
 
     if (*word == '-') {
         e = ++bed->entries;
-        kube_eviction_lacks(&bed->eviction, group, e,
-                            (uint32_t) strtoul(word + 1, NULL, 10));
+        kube_eviction_lacks(&bed->eviction, &bed->index.members[e].lack,
+                            group, (uint32_t) strtoul(word + 1, NULL, 10));
     }
 
     return group;
@@ -123,8 +108,9 @@ bed_clear(bed_t *bed)
         if (member->group != NULL) {
             kube_eviction_size(&bed->eviction, e, 0);
 
-        } else if (member->lacks != NULL) {
-            kube_eviction_lacks(&bed->eviction, member->lacks, e, 0);
+        } else if (member->lack.group != NULL) {
+            kube_eviction_lacks(&bed->eviction, &member->lack,
+                                member->lack.group, 0);
         }
     }
 
@@ -132,7 +118,7 @@ bed_clear(bed_t *bed)
 }
 
 
-/* Who goes for the first group; what a name takes is not gained. */
+/* Who goes for the first group. */
 static const struct {
     const char  *title;
     const char  *groups;           /* the first is who needs room */
@@ -167,13 +153,13 @@ static const struct {
       "a/x=100 b/y-900", 0, 100, 0, "full" },
 
     { "as many as are needed, in their order",
-      "a/x=300 b/y=900 b/z=800 c/w=500", 0, 1600, 0, "b/y b/z c/w" },
+      "a/x=300 b/y=900 b/z=800 c/w=500", 0, 1800, 0, "b/y b/z c/w" },
 
     { "all or nobody",
-      "a/x=300 b/y=900 c/z=800", 0, 1500, 0, "full" },
+      "a/x=300 b/y=900 c/z=800", 0, 1900, 0, "full" },
 
     { "who need not go after all stays",
-      "a/x=100 b/y=200 b/z=900 c/w=1000", 0, 890, 0, "c/w" },
+      "a/x=100 b/y=200 b/z=900 c/w=1000", 0, 950, 0, "c/w" },
 
     { "static ones are the first of their namespace",
       "shop/a=300 shop/s1=900 shop/t=400", 0, 100, 0, "shop/t" },
@@ -192,33 +178,55 @@ static const struct {
 };
 
 
+static size_t
+bed_put(char *text, size_t size, size_t len, const kube_group_t *group)
+{
+    return len + (size_t) snprintf(text + len, size - len, "%s%.*s/%.*s",
+                                   len != 0 ? " " : "", (int) group->ns.len,
+                                   group->ns.data, (int) group->name.len,
+                                   group->name.data);
+}
+
+
 static const char *
 bed_choose(bed_t *bed, kube_group_t *group, size_t row)
 {
-    size_t         i, n, len;
-    kube_group_t  *victims[KUBE_EVICTIONS_MAX];
+    size_t         len;
+    kube_group_t  *victim;
 
     static char  text[256];
 
     if (kube_eviction_choose(&bed->eviction, group, rows[row].more,
-                             rows[row].need, victims, &n) != KUBE_OK)
+                             rows[row].need, &victim) != KUBE_OK)
     {
+        assert_null(victim);
         return "full";
     }
 
-    len = 0;
     text[0] = '\0';
 
-    for (i = 0; i < n; i++) {
-        len += (size_t) snprintf(text + len, sizeof(text) - len,
-                                 "%s%.*s/%.*s", i != 0 ? " " : "",
-                                 (int) victims[i]->ns.len,
-                                 victims[i]->ns.data,
-                                 (int) victims[i]->name.len,
-                                 victims[i]->name.data);
+    for (len = 0; victim != NULL; victim = victim->victim) {
+        len = bed_put(text, sizeof(text), len, victim);
     }
 
     return text;
+}
+
+
+static kube_group_t *
+bed_groups(bed_t *bed, const char *word)
+{
+    kube_group_t  *first, *group;
+
+    first = NULL;
+
+    for ( /* void */ ; word != NULL; word = strchr(word, ' ')) {
+        word += strspn(word, " ");
+        group = bed_group(bed, word);
+        first = (first != NULL) ? first : group;
+    }
+
+    return first;
 }
 
 
@@ -229,8 +237,8 @@ test_eviction_order(void **state)
     bed_t          bed;
     unsigned       again;
     uint64_t       bytes;
-    const char    *word, *chosen;
-    kube_group_t  *first, *group;
+    const char    *chosen;
+    kube_group_t  *first;
 
     static const kube_str_t  keys[] = {
         { "shop/s1", 7 }, { "shop/s2", 7 }, { "other/t", 7 }
@@ -241,14 +249,7 @@ test_eviction_order(void **state)
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bed_init(&bed, keys, 3);
         bed.eviction.share = rows[i].share;
-        first = NULL;
-
-        for (word = rows[i].groups; word != NULL; word = strchr(word, ' ')) {
-            word += strspn(word, " ");
-            group = bed_group(&bed, word);
-            first = (first != NULL) ? first : group;
-        }
-
+        first = bed_groups(&bed, rows[i].groups);
         bytes = bed.eviction.bytes;
 
         /* to choose changes nothing */
@@ -268,104 +269,92 @@ test_eviction_order(void **state)
 }
 
 
-/* Puts objects into the zone until live bytes have grown by that much. */
+/*
+ * For whom room has returned.  So many bytes are left of a zone's room; the
+ * rest is held by Services of 1000 bytes of the namespace "all".
+ */
+static const struct {
+    const char  *title;
+    unsigned     left;
+    const char  *groups;
+    const char  *returned;
+} room_rows[] = {
+
+    { "nobody lacks anything", 500, "a/x=100", "" },
+    { "who goes before what is held", 500, "a/x-600", "a/x" },
+    { "who does not has to wait", 500, "all/x-1100", "" },
+    { "for room for all of it", 1200, "all/x-1100", "all/x" },
+    { "the first of a namespace", 1200, "all/x-1150 all/y-1100", "all/y" },
+    { "what one with a part lacks is counted", 500, "all/x=100-300",
+      "all/x" },
+    { "and has to be there", 500, "all/x=100-1200", "" },
+    { "one of several", 500, "a/x-100000000 b/y-200 c/z=9-9", "b/y c/z" },
+};
+
+
 static void
-room_fill(bed_t *bed, uint64_t bytes)
+returned_fill(bed_t *bed, uint64_t bytes)
 {
-    char               name[24];
-    uint64_t           until;
-    it_object_t        o;
-    kube_group_t      *group;
-    kube_zone_usage_t  usage;
+    char      word[64];
+    unsigned  i;
+    uint64_t  size;
 
-    kube_zone_usage(&bed->it.zone, &usage);
-    until = usage.live_bytes + bytes;
-    group = kube_service_index_get(&bed->index, KUBE_STR("a"), KUBE_STR("b"));
-
-    while (usage.live_bytes < until) {
-        snprintf(name, sizeof(name), "o%u", bed->it.rv);
-        o = it_slice(&bed->it, "a", name, "b");
-        bed_member(bed, group, &o);
-        kube_zone_usage(&bed->it.zone, &usage);
+    for (i = 0; bytes != 0; i++) {
+        size = (bytes > 1000) ? 1000 : bytes;
+        bytes -= size;
+        snprintf(word, sizeof(word), "all/s%u=%u", i, (unsigned) size);
+        (void) bed_group(bed, word);
     }
 }
 
 
 static void
-room_empty(bed_t *bed, unsigned n)
+returned_found(void *ctx, const kube_group_t *group)
 {
-    uint32_t       entry;
-    kube_group_t  *group;
+    char  *text = ctx;
 
-    group = kube_service_index_get(&bed->index, KUBE_STR("a"), KUBE_STR("b"));
-
-    for ( /* void */ ; n != 0 && group->slices != 0; n--) {
-        entry = group->slices;
-        kube_service_index_unlink(&bed->index, entry);
-        kube_zone_remove(bed->it.writer, entry);
-    }
+    (void) bed_put(text, 256, strlen(text), group);
 }
 
 
-#define RETURNED()                                                            \
-    kube_room_returned(&room, &bed.it.zone, bed.it.writer)
-
-
 static void
-test_room_returned(void **state)
+test_eviction_returned(void **state)
 {
-    bed_t        bed;
-    kube_room_t  room;
+    size_t         i;
+    bed_t          bed;
+    char           text[256];
+    kube_group_t  *guessed;
 
     (void) state;
 
+    for (i = 0; i < sizeof(room_rows) / sizeof(room_rows[0]); i++) {
+        bed_init(&bed, NULL, 0);
+        returned_fill(&bed, kube_zone_room(bed.it.writer)
+                            - room_rows[i].left);
+        assert_int_equal(kube_eviction_free(&bed.eviction),
+                         room_rows[i].left);
+        (void) bed_groups(&bed, room_rows[i].groups);
+
+        text[0] = '\0';
+        kube_eviction_returned(&bed.eviction, returned_found, text);
+
+        if (strlen(text) != strlen(room_rows[i].returned)) {
+            fail_msg("%s: %s", room_rows[i].title, text);
+        }
+
+        bed_clear(&bed);
+        bed_done(&bed);
+    }
+
+    /* what nobody knows the size of is nobody's turn */
     bed_init(&bed, NULL, 0);
-    kube_room_init(&room);
-
-    /* nothing is lacking */
-    assert_false(RETURNED());
-    kube_room_full(&room, &bed.it.zone);
-    assert_int_equal(room.full_bytes, 0);
-
-    room_fill(&bed, 100000);
-    kube_room_refused(&room, 20000);
-    kube_room_refused(&room, 300);
-    kube_room_full(&room, &bed.it.zone);
-    assert_int_equal(room.refused, 2);
-    assert_int_equal(room.smallest, 300);
-    assert_true(room.full_bytes != 0);
-
-    /* the room of a few small objects is none */
-    assert_false(RETURNED());
-    room_empty(&bed, 3);
-    assert_false(RETURNED());
-    room_empty(&bed, 100);
-    assert_true(RETURNED());
-
-    /* said once, and said again only for more */
-    assert_false(RETURNED());
-    room_empty(&bed, 100);
-    assert_true(RETURNED());
-    assert_false(RETURNED());
-    room_empty(&bed, 100);
-    assert_true(RETURNED());
-
-    /* nothing is lacking any more, but then a name is */
-    room_empty(&bed, 100);
-    room.refused = 0;
-    assert_false(RETURNED());
-    room.unnamed = true;
-    assert_true(RETURNED());
-    room_empty(&bed, 1000);
-    assert_true(RETURNED());
-
-    /* the smallest must fit */
-    kube_room_init(&room);
-    kube_room_refused(&room, 1u << 20);
-    room.full_bytes = UINT64_MAX;
-    assert_false(RETURNED());
-    kube_room_refused(&room, 100);
-    assert_true(RETURNED());
+    guessed = bed_group(&bed, "a/x");
+    guessed->guessed = true;
+    (void) bed_group(&bed, "a/x-100");
+    text[0] = '\0';
+    kube_eviction_returned(&bed.eviction, returned_found, text);
+    assert_string_equal(text, "");
+    bed_clear(&bed);
     bed_done(&bed);
 }
 
@@ -374,12 +363,10 @@ test_room_returned(void **state)
 static void
 eviction_oom(alloc_test_t *at, void *ctx)
 {
-    size_t                 n;
-    unsigned               i;
-    kube_rc_t              rc;
-    bed_t                 *bed = ctx;
-    kube_group_t          *group, *first;
-    kube_group_t          *victims[KUBE_EVICTIONS_MAX];
+    unsigned       i;
+    kube_rc_t      rc;
+    bed_t         *bed = ctx;
+    kube_group_t  *group, *first, *victims;
 
     static const char  *const words[] = {
         "a/x", "b/y", "b/z", "c/x", "c/y", "d/x", "d/z", "e/x", "f/x"
@@ -419,8 +406,9 @@ eviction_oom(alloc_test_t *at, void *ctx)
 
     if (!at->failed) {
         assert_int_equal(kube_eviction_choose(&bed->eviction, first, 0, 1,
-                                              victims, &n), KUBE_OK);
-        assert_int_equal(n, 1);
+                                              &victims), KUBE_OK);
+        assert_non_null(victims);
+        assert_null(victims->victim);
     }
 
     kube_eviction_done(&bed->eviction);
@@ -452,7 +440,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_eviction_order),
-        cmocka_unit_test(test_room_returned),
+        cmocka_unit_test(test_eviction_returned),
         cmocka_unit_test(test_eviction_oom),
     };
 

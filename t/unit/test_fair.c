@@ -234,6 +234,7 @@ fair_check_shares(const gateway_t *g)
 static unsigned
 fair_settle(gateway_t *g)
 {
+    bool      urgent;
     unsigned  slot, lists;
 
     fair_list(g, IT_SERVICES);
@@ -243,8 +244,8 @@ fair_settle(gateway_t *g)
         g->changes = 0;
 
         for (slot = 0; slot < 2; slot++) {
-            g->it.now_ms += KUBE_ZONE_QUARANTINE_MS + 1;
-            (void) kube_publisher_room_returned(g->it.publisher, slot);
+            g->it.now_ms += 1000;
+            (void) it_room_returned(&g->it, slot, &urgent);
             fair_list(g, slot);
         }
 

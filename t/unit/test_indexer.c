@@ -331,7 +331,7 @@ test_indexer_too_large(void **state)
     assert_string_equal(reason, "too_large");
     assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
     assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
-    assert_false(it_sum(&it, IT_SLICES).refused_unnamed);
+    assert_int_equal(it_sum(&it, IT_SLICES).refused_unnamed, 0);
 
     /* it was held while it was smaller */
     big.endpoints = 2;
@@ -536,6 +536,7 @@ test_indexer_state_file(void **state)
 static void
 test_indexer_odd(void **state)
 {
+    bool              urgent;
     it_t              it;
     kube_delta_t      d;
     it_object_t       web;
@@ -560,7 +561,7 @@ test_indexer_odd(void **state)
     assert_false(kube_publisher_pending(it.publisher, KUBE_SCOPES_MAX));
     kube_publisher_sum(it.publisher, KUBE_SCOPES_MAX, &sum);
     assert_int_equal(sum.count, 0);
-    assert_false(kube_publisher_room_returned(it.publisher, KUBE_SCOPES_MAX));
+    assert_false(it_room_returned(&it, KUBE_SCOPES_MAX, &urgent));
     assert_int_equal(kube_indexer_scope(it.ix, KUBE_SCOPES_MAX,
                                         KUBE_RESOURCE_SERVICES,
                                         KUBE_STR_NULL), KUBE_INVALID);

@@ -130,10 +130,9 @@ full_check_named(const full_t *f, unsigned there)
 
     for (slot = 0; slot < 2; slot++) {
         sum = it_sum(&f->it, slot);
-        assert_int_equal(sum.count + sum.refused, there);
+        assert_int_equal(sum.count + sum.refused + sum.refused_unnamed, there);
         assert_int_equal(it_refused(&f->it, (kube_resource_t) slot, NULL, 0),
                          sum.refused);
-        assert_false(sum.refused_unnamed);
         assert_false(kube_publisher_pending(f->it.publisher, slot));
     }
 }
@@ -246,9 +245,6 @@ full_delete(full_t *f, unsigned from, unsigned to)
     }
 
     it_publish(&f->it);
-
-    /* entries come back after their quarantine */
-    f->it.now_ms += KUBE_ZONE_QUARANTINE_MS + 1;
 }
 
 
@@ -256,6 +252,7 @@ full_delete(full_t *f, unsigned from, unsigned to)
 static unsigned
 full_heal(full_t *f)
 {
+    bool      urgent;
     unsigned  slot, lists, idle;
 
     lists = 0;
@@ -263,9 +260,8 @@ full_heal(full_t *f)
     for (idle = 0; idle < 80; idle++) {
 
         for (slot = 0; slot < 2; slot++) {
-            if (kube_publisher_room_returned(f->it.publisher, slot)) {
-                assert_false(kube_publisher_room_returned(f->it.publisher,
-                                                          slot));
+            if (it_room_returned(&f->it, slot, &urgent)) {
+                assert_false(it_room_returned(&f->it, slot, &urgent));
                 full_list(f, slot);
                 lists++;
                 idle = 0;
@@ -283,19 +279,22 @@ full_heal(full_t *f)
 static void
 full_heal_run(bool takeover)
 {
+    bool       urgent;
     full_t    *f;
-    unsigned   lists;
+    unsigned   n, lists;
 
     f = full_create(3, 10);
     full_list(f, IT_SERVICES);
     full_list(f, IT_SLICES);
     full_check_named(f, GROUPS);
-    assert_true(it_sum(&f->it, IT_SLICES).refused > 50);
+    assert_true(it_sum(&f->it, IT_SLICES).refused_unnamed > 20);
 
-    /* no room, no list; nor for the room of a single slice */
+    /* no room, no list; room for one brings one */
     assert_int_equal(full_heal(f), 0);
+    n = full_check_order(f);
     full_delete(f, 0, 1);
-    assert_int_equal(full_heal(f), 0);
+    assert_int_equal(full_heal(f), 2);
+    assert_int_equal(full_check_order(f), n);
 
     if (takeover) {
         it_takeover(&f->it);
@@ -305,14 +304,15 @@ full_heal_run(bool takeover)
     lists = full_heal(f);
     print_message("%u lists\n", lists);
     assert_true(lists >= 1);
-    assert_true(lists <= 12);
+    assert_true(lists <= 4);
     assert_true(f->it.logs[KUBE_EV_ROOM_RETURNED] != 0);
     assert_int_equal(it_sum(&f->it, IT_SERVICES).refused, 0);
     assert_int_equal(it_sum(&f->it, IT_SLICES).refused, 0);
+    assert_int_equal(it_sum(&f->it, IT_SLICES).refused_unnamed, 0);
     full_check_named(f, GROUPS - 300);
     assert_true(full_serves(f, 300));
     assert_true(full_serves(f, 398));
-    assert_false(kube_publisher_room_returned(f->it.publisher, IT_SLICES));
+    assert_false(it_room_returned(&f->it, IT_SLICES, &urgent));
 
     full_destroy(f);
 }
@@ -408,48 +408,115 @@ test_full_growth(void **state)
 }
 
 
-/* Names that no zone could hold: said so, and the version stands still. */
+/*
+ * More than there is room for names: counted, exactly while the process lives;
+ * what is counted ranks as what is named does, and comes back as that does.
+ */
 static void
 test_full_unnamed(void **state)
 {
-    it_t         *it;
-    char          name[24];
-    unsigned      i;
-    it_object_t   o;
+    bool               urgent;
+    full_t            *f;
+    unsigned           i, n, changed;
+    uint64_t           unnamed, bytes;
+    kube_zone_usage_t  usage;
 
     (void) state;
 
-    it = malloc(sizeof(it_t));
-    assert_non_null(it);
-    it_init(it, KUBE_ZONE_SIZE_MIN);
+    f = full_create(6, 20);
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    full_check_named(f, GROUPS);
+    n = full_check_order(f);
+    unnamed = it_sum(&f->it, IT_SLICES).refused_unnamed;
+    assert_true(unnamed > 100);
 
-    IT_BEGIN(it, IT_SLICES);
+    /* names keep to their own */
+    kube_zone_usage(&f->it.zone, &usage);
+    bytes = usage.refused * KUBE_ZONE_NAME_BYTES;
+    assert_true(usage.refused > 30);
+    assert_true(bytes < usage.records_bytes / 16);
 
-    for (i = 0; i < 2000; i++) {
-        snprintf(name, sizeof(name), "s%04u", i);
-        o = it_slice(it, "shop", name, name);
-        IT_LIST(it, &o);
+    /* changes of those without a name count nothing twice */
+    for (i = 0, changed = 0; i < GROUPS; i++) {
+        if (!full_serves(f, i)) {
+            it_change(&f->it, &f->slices[i]);
+            it_change(&f->it, &f->slices[i]);
+            changed++;
+        }
     }
 
-    IT_SYNC(it, IT_SLICES);
-    assert_true(it_sum(it, IT_SLICES).refused_unnamed);
-    assert_true(it_sum(it, IT_SLICES).count > 10);
-    assert_int_equal(kube_zone_validate(it->mem, it->size), KUBE_OK);
+    it_publish(&f->it);
+    assert_int_equal(changed, GROUPS - n);
+    full_check_named(f, GROUPS);
+    assert_int_equal(full_check_order(f), n);
 
-    /* it is said until a whole list was held or named */
-    IT_BEGIN(it, IT_SLICES);
-    assert_true(it_sum(it, IT_SLICES).refused_unnamed);
-    IT_LIST(it, &o);
-    IT_SYNC(it, IT_SLICES);
-    it->now_ms += KUBE_ZONE_QUARANTINE_MS + 1;
-    IT_BEGIN(it, IT_SLICES);
-    IT_LIST(it, &o);
-    IT_SYNC(it, IT_SLICES);
-    assert_false(it_sum(it, IT_SLICES).refused_unnamed);
-    assert_int_equal(it_sum(it, IT_SLICES).count, 1);
+    /* one that is deleted is gone, told twice or once */
+    for (i = 0; i < GROUPS; i++) {
+        if (!full_serves(f, i) && i % 2 == 0) {
+            it_delete(&f->it, &f->slices[i]);
+            it_delete(&f->it, &f->slices[i]);
+            it_delete(&f->it, &f->services[i]);
+            changed--;
+        }
+    }
 
-    it_done(it);
-    free(it);
+    full_check_named(f, n + changed);
+    assert_false(it_room_returned(&f->it, IT_SLICES, &urgent));
+
+    /* and one that no list has seen any more */
+    for (i = 0; i < GROUPS; i++) {
+        if (!full_serves(f, i)) {
+            f->slices[i].there = false;
+            f->services[i].there = false;
+        }
+    }
+
+    f->changes = 0;
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    assert_int_equal(f->changes, 0);
+    full_check_named(f, n);
+    assert_int_equal(it_sum(&f->it, IT_SLICES).refused_unnamed, 0);
+    full_destroy(f);
+}
+
+
+/*
+ * A predecessor has counted some: that stands until the next list, and where
+ * there is room one is asked for.
+ */
+static void
+test_full_found_unnamed(void **state)
+{
+    bool     urgent;
+    full_t  *f;
+
+    (void) state;
+
+    f = full_create(0, 1);
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    assert_int_equal(full_heal(f), 0);
+    it_takeover(&f->it);
+    kube_publisher_found_unnamed(f->it.publisher, IT_SLICES, 3);
+    assert_int_equal(it_sum(&f->it, IT_SLICES).refused_unnamed, 3);
+    assert_int_equal(it_sum(&f->it, IT_SERVICES).refused_unnamed, 0);
+    assert_true(it_sum(&f->it, IT_SLICES).lacks_room);
+
+    /* the zone is full as before: no list for that */
+    assert_false(it_room_returned(&f->it, IT_SLICES, &urgent));
+    full_delete(f, 0, 60);
+    f->it.now_ms += 1000;
+    assert_false(it_room_returned(&f->it, IT_SERVICES, &urgent));
+    assert_true(it_room_returned(&f->it, IT_SLICES, &urgent));
+    full_list(f, IT_SLICES);
+    assert_int_equal(it_sum(&f->it, IT_SLICES).refused_unnamed, 0);
+    f->it.now_ms += 1000;
+    assert_false(it_room_returned(&f->it, IT_SLICES, &urgent));
+    full_destroy(f);
 }
 
 
@@ -528,7 +595,9 @@ full_oom(alloc_test_t *at, void *ctx)
         assert_int_equal(it_sum(it, IT_SLICES).count
                          + it_sum(it, IT_SLICES).refused
                          + it_sum(it, IT_SERVICES).count
-                         + it_sum(it, IT_SERVICES).refused, sent + 2);
+                         + it_sum(it, IT_SERVICES).refused
+                         + it_sum(it, IT_SLICES).refused_unnamed
+                         + it_sum(it, IT_SERVICES).refused_unnamed, sent + 2);
 
     } else {
         alloc_test_assert_rc(&it->at, rc);
@@ -566,6 +635,7 @@ main(void)
         cmocka_unit_test(test_full_static),
         cmocka_unit_test(test_full_growth),
         cmocka_unit_test(test_full_unnamed),
+        cmocka_unit_test(test_full_found_unnamed),
         cmocka_unit_test(test_full_oom),
     };
 

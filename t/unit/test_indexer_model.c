@@ -478,7 +478,7 @@ model_check_sums(model_t *m)
         assert_int_equal(sum.refused, expected.refused);
         assert_true(sum.digest.lo == expected.digest.lo
                     && sum.digest.hi == expected.digest.hi);
-        assert_false(sum.refused_unnamed);
+        assert_int_equal(sum.refused_unnamed, 0);
         assert_false(kube_publisher_pending(m->it.publisher, slot));
         assert_int_equal(it_refused(&m->it, (kube_resource_t) slot, NULL, 0),
                          unheld);

@@ -212,7 +212,7 @@ test_items_first(void **state)
 
     bed_init(&b);
     bed_watch(&b);
-    kube_reflector_relist(b.r, KUBE_RELIST_OTHER, b.io.now_ms);
+    kube_reflector_relist(b.r, KUBE_RELIST_OTHER, false, b.io.now_ms);
     bed_process(&b);
     io_answer(&b.io, bed_x(&b), 200, body);
     assert_string_equal(drained(&b), "");
@@ -368,7 +368,8 @@ test_oversize_before_metadata(void **state)
     bed_start(&b, "");
     io_answer(&b.io, bed_x(&b), 200, LIST("7", "", ""));
     assert_string_equal(drained(&b), "[ ]");
-    kube_reflector_relist(b.r, KUBE_RELIST_EXPIRED, b.io.now_ms);
+    kube_reflector_relist(b.r, KUBE_RELIST_EXPIRED, false,
+                          b.io.now_ms);
     bed_process(&b);
     io_answer(&b.io, bed_x(&b), 200, text);
     assert_string_equal(drained(&b), "");

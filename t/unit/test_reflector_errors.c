@@ -465,7 +465,7 @@ test_undecodable_object(void **state)
         assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_DELETED), 1);
 
         /* in a list too */
-        kube_reflector_relist(b.r, KUBE_RELIST_ROOM, b.io.now_ms);
+        kube_reflector_relist(b.r, KUBE_RELIST_ROOM, false, b.io.now_ms);
         bed_process(&b);
         snprintf(text, sizeof(text),
                  LIST("9", "", "{" META("bad", "9") ",%s},"
@@ -508,7 +508,7 @@ test_lagging_list(void **state)
 
     bed_init(&b);
     bed_watch(&b);
-    kube_reflector_relist(b.r, KUBE_RELIST_ROOM, b.io.now_ms);
+    kube_reflector_relist(b.r, KUBE_RELIST_ROOM, false, b.io.now_ms);
     bed_process(&b);
     assert_int_equal(counted(&b, KUBE_COUNTER_RELISTS_ROOM), 1);
 

@@ -294,31 +294,45 @@ test_lost_without_a_store(void **state)
 }
 
 
-/* An eviction that could not even leave a name. */
+/* An eviction that could not even leave a name: counted, and it heals. */
 static void
 test_evicted_without_a_name(void **state)
 {
     bed_t                b;
     uint32_t             e;
+    kube_arena_t         arena;
     kube_takeover_t      takeover;
+    kube_scope_info_t    info;
     kube_zone_writer_t  *w;
 
     (void) state;
 
     e = takeover_lone(&b, &w);
-    kube_zone_evict_begin(w, e);
+    kube_zone_evict_begin(w, e, 1);
+    kube_zone_scope_unnamed(w, 1);
     kube_zone_remove(w, e);
-    kube_zone_evict_end(w, e, 1);
+    kube_zone_evict_end(w);
     kube_zone_writer_destroy(w);
 
-    w = takeover_writer(&b, &takeover);
-    assert_true(takeover.distrust);
-    kube_zone_writer_destroy(w);
+    kube_arena_init(&arena, &b.own.alloc, 1 << 16);
 
+    for (e = 0; e < 2; e++) {
+        w = takeover_writer(&b, &takeover);
+        assert_false(takeover.distrust);
+        assert_int_equal(kube_zone_scope_read(&b.zone, 1, &arena, &info),
+                         KUBE_OK);
+        assert_int_equal(info.refused_unnamed, 1);
+        assert_int_equal(kube_zone_scope_publish(w, 1, &info), KUBE_OK);
+        kube_zone_writer_destroy(w);
+    }
+
+    kube_arena_done(&arena);
+
+    /* there is room: the scope is listed, and it alone */
     bed_start(&b);
     bed_settle(&b);
     bed_assert_equal(&b);
-    assert_int_equal(b.server->lists, 4);
+    assert_int_equal(b.server->lists, 3);
     bed_done(&b);
 }
 

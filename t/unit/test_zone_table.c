@@ -158,7 +158,7 @@ static void
 test_table_quarantine(void **state)
 {
     char               name[32];
-    uint32_t           e;
+    uint32_t           e, first;
     unsigned           i, max;
     uint64_t           now;
     zone_test_t        t;
@@ -169,31 +169,55 @@ test_table_quarantine(void **state)
     kube_zone_usage(&t.zone, &u);
     max = (unsigned) u.entries;
     now = 1000;
+    first = 0;
     kube_zone_writer_now(t.writer, now);
 
-    /* every entry once: held and freed */
+    /* every entry once: held and freed; none that was never used is left */
     for (i = 0; i < max; i++) {
         snprintf(name, sizeof(name), "svc-%u", i);
         assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
                                           name, "1", "x", &e), KUBE_OK);
         kube_zone_remove(t.writer, e);
+        first = (i == 0) ? e : first;
         assert_true(kube_zone_head(&t.zone, e) == 0);
     }
 
+    /* it is not waited for then: the first that was freed is the next */
+    assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 0, 0, now),
+                     KUBE_OK);
+    assert_int_equal(zone_test_find(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                    "web"), first);
+    assert_int_equal(kube_zone_validate(t.mem, t.size), KUBE_OK);
+    zone_test_close(&t);
+
+    /* else one rests before it is taken, and then goes before a new one */
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    kube_zone_writer_now(t.writer, now);
+    assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                      "old", "1", "x", &first), KUBE_OK);
+    kube_zone_remove(t.writer, first);
     assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 0, 0,
                                    now + KUBE_ZONE_QUARANTINE_MS - 1),
-                     KUBE_FULL);
-    assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 0, 0,
+                     KUBE_OK);
+    assert_int_not_equal(zone_test_find(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                        "web"), first);
+    assert_int_equal(zone_test_put(&t, "shop", "api", 1, 1, 0, 0,
                                    now + KUBE_ZONE_QUARANTINE_MS), KUBE_OK);
-    assert_int_equal(kube_zone_validate(t.mem, t.size), KUBE_OK);
+    assert_int_equal(zone_test_find(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                    "api"), first);
 
-    /* nobody knows how long they were free: the time begins anew */
+    /* after a take-over nobody knows for how long: it begins anew */
+    kube_zone_remove(t.writer, first);
     kube_zone_writer_release(t.writer);
     zone_test_acquire(&t, 90000, &(kube_takeover_t) { 0 });
-    assert_int_equal(zone_test_put(&t, "shop", "api", 1, 1, 0, 0, 99999),
-                     KUBE_FULL);
-    assert_int_equal(zone_test_put(&t, "shop", "api", 1, 1, 0, 0, 100000),
+    assert_int_equal(zone_test_put(&t, "shop", "abc", 1, 1, 0, 0, 99999),
                      KUBE_OK);
+    assert_int_not_equal(zone_test_find(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                        "abc"), first);
+    assert_int_equal(zone_test_put(&t, "shop", "def", 1, 1, 0, 0, 100000),
+                     KUBE_OK);
+    assert_int_equal(zone_test_find(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                    "def"), first);
     zone_test_close(&t);
 }
 

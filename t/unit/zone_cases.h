@@ -362,7 +362,7 @@ case_fill(void)
         for (k = 1; k <= 3; k++) {
             snprintf(slice, sizeof(slice), "%s-%u", name, k);
             o = it_slice(it, "zz", slice, name);
-            o.endpoints = 100;
+            o.endpoints = 70;
             (void) !it_apply(it, KUBE_DELTA_UPDATED, &o);
         }
 
