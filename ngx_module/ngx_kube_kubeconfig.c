@@ -107,6 +107,7 @@ ngx_kube_kubeconfig_child(void *data, void *answer)
     ccf = question->ccf;
 
     ngx_memzero(&error, sizeof(kube_error_t));
+    kube_config_init(&config, &ngx_kube_alloc);
 
     if (geteuid() == 0
         && (setgid(ccf->group) == -1
@@ -117,7 +118,6 @@ ngx_kube_kubeconfig_child(void *data, void *answer)
         error.what = "cannot become that user";
 
     } else {
-        kube_config_init(&config, &ngx_kube_alloc);
         verdict->rc = ngx_kube_kubeconfig_read(question->block, &config,
                                                &error);
     }
@@ -126,4 +126,6 @@ ngx_kube_kubeconfig_child(void *data, void *answer)
         (void) ngx_cpystrn((u_char *) verdict->what, (u_char *) error.what,
                            sizeof(verdict->what));
     }
+
+    kube_config_done(&config);
 }
