@@ -84,6 +84,7 @@ static struct {
     unsigned         stores;
     unsigned         deaths;          /* of the first writer */
     unsigned         takeovers;
+    bool             moved;           /* a slice, by the first writer */
     unsigned         paused;          /* readers who went on, and saw that */
 
     /* of the copy that is read now */
@@ -102,6 +103,8 @@ void
 kube_failpoint_hit(const char *name)
 {
     void  (*hook)(void);
+
+    kill_now.moved = kill_now.moved || strcmp(name, "move_service_head") == 0;
 
     /* what it does stores itself */
     if (kill_now.hook != NULL && strcmp(name, "store") == 0) {
@@ -549,9 +552,11 @@ kill_try(size_t n)
     }
 
     kill_record();
+    kill_now.moved = false;
     kill_now.hook = kill_record;
     case_run(it, 0, case_bed.events_n);
     kill_now.hook = NULL;
+    assert_true(kill_now.moved || !cases[n].moves);
     kill_end(it, &kill_now.end);
 
     case_rewind();

@@ -94,6 +94,7 @@ static struct {
     unsigned                steps;         /* where the writer may die */
     unsigned                crash_at;
     bool                    dead;
+    bool                    moved;
     unsigned                pauses;
     unsigned                crashes;
 } paused_now;
@@ -338,6 +339,8 @@ kube_failpoint_hit(const char *name)
 
     if (hook != NULL) {
         paused_now.hook = NULL;
+        paused_now.moved = paused_now.moved
+                           || strcmp(name, "move_service_head") == 0;
         paused_now.steps += (paused_now.all || strcmp(name, "store") != 0);
         hook();
         paused_now.hook = hook;
@@ -556,6 +559,7 @@ paused_try(size_t n)
     paused_now.pauses = 0;
     paused_now.crashes = 0;
     paused_now.first = 0;
+    paused_now.moved = false;
 
     while (paused_now.first < case_bed.events_n) {
         paused_record_all();
@@ -574,6 +578,7 @@ paused_try(size_t n)
                   paused_now.pauses, paused_now.crashes);
     assert_true(paused_now.pauses > 50);
     assert_true(paused_now.crashes > 2);
+    assert_true(paused_now.moved || !cases[n].moves);
     case_done();
 }
 
@@ -692,6 +697,7 @@ paused_images_try(size_t n)
     paused_now.zone = &it->zone;
     paused_now.name = cases[n].name;
     paused_now.pauses = 0;
+    paused_now.moved = false;
 
     paused_images_take();
     paused_now.hook = paused_images_take;
@@ -722,6 +728,7 @@ paused_images_try(size_t n)
     print_message("paused: %s: %u pauses from %u images\n", paused_now.name,
                   paused_now.pauses, paused_images.n);
     assert_true(paused_images.n > 4);
+    assert_true(paused_now.moved || !cases[n].moves);
     paused_images_write();
     case_done();
 

@@ -428,49 +428,62 @@ case_relist(void)
 }
 
 
-/* The next record has no room before the segment with a-1 is emptied. */
-static bool
-case_is_due(const it_t *it)
+static uint32_t
+case_offset(const it_t *it, const it_object_t *o)
 {
-    uint32_t             e, x;
-    kube_zone_writer_t  *w;
+    uint32_t  e;
 
-    w = it->writer;
-    x = log_emptiest(w);
-    e = kube_zone_writer_find(w, KUBE_RESOURCE_ENDPOINTSLICES,
-                              KUBE_STR("shop"), KUBE_STR("a-1"));
+    e = kube_zone_writer_find(it->writer, o->resource, kube_str(o->ns),
+                              kube_str(o->name));
 
-    return log_tail(w, w->open_segment) < 600
-           && x != KUBE_ZONE_NO_SEGMENT
-           && x == log_segment_of(w, kube_zone_entry_offset(w->zone, e))
-           && (w->free_n == 1
-               || w->segments[x].live <= log_segment_size(w) / 2);
+    return it->writer->side[e].offset;
 }
 
 
+/*
+ * Events that move a-1's record: its segment is full to the end and more than
+ * half of it is dead, and that of "fill", which a take-over opens, is not.
+ */
 static void
 case_evacuate(void)
 {
+    char          name[16];
     unsigned      i;
+    uint32_t      segment;
     it_t         *it;
-    it_object_t   o;
+    it_object_t   p[40], fill;
     case_shop_t   shop;
 
     it = &case_bed.live;
     shop = case_shop();
-    o = it_slice(it, "shop", "fill", "nobody");
+    segment = log_segment_of(it->writer, case_offset(it, &shop.a1));
 
-    for (i = 0; i < 4000 && !case_is_due(it); i++) {
-        o.endpoints = 1 + i * 7 % 23;
-        it_change(it, &o);
+    for (i = 0; i < 40; i++) {
+        snprintf(name, sizeof(name), "p-%u", i);
+        p[i] = it_slice(it, "shop", name, "nobody");
+        IT_UPDATE(it, &p[i]);
+
+        if (log_segment_of(it->writer, case_offset(it, &p[i])) != segment) {
+            break;
+        }
     }
 
-    assert_true(case_is_due(it));
-    o = case_next(&o);
-    o.endpoints = 60;
-    case_event(KUBE_DELTA_UPDATED, &o);
-    o = case_next(&shop.a1);
-    case_event(KUBE_DELTA_UPDATED, &o);
+    /* the last one in the segment, and one in the next, stay */
+    assert_true(i > 1 && i < 40);
+    fill = p[i];
+
+    for (i--; i-- > 0; /* void */ ) {
+        it_delete(it, &p[i]);
+    }
+
+    for (i = 0; i < 3; i++) {
+        fill = case_next(&fill);
+        fill.endpoints = 250;
+        case_event(KUBE_DELTA_UPDATED, &fill);
+    }
+
+    fill = case_next(&shop.a1);
+    case_event(KUBE_DELTA_UPDATED, &fill);
 }
 
 
@@ -479,17 +492,18 @@ static const struct {
     const char  *name;
     void       (*prepare)(void);
     bool         evicts;
+    bool         moves;        /* a slice, for certain */
 } cases[] = {
-    { "insert", case_insert, false },
-    { "update", case_update, false },
-    { "delete", case_delete, false },
-    { "delete all", case_delete_all, false },
-    { "relabel", case_relabel, false },
-    { "refuse", case_refuse, false },
-    { "evict", case_evict, true },
-    { "replace", case_replace, false },
-    { "relist", case_relist, false },
-    { "evacuate", case_evacuate, false },
+    { "insert", case_insert, false, false },
+    { "update", case_update, false, false },
+    { "delete", case_delete, false, false },
+    { "delete all", case_delete_all, false, false },
+    { "relabel", case_relabel, false, false },
+    { "refuse", case_refuse, false, false },
+    { "evict", case_evict, true, false },
+    { "replace", case_replace, false, false },
+    { "relist", case_relist, false, false },
+    { "evacuate", case_evacuate, false, true },
 };
 
 
