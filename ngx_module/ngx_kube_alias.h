@@ -4,8 +4,8 @@
  *
  * Clients choose how they spell a Service ("$host", a port left out or by
  * number), so nothing larger than a row here may depend on a spelling.  It
- * knows neither keys nor views: a text of an owner leads to a target, and a
- * target that goes takes its texts along.  Workers only.
+ * knows neither keys nor views: a text in a tree leads to a target, which takes
+ * its texts along when it goes.  Workers only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -27,27 +27,28 @@
 
 
 typedef struct {
-    ngx_rbtree_node_t   node;          /* key: hash of the text */
+    ngx_str_node_t      sn;            /* str: the text */
+    ngx_rbtree_t       *tree;
     ngx_queue_t         lru;
     ngx_queue_t         siblings;      /* of the same target */
-    const void         *owner;
     void               *target;
     uint64_t            revision;      /* the caller's: as of when */
     unsigned            lasts:1;       /* the caller's: at every revision */
-    size_t              len;
-    u_char              text[1];
 } ngx_kube_alias_t;
 
 
-/* The row of a text, which is now the one used last; NULL: none. */
-ngx_kube_alias_t *ngx_kube_alias_find(const void *owner, const ngx_str_t *text);
+/*
+ * The row of a text, which is now the one used last; NULL: none.  tree: one of
+ * ngx_str_rbtree_insert_value().
+ */
+ngx_kube_alias_t *ngx_kube_alias_find(ngx_rbtree_t *tree, ngx_str_t *text);
 
 /*
  * Adds a row that is not there, to the queue of its target's rows.  NULL: no
  * memory; that costs time, no more.
  */
-ngx_kube_alias_t *ngx_kube_alias_add(const void *owner, const ngx_str_t *text,
-    void *target, ngx_queue_t *siblings);
+ngx_kube_alias_t *ngx_kube_alias_add(ngx_rbtree_t *tree,
+    const ngx_str_t *text, void *target, ngx_queue_t *siblings);
 
 void ngx_kube_alias_remove(ngx_kube_alias_t *alias);
 

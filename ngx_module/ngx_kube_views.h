@@ -63,6 +63,8 @@ struct ngx_kube_views_s {
     ngx_kube_view_t        *missing;        /* of keys that lead nowhere */
     ngx_rbtree_t            tree;           /* by identity */
     ngx_rbtree_node_t       sentinel;
+    ngx_rbtree_t            aliases;        /* by what clients write */
+    ngx_rbtree_node_t       aliases_sentinel;
 };
 
 
@@ -77,7 +79,7 @@ ngx_int_t ngx_kube_views_init(ngx_pool_t *pool, ngx_kube_views_t *views,
  * that is NO_KEY or BAD_KEY.  Else *error is the view's, and *key is not set.
  */
 ngx_kube_view_t *ngx_kube_views_find(ngx_kube_views_t *views,
-    const ngx_str_t *text, kube_key_t *key, kube_resolve_error_t *error);
+    ngx_str_t *text, kube_key_t *key, kube_resolve_error_t *error);
 
 /* The same for a key that was parsed, or is a view's; or the static key. */
 ngx_kube_view_t *ngx_kube_views_by_key(ngx_kube_views_t *views,

@@ -1,0 +1,337 @@
+/*
+ * ngx_kube_views_build - when an instance's view is made anew, and in which
+ * pieces, so that one Service stalls no worker.
+ *
+ * It decides nothing about keys or endpoints.  Workers only.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_kube_views_impl.h"
+
+#include "kube_report.h"
+
+#include <time.h>
+
+
+/* After a build that could not be made (no memory, no budget), ms. */
+#define NGX_KUBE_RETRY         100
+
+/*
+ * What a build may cost of a worker's time, in us of its processor.  It lets
+ * others have their turn each STEP.  One that takes no longer than FREE is
+ * never put off; of others the next begins after 20 times the cost of the last,
+ * which is 5 % of the worker's time; after 200 times the last piece, in which
+ * init_upstream is, where that held up the worker for longer than LONG: at most
+ * one request in 200 meets it.
+ */
+#define NGX_KUBE_BUILD_STEP    1000
+#define NGX_KUBE_BUILD_FREE    1000
+#define NGX_KUBE_BUILD_LONG    2000
+
+
+static void ngx_kube_instance_renew(ngx_kube_instance_t *instance);
+static void ngx_kube_instance_proceed(ngx_event_t *ev);
+static void ngx_kube_instance_finish(ngx_kube_instance_t *instance,
+    ngx_int_t rc, uint64_t cost, uint64_t last);
+static ngx_int_t ngx_kube_instance_install(ngx_kube_instance_t *instance);
+static ngx_int_t ngx_kube_instance_build(ngx_kube_instance_t *instance,
+    ngx_kube_view_t *view);
+static ngx_uint_t ngx_kube_view_stays(ngx_kube_view_t *view,
+    const ngx_kube_view_t *newer);
+static void ngx_kube_instance_wait(ngx_kube_instance_t *instance,
+    ngx_msec_t ms);
+static void ngx_kube_instance_pace(ngx_kube_instance_t *instance,
+    uint64_t cost, uint64_t last);
+static uint64_t ngx_kube_worked_us(void);
+
+
+ngx_kube_view_t *
+ngx_kube_instance_serve(ngx_kube_instance_t *instance,
+    kube_resolve_error_t *error)
+{
+    ngx_kube_view_t  *view;
+
+    view = instance->view;
+
+    ngx_kube_instance_use(instance);
+
+    if (view == NULL
+        || view->entry == 0
+        || kube_zone_head(&instance->views->ref->informer->zone, view->entry)
+           != view->head)
+    {
+        ngx_kube_instance_renew(instance);
+        view = instance->view;
+    }
+
+    *error = (view != NULL) ? view->error : KUBE_RESOLVE_NOT_SYNCED;
+
+    return view;
+}
+
+
+/*
+ * Something was stored for the Service: a new revision, or it only moved.  The
+ * first view is made at once; so is any other that takes no longer than a step.
+ * The rest of a longer one is made between other events, and the last view
+ * serves meanwhile.
+ */
+
+static void
+ngx_kube_instance_renew(ngx_kube_instance_t *instance)
+{
+    ngx_kube_job_t  *job;
+
+    if (instance->job != NULL
+        || (instance->waits
+            && (ngx_msec_int_t) (ngx_current_msec - instance->next) < 0))
+    {
+        return;
+    }
+
+    instance->waits = 0;
+
+    /* an old view that requests hold stays beside the new one */
+
+    if (instance->view != NULL
+        && instance->view->refs > 1
+        && !ngx_kube_instances_fit(instance->views, instance))
+    {
+        ngx_kube_instance_wait(instance, NGX_KUBE_RETRY);
+        return;
+    }
+
+    job = ngx_alloc(sizeof(ngx_kube_job_t), ngx_cycle->log);
+    if (job == NULL) {
+        ngx_kube_instance_wait(instance, NGX_KUBE_RETRY);
+        return;
+    }
+
+    job->cost = 0;
+
+    ngx_memzero(&job->event, sizeof(ngx_event_t));
+    job->event.handler = ngx_kube_instance_proceed;
+    job->event.data = instance;
+    job->event.log = ngx_cycle->log;
+
+    ngx_kube_view_begin(&job->reading, instance->views->ref, &instance->key);
+
+    instance->job = job;
+
+    ngx_kube_instance_proceed(&job->event);
+}
+
+
+static void
+ngx_kube_instance_proceed(ngx_event_t *ev)
+{
+    ngx_kube_instance_t *instance = ev->data;
+
+    uint64_t         begun, before, now;
+    ngx_int_t        rc;
+    ngx_kube_job_t  *job;
+
+    job = instance->job;
+    begun = ngx_kube_worked_us();
+    now = begun;
+
+    do {
+        before = now;
+        rc = ngx_kube_view_step(&job->reading);
+        now = ngx_kube_worked_us();
+
+    } while (rc == NGX_AGAIN
+             && (now - begun < NGX_KUBE_BUILD_STEP || instance->view == NULL));
+
+    if (rc == NGX_AGAIN) {
+        job->cost += now - begun;
+        ngx_post_event(ev, &ngx_posted_next_events);
+        return;
+    }
+
+    if (rc == NGX_OK) {
+        rc = ngx_kube_instance_install(instance);
+        now = ngx_kube_worked_us();
+    }
+
+    ngx_kube_instance_finish(instance, rc, job->cost + now - begun,
+                             now - before);
+}
+
+
+/* last: of the last piece, which holds init_upstream. */
+
+static void
+ngx_kube_instance_finish(ngx_kube_instance_t *instance, ngx_int_t rc,
+    uint64_t cost, uint64_t last)
+{
+    ngx_kube_instance_abandon(instance);
+    ngx_kube_instance_pace(instance, cost, last);
+
+    /* no memory, or it changes faster than it can be read */
+
+    if (rc != NGX_OK && !instance->waits) {
+        ngx_kube_instance_wait(instance, NGX_KUBE_RETRY);
+    }
+}
+
+
+/* Takes the view that was read. */
+
+static ngx_int_t
+ngx_kube_instance_install(ngx_kube_instance_t *instance)
+{
+    ngx_kube_view_t   *view, *old;
+    ngx_kube_views_t  *views;
+
+    old = instance->view;
+    view = instance->job->reading.view;
+    views = instance->views;
+
+    if (old != NULL && ngx_kube_view_stays(old, view)) {
+
+        if (old->error != view->error) {
+            ngx_kube_unresolved(views->ref, ngx_cycle->log, view->error,
+                                &old->name);
+        }
+
+        return NGX_OK;
+    }
+
+    if (ngx_kube_instance_build(instance, view) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (old != NULL) {
+        view->turn = old->turn;
+    }
+
+    instance->job->reading.view = NULL;
+    instance->view = view;
+
+    if (views->ref->is_static) {
+        views->view = view;
+    }
+
+    if (view->truncated && (old == NULL || !old->truncated)) {
+        ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                      "kube: \"%V\" of %s \"%V\" in %V:%ui has more than "
+                      "%ui usable endpoints: a stable subset of so many is "
+                      "used", &view->name, views->ref->kind,
+                      &views->ref->name, &views->ref->file, views->ref->line,
+                      view->n);
+    }
+
+    ngx_kube_instance_mark(instance);
+
+    if (old != NULL) {
+        ngx_kube_view_release(old);
+    }
+
+    (void) ngx_kube_instances_fit(views, instance);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_kube_instance_build(ngx_kube_instance_t *instance, ngx_kube_view_t *view)
+{
+    ngx_kube_view_t   *old;
+    ngx_kube_views_t  *views;
+
+    old = instance->view;
+    views = instance->views;
+
+    if (old != NULL && old->data != NULL && ngx_kube_view_same(old, view)) {
+
+        /* only names have changed */
+
+        ngx_kube_view_share(view, old);
+
+    } else {
+        if (views->made != NULL && views->made(views, view, old) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        if (old != NULL) {
+            ngx_kube_count(views->ref->informer, KUBE_WORKER_REBUILDS);
+        }
+    }
+
+    ngx_kube_view_measure(view);
+
+    return NGX_OK;
+}
+
+
+/*
+ * True where the view serves on and newer is not needed: the Service is at the
+ * same revision and its record has only moved, or it has become too large to
+ * be read.  The view takes the new head, so that the Service is looked at again
+ * when the head moves again.
+ */
+
+static ngx_uint_t
+ngx_kube_view_stays(ngx_kube_view_t *view, const ngx_kube_view_t *newer)
+{
+    if (view->entry != newer->entry) {
+        return 0;
+    }
+
+    if ((newer->error == KUBE_RESOLVE_TOO_LARGE && view->n != 0)
+        || (view->revision == newer->revision
+            && view->error == newer->error
+            && view->from_state_file == newer->from_state_file))
+    {
+        view->head = newer->head;
+        return 1;
+    }
+
+    return 0;
+}
+
+
+static void
+ngx_kube_instance_wait(ngx_kube_instance_t *instance, ngx_msec_t ms)
+{
+    instance->next = ngx_current_msec + ms;
+    instance->waits = 1;
+}
+
+
+static void
+ngx_kube_instance_pace(ngx_kube_instance_t *instance, uint64_t cost,
+    uint64_t last)
+{
+    uint64_t  pause;
+
+    if (cost <= NGX_KUBE_BUILD_FREE) {
+        return;
+    }
+
+    pause = cost * 20;
+
+    if (last > NGX_KUBE_BUILD_LONG) {
+        pause = ngx_max(pause, last * 200);
+    }
+
+    ngx_kube_instance_wait(instance, ngx_max((ngx_msec_t) (pause / 1000),
+                                             instance->views->pause));
+}
+
+
+/* Of the processor, not of the clock: others' load puts nothing off. */
+
+static uint64_t
+ngx_kube_worked_us(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
+}
