@@ -123,6 +123,16 @@ class Full:
         wait_until(check, 90 * PATIENCE, lambda: [len(keys) for keys in last])
         return last[0]
 
+    def at_rest(self, relists):
+        """Settled; where lists are looked at, so that one more brings nothing."""
+        keys = self.settled()
+        for _ in range(relists and 5):
+            self.relist()
+            before, keys = keys, self.settled()
+            if keys == before:
+                break
+        return keys
+
     def check_counts(self):
         """All up to the version is held, named or counted."""
         for gateway in self.gateways:
@@ -192,7 +202,7 @@ def full_zone(cluster, figure, mib, endpoints, churn, relists):
     """Fills a zone, changes what is in it, lists it again, and empties it."""
     full = Full(cluster, mib, endpoints)
     first, second = full.gateways
-    keys = full.settled()
+    keys = full.at_rest(relists)
     full.check_counts()
     full.check_shares(keys)
     refused = sum(row["refused_unnamed"] for row in full.rows(first))
@@ -205,7 +215,7 @@ def full_zone(cluster, figure, mib, endpoints, churn, relists):
     with first.load() as load:
         wait_until(lambda: load.total > 20)
         changed = full.churn(churn)
-        keys = full.settled()
+        keys = full.at_rest(relists)
         full.check_shares(keys)
         for _ in range(relists):
             before = [full.held(g) for g in full.gateways]
