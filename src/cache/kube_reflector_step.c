@@ -784,12 +784,6 @@ reflector_watch_status(kube_reflector_machine_t *m)
     case KUBE_VERDICT_UNAUTHORIZED:
         return reflector_sleep(m, KUBE_NEXT_WATCH, false, floor_ms);
 
-    case KUBE_VERDICT_FORBIDDEN:
-    case KUBE_VERDICT_NOT_FOUND:
-    case KUBE_VERDICT_REDIRECT:
-        return reflector_sleep(m, reflector_useless(m, false), false,
-                               floor_ms);
-
     default:
         next = reflector_useless(m, m->state == KUBE_REFLECTOR_OPENING);
         return reflector_sleep(m, next, false, floor_ms);

@@ -64,11 +64,11 @@
  * at once ten times in a row; then it counts as very short.
  *
  * Useless watches: refused though the server is there, or very short.  From the
- * third in a row on a relist follows the BACKOFF, so that a server or a proxy
+ * fourth in a row on a relist follows the BACKOFF, so that a server or a proxy
  * that grants lists only is followed by lists.  401 does not count, for it is
- * the same for lists, nor what never reached the server; and what may be an
- * outage (5xx, 429, no head) counts only after a minute, for an outage is to
- * end without a list.  If that list fails as well it was one: watches go on.
+ * the same for lists, nor what never reached the server; and what may end by
+ * itself (5xx, 429, 403, no head) counts only after a minute, for an outage is
+ * to end without a list.  If that list fails as well it was one: watches go on.
  *
  * Timers that end a list or the opening of a watch double each time, up to
  * KUBE_TIMEOUT_MAX_MS: what is merely slow must succeed in the end.  The idle
@@ -109,7 +109,7 @@
 #define KUBE_STALE_LISTS_MAX     5        /* of a lagging replica, in a row */
 #define KUBE_PAGES_MAX           100000
 #define KUBE_EMPTY_PAGES_MAX     10       /* in a row; no real server does */
-#define KUBE_USELESS_WATCHES_MAX 3        /* in a row, before a list is tried */
+#define KUBE_USELESS_WATCHES_MAX 4        /* in a row, before a list is tried */
 #define KUBE_USELESS_MS          60000    /* and for so long, where it may be
                                              an outage */
 

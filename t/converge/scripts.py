@@ -400,8 +400,8 @@ WATCHES = [
            '"code":410,"reason":"Expired"}\n'))]),
     Script("watch-slices-410", watch=[watched(("error", 410))], resource="endpointslices",
            changes=SLICE_CHANGES),
-    Script("watch-403-forever", watch=[status(403)], forever="watch", limit_s=75),
-    Script("watch-404-forever", watch=[status(404)], forever="watch", limit_s=75),
+    Script("watch-403-forever", watch=[status(403)], forever="watch", limit_s=140),
+    Script("watch-404-forever", watch=[status(404)], forever="watch", limit_s=140),
     Script("watch-500-forever", watch=[status(500)], forever="watch", limit_s=140),
     Script("watch-429-forever", watch=[status(429)], forever="watch", limit_s=140),
     Script("watch-html-forever", watch=[HTML_200], forever="watch", limit_s=75),
@@ -505,6 +505,8 @@ DIFFERS = {
     "restored": {"better": "a watch from the future is silent; ours meets a list in the end"},
     "restored-410": {"better": "an older list is taken after two proofs"},
     "list-429-retry-0": {"later": "0 is no time to wait: our own backoff holds"},
+    "watch-403-forever": {"later": "rights that come back are to be met without a list: a minute"},
+    "watch-404-forever": {"later": "may end by itself: a list after a minute"},
     "watch-500-forever": {
         "later": "5xx may be an outage, which is to end without a list: one after a minute"
     },
