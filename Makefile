@@ -298,7 +298,7 @@ matrix: ## on demand: other nginx source trees, NGINX_TREES="dir ..."
 	@JOBS=$(JOBS) PYTHON=$(PYTHON) bash t/util/matrix.sh build/matrix \
 	    $(NGINX_TREES)
 
-bare: ## on demand: README and "make test" on bare Debians, DEBIAN="bookworm trixie"
+bare: ## on demand: README and "make test" on a bare Debian, DEBIAN="bookworm trixie"
 	@bash t/util/chroot.sh $(or $(BARE),build/bare) $(DEBIAN)
 
 nginx-src: ## Debian's nginx sources in build/nginx-src, for NGINX_SRC

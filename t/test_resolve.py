@@ -74,13 +74,14 @@ class TestCycle:
     )
     def test_ends(self, cluster, lines):
         gateway = cluster.nginx(
-            "    map $pod $mapped { default $pod; }\n    kube_resolve $pod $http_x namespaces=shop;\n"
+            "    map $pod $mapped { default $pod; }\n"
+            "    kube_resolve $pod $http_x namespaces=shop;\n"
             + SERVER % ("location / { %s return 200 [$pod]; }" % lines),
             workers=1,
             level="error",
         )
         assert [gateway.get().text for _ in range(3)] == ["[]"] * 3
-        assert gateway.grep_log(r"cycle while evaluating variable \"\$(pod|two)\" of kube_resolve in")
+        assert gateway.grep_log(r"cycle while evaluating variable \"\$(pod|two)\" of kube_resolve")
 
 
 class TestTurn:

@@ -259,6 +259,31 @@ eviction_update(kube_eviction_t *eviction, kube_group_t *group)
 }
 
 
+static void
+eviction_remove(kube_eviction_t *eviction, kube_group_t *group)
+{
+    kube_tenant_t  *tenant;
+
+    tenant = group->tenant;
+
+    if (tenant == NULL) {
+        return;
+    }
+
+    kube_heap_remove(&tenant->groups, &group->rank);
+    kube_heap_remove(&tenant->lacking, &group->turn);
+    group->tenant = NULL;
+
+    if (--tenant->groups_n == 0) {
+        kube_heap_remove(&eviction->tenants, &tenant->node);
+        kube_map_remove(&eviction->map, &tenant->link);
+        kube_heap_done(&tenant->lacking);
+        kube_heap_done(&tenant->groups);
+        kube_free(eviction->alloc, tenant);
+    }
+}
+
+
 kube_rc_t
 kube_eviction_add(kube_eviction_t *eviction, kube_group_t *group)
 {
@@ -279,7 +304,7 @@ kube_eviction_add(kube_eviction_t *eviction, kube_group_t *group)
     group->is_static = eviction_is_static(eviction, group);
 
     if (kube_heap_insert(&tenant->groups, &group->rank) != KUBE_OK) {
-        kube_eviction_remove(eviction, group);
+        eviction_remove(eviction, group);
         return KUBE_NOMEM;
     }
 
@@ -291,33 +316,8 @@ void
 kube_eviction_release(kube_eviction_t *eviction, kube_group_t *group)
 {
     if (kube_group_is_empty(group)) {
-        kube_eviction_remove(eviction, group);
+        eviction_remove(eviction, group);
         kube_service_index_remove(eviction->index, group);
-    }
-}
-
-
-void
-kube_eviction_remove(kube_eviction_t *eviction, kube_group_t *group)
-{
-    kube_tenant_t  *tenant;
-
-    tenant = group->tenant;
-
-    if (tenant == NULL) {
-        return;
-    }
-
-    kube_heap_remove(&tenant->groups, &group->rank);
-    kube_heap_remove(&tenant->lacking, &group->turn);
-    group->tenant = NULL;
-
-    if (--tenant->groups_n == 0) {
-        kube_heap_remove(&eviction->tenants, &tenant->node);
-        kube_map_remove(&eviction->map, &tenant->link);
-        kube_heap_done(&tenant->lacking);
-        kube_heap_done(&tenant->groups);
-        kube_free(eviction->alloc, tenant);
     }
 }
 

@@ -58,12 +58,11 @@ void kube_eviction_clear(kube_eviction_t *eviction);
 void kube_eviction_done(kube_eviction_t *eviction);
 
 /*
- * Every group is added once it is made (twice does no harm), and removed
- * before it is freed.  KUBE_OK or KUBE_NOMEM: not added.
+ * Every group is added once it is made (twice does no harm), and freed by
+ * kube_eviction_release().  KUBE_OK or KUBE_NOMEM: not added.
  */
 kube_rc_t kube_eviction_add(kube_eviction_t *eviction, kube_group_t *group)
     KUBE_MUST_CHECK;
-void kube_eviction_remove(kube_eviction_t *eviction, kube_group_t *group);
 
 /* Removes and frees a group that is empty; others stay. */
 void kube_eviction_release(kube_eviction_t *eviction, kube_group_t *group);

@@ -176,7 +176,8 @@ LISTS = [
     Script("list-unsized", list=[listed(unsized=True)]),
     Script("list-http-1.0",
            list=[[("raw", b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
-           b'{"kind":"ServiceList","metadata":{"resourceVersion":"1004"},"items":[]}'), ("cut",)]]),
+                   b'{"kind":"ServiceList","metadata":{"resourceVersion":"1004"},"items":[]}'),
+                  ("cut",)]]),
     Script("list-early-hints",
            list=[[("raw", b"HTTP/1.1 103 X\r\nLink: </x>\r\n\r\n"), ("list",)]]),
     Script("list-continue-100", list=[[("raw", b"HTTP/1.1 100 Continue\r\n\r\n"), ("list",)]]),
@@ -209,7 +210,7 @@ LISTS = [
            list=[listed(items=[("", 1), ("a", 1), ("b", 2), ("c", 3), ("t", 5)])]),
     Script("list-item-null",
            list=[[("status", 200, {"body": '{"kind":"ServiceList","apiVersion":"v1",'
-           '"metadata":{"resourceVersion":"1004"},"items":[null]}'})]]),
+                                   '"metadata":{"resourceVersion":"1004"},"items":[null]}'})]]),
     Script("list-item-number", list=[[("status", 200, {"body": '{"kind":"ServiceList",'
            '"apiVersion":"v1","metadata":{"resourceVersion":"1004"},"items":[5]}'})]] * 2),
     Script("list-item-odd-port", list=[listed(items=[("a", 1), ("b", 2), ("c", 3), ("t", 5),
@@ -302,7 +303,7 @@ WATCHES = [
     Script("watch-unchunked", watch=[[("head", {"Transfer_Encoding": "identity"}), ("follow",)]]),
     Script("watch-http-1.0",
            watch=[[("raw", b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"),
-           ("follow",)]]),
+                   ("follow",)]]),
     Script("watch-gzip-lie", watch=[[("head", {"Content_Encoding": "gzip"}), ("follow",)]] * 2),
     Script("watch-type-text", watch=[[("head", {"Content_Type": "text/plain"}), ("follow",)]] * 2),
     Script("watch-type-stream", watch=[[("head", {"Content_Type": "application/json;stream=watch"}),
@@ -357,12 +358,14 @@ WATCHES = [
            ("event", "DELETED", "x", 8))]),
     Script("watch-deleted-twice", watch=[watched(("del", "t"), ("event", "DELETED", "t", 2),
            ("event", "DELETED", "t", 2))]),
-    Script("watch-deleted-bare", watch=[watched(("del", "t"), ("send", '{"type":"DELETED","object":'
-           '{"kind":"Service","apiVersion":"v1","metadata":{"name":"t","namespace":"shop",'
-           '"resourceVersion":"@V"}}}\n'))]),
+    Script("watch-deleted-bare",
+           watch=[watched(("del", "t"),
+                          ("send", '{"type":"DELETED","object":{"kind":"Service",'
+                           '"apiVersion":"v1","metadata":{"name":"t","namespace":"shop",'
+                           '"resourceVersion":"@V"}}}\n'))]),
     Script("watch-recreated",
            watch=[watched(("del", "t"), ("event", "DELETED", "t", 2), ("put", "t", 9),
-           ("event", "ADDED", "t", 9, None, {"uid": "other"}))]),
+                          ("event", "ADDED", "t", 9, None, {"uid": "other"}))]),
     Script("watch-recreated-unseen",
            watch=[told(("event", "MODIFIED", "t", 9, None, {"uid": "other"}))]),
     Script("watch-same-version", watch=[told(("event", "MODIFIED", "t", 7), ("sleep", 0.5),
@@ -444,7 +447,7 @@ CONNECTIONS = [
     Script("gate-cut", gate=[(1.2, 5, [("cut",)])], changes=((1.3, "cut"), *CHANGES)),
     Script("compacted-while-torn",
            changes=((1, "put", "b", 20), (1.1, "compact"), (1.2, "put", "c", 5),
-           (2, "cut"), (5, "put", "a", 10))),
+                    (2, "cut"), (5, "put", "a", 10))),
     Script("restored", changes=((1, "restore"), (1.1, "cut"), (5, "put", "a", 10))),
     Script("restored-410", watch=[[("watch", {"seconds": 2})], status(410)],
            changes=((1, "restore"), (5, "put", "a", 10))),

@@ -24,7 +24,7 @@ REPLICAS = (3, 8)
 
 
 class Scaler(Beside):
-    """Scales a Deployment to and fro, twice a second."""
+    """Scales a Deployment up and down, twice a second."""
 
     def __init__(self, world, name):
         super().__init__()

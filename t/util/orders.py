@@ -62,7 +62,7 @@ def main():
         body = bodies.get(name, "")
         have = [len(LOAD.findall(body)), len(STORE.findall(body))]
         if have != [int(n) for n in counts]:
-            bad.append(f"{MODEL}: {name}() makes {have[0]} loads and {have[1]} stores, not {counts}")
+            bad.append(f"{MODEL}: {name}(): {have[0]} loads and {have[1]} stores, not {counts}")
     if not rows:
         bad.append(f"{MODEL}: no table of functions")
 
