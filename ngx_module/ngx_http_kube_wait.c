@@ -231,13 +231,14 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
  * A changed scope is listed anew while what was there before serves on: then
  * only a static key that cannot be resolved waits.  A key of variables is not
  * evaluated here, where not all of these have their values yet: it waits in a
- * zone that is new.
+ * zone that is new.  A state file, which may tell of Pods that are gone, is
+ * for a server that is away: until that has shown, the list is awaited.
  */
 
 static ngx_uint_t
 ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 {
-    bool                awaited;
+    bool                awaited, served;
     kube_arena_t        arena;
     kube_resolution_t   resolution;
     kube_namespaces_t   one;
@@ -245,9 +246,9 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 
     kube_zone_writer_info(&ref->informer->zone, &writer);
 
-    if ((writer.state_in_use && !ref->resolver.unsynced_fail)
-        || (writer.takeovers != 0 && !ref->is_static))
-    {
+    served = (writer.state_in_use && !ref->resolver.unsynced_fail);
+
+    if (writer.takeovers != 0 && (served || !ref->is_static)) {
         return 0;
     }
 
@@ -259,7 +260,8 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 
     awaited = kube_coverage_awaited(&ref->informer->zone,
                                     ref->is_static ? &one
-                                    : &ref->resolver.namespaces, &arena);
+                                    : &ref->resolver.namespaces, served,
+                                    &arena);
 
     if (awaited && writer.takeovers != 0) {
         kube_arena_reset(&arena);

@@ -128,6 +128,26 @@ class TestUsed:
         away.slice("shop", "web", away.pods_of_web)
         gateway.wait_backends({p.name for p in away.pods_of_web})
 
+    def test_a_list_under_way_is_awaited(self, seed, request):
+        """It is for a server that is away: Pods it tells of may be gone."""
+        request.node.gateways = lambda: seed.running
+        new = seed.pods(1, "new")
+        seed.slice("shop", "web", new)
+        slow = seed.api.fault(verb="list", resource="endpointslices", delay=2, times=None)
+        http = CONF.replace("shop/web;", "shop/web unsynced_wait=60s;")
+        gateway = cold(seed, seed.bytes, http=http)
+        try:
+            gateway.status.wait(lambda i: i["state_file"]["in_use"] or i["synced"])
+            answer = gateway.get()
+            assert answer.backend == "new-1", answer
+            assert answer.headers["x-kube-endpoint-state"] == "ready"
+            assert slow.fired == 1
+        finally:
+            seed.api.clear_faults()
+            seed.slice("shop", "web", seed.pods_of_web)
+            seed.running.remove(gateway)
+            gateway.stop()
+
     def test_reload_keeps_serving_from_it(self, away):
         gateway = cold(away, away.bytes)
         served(gateway)

@@ -43,6 +43,10 @@ kube_coverage_read(const kube_zone_t *zone, kube_arena_t *arena,
         scope->ns = info.ns;
         scope->synced = info.synced;
         scope->unnamed = (info.refused_unnamed != 0);
+        scope->failed = info.error_at_ms != 0
+                        || kube_zone_scope_counter(zone, i,
+                                                   KUBE_COUNTER_GAUGE_CAUSE)
+                           != 0;
         scope->forbidden = kube_zone_scope_counter(zone, i,
                                                 KUBE_COUNTER_GAUGE_FORBIDDEN)
                            != 0;
@@ -84,7 +88,7 @@ kube_coverage_of(const kube_coverage_t *coverage, kube_shape_t shape,
 
 bool
 kube_coverage_awaited(const kube_zone_t *zone,
-    const kube_namespaces_t *namespaces, kube_arena_t *arena)
+    const kube_namespaces_t *namespaces, bool served, kube_arena_t *arena)
 {
     size_t                        i;
     unsigned                      r;
@@ -99,7 +103,12 @@ kube_coverage_awaited(const kube_zone_t *zone,
     if (namespaces->all) {
 
         for (i = 0; i < coverage.n; i++) {
-            if (!coverage.scopes[i].synced && !coverage.scopes[i].forbidden) {
+            scope = &coverage.scopes[i];
+
+            if (!scope->synced
+                && !scope->forbidden
+                && !(served && scope->failed))
+            {
                 return true;
             }
         }
@@ -113,7 +122,8 @@ kube_coverage_awaited(const kube_zone_t *zone,
 
             if (kube_coverage_of(&coverage, shape, namespaces->names[i],
                                  &scope)
-                == KUBE_RESOLVE_NOT_SYNCED)
+                == KUBE_RESOLVE_NOT_SYNCED
+                && !(served && scope != NULL && scope->failed))
             {
                 return true;
             }

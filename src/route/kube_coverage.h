@@ -22,6 +22,7 @@ typedef struct {
     kube_str_t       ns;           /* empty: all */
     bool             synced;       /* has completed a list in this zone */
     bool             forbidden;    /* the API server answers 403 now */
+    bool             failed;       /* a request of it did, or had no answer */
     bool             unnamed;      /* it has objects that had no room, nor have
                                       their names */
 } kube_coverage_scope_t;
@@ -49,10 +50,11 @@ kube_resolve_error_t kube_coverage_of(const kube_coverage_t *coverage,
 /*
  * Whether a first list is still to come that decides about one of the
  * namespaces; with all: about anything that is watched.  What answers 403 is
- * not awaited, nor is anything where the arena is too small.
+ * not awaited, nor is anything where the arena is too small; nor, if something
+ * else serves meanwhile, what has failed once.
  */
 bool kube_coverage_awaited(const kube_zone_t *zone,
-    const kube_namespaces_t *namespaces, kube_arena_t *arena);
+    const kube_namespaces_t *namespaces, bool served, kube_arena_t *arena);
 
 
 #endif /* KUBE_COVERAGE_H */

@@ -11,7 +11,7 @@
 
 /* names: separated by commas; "*": all. */
 static bool
-awaited(zone_test_t *t, const char *names)
+awaited_if(zone_test_t *t, const char *names, bool served)
 {
     bool               yes;
     char              *p, *save;
@@ -33,10 +33,17 @@ awaited(zone_test_t *t, const char *names)
     }
 
     kube_arena_init(&arena, &t->at.alloc, 1u << 20);
-    yes = kube_coverage_awaited(&t->zone, &named, &arena);
+    yes = kube_coverage_awaited(&t->zone, &named, served, &arena);
     kube_arena_done(&arena);
 
     return yes;
+}
+
+
+static bool
+awaited(zone_test_t *t, const char *names)
+{
+    return awaited_if(t, names, false);
 }
 
 
@@ -89,6 +96,45 @@ test_coverage_awaited_all(void **state)
 }
 
 
+/* What is served from elsewhere is not worth waiting for a server away. */
+static void
+test_coverage_awaited_served(void **state)
+{
+    unsigned     n;
+    zone_test_t  t;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+
+    assert_true(awaited_if(&t, "shop", true));
+
+    route_test_namespace(&t, 0, "shop", "synced", "listing");
+    route_test_namespace(&t, 2, "infra", "listing", "listing");
+    assert_true(awaited_if(&t, "shop", true));
+    assert_true(awaited_if(&t, "*", true));
+
+    /* a request failed */
+
+    assert_int_equal(kube_zone_scope_error(t.writer, 1, KUBE_STR("timeout"),
+                                           KUBE_STR("slow"), 5), KUBE_OK);
+    assert_false(awaited_if(&t, "shop", true));
+    assert_true(awaited(&t, "shop"));
+    assert_true(awaited_if(&t, "shop,infra", true));
+
+    /* no answer for so long that there is a cause */
+
+    for (n = 4; n < 6; n++) {
+        assert_true(awaited_if(&t, "*", true));
+        kube_zone_scope_set(&t.zone, n, KUBE_COUNTER_GAUGE_CAUSE, 1);
+    }
+
+    assert_false(awaited_if(&t, "*", true));
+    assert_true(awaited(&t, "*"));
+
+    zone_test_close(&t);
+}
+
+
 /* Nobody waits for what cannot be known. */
 static void
 test_coverage_awaited_nomem(void **state)
@@ -114,6 +160,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_coverage_awaited),
         cmocka_unit_test(test_coverage_awaited_all),
+        cmocka_unit_test(test_coverage_awaited_served),
         cmocka_unit_test(test_coverage_awaited_nomem)
     };
 
