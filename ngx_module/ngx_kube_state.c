@@ -229,19 +229,23 @@ static uint64_t
 ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     uint64_t now_ms)
 {
-    int64_t  refresh;
+    int64_t  refresh, age;
 
     state->next_ms = now_ms + NGX_KUBE_STATE_PERIOD;
 
     state->sum_new = ngx_kube_state_sum(state);
     state->current_new_ms = ngx_kube_state_current(state);
 
-    /* an unchanged file is written again before it is too old to be used */
+    /*
+     * An unchanged file is written again before it is too old to be used, and
+     * where the clock was set back: it would be of the future.
+     */
 
     refresh = (int64_t) state->informer->state_max_age / 4;
+    age = state->current_new_ms - state->current_ms;
 
     if (state->sum_new == state->sum && !state->failed
-        && state->current_new_ms - state->current_ms < refresh)
+        && age > -NGX_KUBE_STATE_PERIOD && age < refresh)
     {
         return state->next_ms;
     }

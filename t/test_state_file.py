@@ -8,12 +8,13 @@
 import os
 import shutil
 import stat
+import subprocess
 import time
 
 import client
 import pytest
 from cluster import Cluster, informer, root
-from nginx import wait_until
+from nginx import ROOT, wait_until
 
 CONF = """
     upstream web { kube_service shop/web; }
@@ -195,6 +196,32 @@ class TestFile:
 
     def test_written_again_after_a_change_only(self, seed):
         assert b"shop" in seed.bytes and b"Bearer" not in seed.bytes
+
+    @pytest.mark.slow
+    def test_written_again_when_the_clock_is_set_back(self, public_path):
+        """Else it would be of the future, and of no use, until it changes."""
+        library, ahead = public_path / "clock.so", public_path / "ahead"
+        subprocess.run(
+            ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
+            + [os.path.join(ROOT, "t", "lib", "clock.c"), "-o", library, "-ldl"],
+            check=True,
+            timeout=60,
+        )
+        ahead.touch()
+        env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_FILE": str(ahead)}
+        with Cluster() as made:
+            made.service("shop", "web")
+            gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP), env=env)
+
+            def written():
+                return gateway.status.informer()["state_file"]["written"]
+
+            first = wait_until(written)
+            ahead.unlink()
+            wait_until(lambda: written() < first, 120)
+            made.api.refuse()
+            gateway.restart()
+            served(gateway)
 
     @pytest.mark.skipif(not root(), reason="needs root")
     def test_unwritable_directory_is_a_warning(self, seed):
