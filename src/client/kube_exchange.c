@@ -563,6 +563,8 @@ exchange_judge(kube_exchange_t *e, CURLcode code)
 
     e->rc = kube_exchange_cause(code, e->stage, e->peer_gone);
     e->why = code == CURLE_OK ? "the head of the response is incomplete"
+             : e->stage == KUBE_STAGE_NO_SOCKET
+               ? "no socket: too many open files, or no memory"
              : e->error[0] != '\0' ? e->error : curl_easy_strerror(code);
 }
 

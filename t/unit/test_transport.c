@@ -557,6 +557,7 @@ test_transport_no_descriptors(void **state)
 
     transport_bed_until(f, &c.dones, 1);
     assert_int_equal(c.rc, KUBE_IO);
+    assert_non_null(strstr(c.text, "too many open files"));
     assert_true(kube_str_eq(kube_transport_server(f->transport),
                             f->config.servers[0]));
 
