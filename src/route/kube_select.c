@@ -72,6 +72,9 @@ struct kube_selector_s {
     const kube_service_t         *service;
     const kube_select_options_t  *options;
     const kube_port_t            *port;
+    const kube_port_t           **any;         /* the Service's, by name;
+                                                  NULL: one port is meant */
+    size_t                        any_n;
     unsigned                      flags;
     kube_resolve_error_t          error;
 
@@ -179,29 +182,121 @@ select_slice_port(const kube_slice_t *slice, const kube_port_t *port)
 }
 
 
+/* By name; of the same one the Service's first. */
+static int
+select_cmp_any(const kube_port_t *a, const kube_port_t *b)
+{
+    int  rc;
+
+    rc = kube_str_cmp(a->name, b->name);
+
+    return (rc != 0) ? rc : (a > b) - (a < b);
+}
+
+
+static void
+select_any_sink(const kube_port_t **any, size_t i, size_t n)
+{
+    size_t              child;
+    const kube_port_t  *swap;
+
+    for (child = 2 * i + 1; child < n; child = 2 * i + 1) {
+
+        child += (child + 1 < n
+                  && select_cmp_any(any[child + 1], any[child]) > 0);
+
+        if (select_cmp_any(any[child], any[i]) <= 0) {
+            return;
+        }
+
+        swap = any[i];
+        any[i] = any[child];
+        any[child] = swap;
+        i = child;
+    }
+}
+
+
+/* Heap sort: the Service and its slices may have thousands of ports each. */
+static kube_rc_t
+select_any_sort(kube_selector_t *s)
+{
+    size_t              i;
+    const kube_port_t  *last;
+
+    s->any = kube_arena_alloc(s->arena, (s->service->ports_n + 1)
+                                        * sizeof(kube_port_t *));
+    if (s->any == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    for (i = 0; i < s->service->ports_n; i++) {
+        if (s->service->ports[i].protocol == s->options->protocol) {
+            s->any[s->any_n++] = &s->service->ports[i];
+        }
+    }
+
+    for (i = s->any_n / 2; i != 0; i--) {
+        select_any_sink(s->any, i - 1, s->any_n);
+    }
+
+    for (i = s->any_n; i > 1; i--) {
+        last = s->any[i - 1];
+        s->any[i - 1] = s->any[0];
+        s->any[0] = last;
+        select_any_sink(s->any, 0, i - 1);
+    }
+
+    return KUBE_OK;
+}
+
+
+/* The Service's port of a name, NULL if it has none. */
+static const kube_port_t *
+select_any_named(const kube_selector_t *s, kube_str_t name)
+{
+    size_t  low, high, mid;
+
+    low = 0;
+    high = s->any_n;
+
+    while (low < high) {
+        mid = low + (high - low) / 2;
+
+        if (kube_str_cmp(s->any[mid]->name, name) < 0) {
+            low = mid + 1;
+
+        } else {
+            high = mid;
+        }
+    }
+
+    return (low < s->any_n && kube_str_eq(s->any[low]->name, name))
+           ? s->any[low] : NULL;
+}
+
+
 /* The first of the Service's ports that the slice has, with a number. */
 static const kube_port_t *
 select_any_port(const kube_selector_t *s, const kube_slice_t *slice)
 {
     size_t              i;
-    const kube_port_t  *p, *found;
+    const kube_port_t  *p, *own, *first, *found;
 
+    first = NULL;
     found = NULL;
 
-    for (i = 0; i < s->service->ports_n; i++) {
-        p = &s->service->ports[i];
+    for (i = 0; i < slice->ports_n; i++) {
+        p = &slice->ports[i];
+        own = (p->protocol == s->options->protocol)
+              ? select_any_named(s, p->name) : NULL;
 
-        if (p->protocol != s->options->protocol) {
-            continue;
-        }
-
-        p = select_slice_port(slice, p);
-
-        if (p != NULL && p->port != 0) {
-            return p;
-        }
-
-        if (found == NULL) {
+        if (own != NULL
+            && (first == NULL
+                || (found->port == 0 && p->port != 0)
+                || (own < first && (found->port == 0 || p->port != 0))))
+        {
+            first = own;
             found = p;
         }
     }
@@ -928,6 +1023,9 @@ kube_selector_create(kube_arena_t *arena, const kube_service_t *service,
     if (!(flags & KUBE_SELECT_ANY_PORT)) {
         s->port = select_service_port(service, port, options->protocol,
                                       &s->error);
+
+    } else if (select_any_sort(s) != KUBE_OK) {
+        return KUBE_NOMEM;
     }
 
     if (service->type == KUBE_SERVICE_EXTERNAL_NAME) {

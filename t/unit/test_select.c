@@ -6,6 +6,8 @@
  */
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "alloc_test.h"
 #include "kube_hash.h"
@@ -388,6 +390,92 @@ test_select_named_target(void **state)
                         "-,-,no such port,no port number,no such port");
     assert_string_equal(explained(&w, NULL, NULL),
                         "-,-,no such port,no port number,no such port");
+}
+
+
+/* The port of the first row, where any is meant. */
+static unsigned
+any_port(const world_t *w)
+{
+    unsigned               port;
+    alloc_test_t           at;
+    kube_arena_t           arena;
+    kube_selection_t       selection;
+    kube_select_options_t  none;
+
+    memset(&none, 0, sizeof(kube_select_options_t));
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 4 << 20);
+    assert_int_equal(kube_select(&arena, &w->snapshot, &no_port, &none,
+                                 KUBE_SELECT_EXPLAIN | KUBE_SELECT_ANY_PORT,
+                                 &selection), KUBE_OK);
+    assert_int_equal(selection.rows_n, 1);
+    port = selection.rows[0].port;
+    kube_arena_done(&arena);
+    alloc_test_assert_no_leak(&at);
+
+    return port;
+}
+
+
+/*
+ * Any port: the Service's first that the slice has with a number, whatever the
+ * order of the slice.  Whoever may write both may give them thousands each.
+ */
+static void
+test_select_any_port(void **state)
+{
+    size_t        i, n;
+    clock_t       begin;
+    world_t       w;
+    kube_port_t  *ports;
+    char        (*names)[8];
+
+    (void) state;
+
+    world_init(&w);
+    world_port(&w, "b", 80, KUBE_PROTOCOL_UDP);
+    world_port(&w, "c", 81, KUBE_PROTOCOL_TCP);
+    world_port(&w, "a", 82, KUBE_PROTOCOL_TCP);
+    world_port(&w, "b", 83, KUBE_PROTOCOL_TCP);
+    (void) world_slice(&w, KUBE_FAMILY_IPV4);
+    slice_endpoint(&w, 0, "10.0.0.1", "rs");
+    slice_port(&w, 0, "b", 1, KUBE_PROTOCOL_TCP);
+    assert_int_equal(any_port(&w), 1);
+    slice_port(&w, 0, "a", 2, KUBE_PROTOCOL_TCP);
+    assert_int_equal(any_port(&w), 2);
+    slice_port(&w, 0, "c", 0, KUBE_PROTOCOL_TCP);
+    assert_int_equal(any_port(&w), 2);
+    w.slice_ports[0][2].port = 3;
+    assert_int_equal(any_port(&w), 3);
+    w.slice_ports[0][0] = w.slice_ports[0][2];
+    w.slices[0].ports_n = 1;
+    w.slice_ports[0][0].port = 0;
+    assert_string_equal(explained(&w, NULL, NULL), "no port number");
+    w.slice_ports[0][0].name = KUBE_STR("d");
+    assert_string_equal(explained(&w, NULL, NULL), "no such port");
+
+    n = 2 * KUBE_SLICE_PORTS_MAX;
+    ports = calloc(n, sizeof(kube_port_t));
+    names = calloc(n, 8);
+    assert_true(ports != NULL && names != NULL);
+
+    for (i = 0; i < n; i++) {
+        (void) snprintf(names[i], 8, "p%06zu", i);
+        ports[i] = port_of(names[i], 80, KUBE_PROTOCOL_TCP);
+    }
+
+    w.snapshot.service.ports = ports;
+    w.snapshot.service.ports_n = n / 2;
+    w.slices[0].ports = ports + n / 2;
+    w.slices[0].ports_n = n / 2;
+
+    begin = clock();
+    assert_int_equal(any_port(&w), 0);
+    assert_true(clock() - begin < CLOCKS_PER_SEC / 2);
+
+    free(ports);
+    free(names);
 }
 
 
@@ -1205,6 +1293,7 @@ main(void)
         cmocka_unit_test(test_select_states),
         cmocka_unit_test(test_select_ports),
         cmocka_unit_test(test_select_named_target),
+        cmocka_unit_test(test_select_any_port),
         cmocka_unit_test(test_select_unnamed),
         cmocka_unit_test(test_select_families),
         cmocka_unit_test(test_select_own_family),
