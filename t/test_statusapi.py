@@ -153,12 +153,15 @@ SERVICE = {
     "headless": bool,
     "generation": int,
     "ports": [{"name": str, "port": int, "protocol": str}],
+    "endpoints_total": int,
+    "endpoints_used": int,
     "endpoints": [
         {
             "address": str,
             "ports": [
                 {"name": str, "port": (int, None), "protocol": str, "app_protocol": (str, None)}
             ],
+            "ports_total": int,
             "ready": bool,
             "serving": bool,
             "terminating": bool,

@@ -737,8 +737,9 @@ function drawShown() {
 
 const ENDPOINTS = [
     ["Address", (e) => address(e.address), "", "16%"],
-    ["Port", (e) => e.ports.map((p) => p.port ?? "none").join(", "), "",
-     "7%"],
+    ["Port", (e) => e.ports.map((p) => p.port ?? "none").join(", ")
+        + (e.ports_total > e.ports.length
+            ? `, of ${number(e.ports_total)}` : ""), "", "7%"],
     ["Used", (e) => e.used ? { text: "yes", kind: "good" } : {
         text: `no: ${e.excluded_because}${
             e.denied_because ? ` (${e.denied_because})` : ""}`,
@@ -806,9 +807,11 @@ function drawDetail(s, name) {
         ["Type", s.headless ? `${s.type}, headless` : s.type],
         ["Cluster addresses", s.cluster_ips.join(", ") || "none"],
         ["Ports", ports(s.ports) || "none"],
-        ["Usable endpoints", { text: `${used.length} of ${
-                                   s.endpoints.length}`,
-                               kind: used.length ? "" : "bad" }],
+        ["Usable endpoints", { text: `${s.endpoints_used} of ${
+                                   s.endpoints_total}${
+                                   s.endpoints_total > s.endpoints.length
+                                   ? `, ${s.endpoints.length} shown` : ""}`,
+                               kind: s.endpoints_used ? "" : "bad" }],
         ["Revision", s.generation],
     ]);
 

@@ -15,6 +15,14 @@
 #include "kube_services.h"
 
 
+/*
+ * What is shown of one Service, in one piece and between requests: a tenant
+ * may have a million endpoints, and 20 000 ports for each thousand of them.
+ */
+#define SERVICES_ENDPOINTS_SHOWN  4096
+#define SERVICES_PORTS_SHOWN      16
+
+
 typedef struct {
     uint8_t  ns_len;
     uint8_t  name_len;
@@ -387,7 +395,10 @@ services_endpoint(kube_json_writer_t *json, const services_read_t *read,
 
     kube_json_open(json, NULL, '{');
     kube_json_put_address(json, "address", &ep->address);
-    kube_json_put_ports(json, slice->ports, slice->ports_n, true);
+    kube_json_put_ports(json, slice->ports,
+                        slice->ports_n < SERVICES_PORTS_SHOWN
+                        ? slice->ports_n : SERVICES_PORTS_SHOWN, true);
+    kube_json_put_num(json, "ports_total", slice->ports_n);
     kube_json_put_conditions(json, ep);
     kube_json_put_optional(json, "pod", ep->pod);
     kube_json_put_optional(json, "node", ep->node);
@@ -426,9 +437,11 @@ kube_services_print_one(kube_text_t *text, const kube_services_t *services,
     kube_json_writer_init(&json, text);
     kube_json_open(&json, NULL, '{');
     services_put(&json, &read);
+    kube_json_put_num(&json, "endpoints_total", read.rows_n);
+    kube_json_put_num(&json, "endpoints_used", read.used);
     kube_json_open(&json, "endpoints", '[');
 
-    for (i = 0; i < read.rows_n; i++) {
+    for (i = 0; i < read.rows_n && i < SERVICES_ENDPOINTS_SHOWN; i++) {
         services_endpoint(&json, &read, &read.rows[i]);
     }
 

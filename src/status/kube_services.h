@@ -57,9 +57,10 @@ kube_rc_t kube_services_print(kube_text_t *text,
     kube_arena_t *scratch)  KUBE_MUST_CHECK;
 
 /*
- * One Service.  KUBE_OK; or, and nothing was printed, KUBE_NOT_FOUND,
- * KUBE_CHANGED (it changes faster than it can be read), KUBE_TOO_LARGE (for
- * scratch) or KUBE_NOMEM.
+ * One Service, with its first 4096 endpoints and 16 ports of each; members
+ * "..._total" tell how many there are.  KUBE_OK; or, and nothing was printed,
+ * KUBE_NOT_FOUND, KUBE_CHANGED (it changes faster than it can be read),
+ * KUBE_TOO_LARGE (for scratch) or KUBE_NOMEM.
  */
 kube_rc_t kube_services_print_one(kube_text_t *text,
     const kube_services_t *services, kube_str_t ns, kube_str_t name,

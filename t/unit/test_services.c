@@ -220,7 +220,8 @@ test_services_rows(void **state)
 
     has("\"endpoints\":[{\"address\":\"10.0.0.1\",\"ports\":[{\"name\":"
         "\"http\",\"port\":8080,\"protocol\":\"TCP\","
-        "\"app_protocol\":null}],\"ready\":true,\"serving\":true,"
+        "\"app_protocol\":null}],\"ports_total\":1,"
+        "\"ready\":true,\"serving\":true,"
         "\"terminating\":false,\"pod\":null,\"node\":null,\"zone\":null,"
         "\"slice\":\"web-1\",\"used\":true,\"excluded_because\":null,"
         "\"denied_because\":null,");
