@@ -321,6 +321,26 @@ policy_names(const kube_cidr_t *cidrs, size_t n, const kube_addr_t *addr,
 }
 
 
+/* By itself, or by the IPv4 address that it carries. */
+static bool
+policy_is_denied(const kube_policy_t *policy, const kube_addr_t *addr)
+{
+    bool         denied;
+    size_t       i;
+    kube_addr_t  ipv4;
+
+    denied = policy_names(policy->deny, policy->deny_n, addr, 0);
+
+    for (i = 0; !denied && i < POLICY_N(policy_carriers); i++) {
+        denied = policy_carried(&policy_carriers[i], addr, &ipv4)
+                 && ipv4.bytes[0] != 0      /* ::1 is loopback */
+                 && policy_names(policy->deny, policy->deny_n, &ipv4, 0);
+    }
+
+    return denied;
+}
+
+
 const char *
 kube_policy_denies(const kube_policy_t *policy, const kube_addr_t *addr)
 {
@@ -354,7 +374,7 @@ kube_policy_denies(const kube_policy_t *policy, const kube_addr_t *addr)
         return special;
     }
 
-    if (policy_names(policy->deny, policy->deny_n, &a, 0)) {
+    if (policy_is_denied(policy, &a)) {
         return "named by deny_address";
     }
 

@@ -455,6 +455,15 @@ test_policy_lists(void **state)
     assert_false(allowed("127.0.0.0/8", "127.0.0.1", "127.0.0.1"));
     assert_false(allowed("127.0.0.0/8", "::ffff:127.0.0.1", "127.0.0.1"));
 
+    /* whatever carries it */
+    assert_false(allowed(NULL, "10.0.0.0/8", "::10.0.0.1"));
+    assert_false(allowed(NULL, "10.0.0.0/8", "64:ff9b::10.0.0.1"));
+    assert_false(allowed(NULL, "10.0.0.0/8", "2002:a00:1::1"));
+    assert_false(allowed("64:ff9b::/96", "10.0.0.0/8", "64:ff9b::a00:1"));
+    assert_true(allowed(NULL, "10.0.0.0/8", "64:ff9b::11.0.0.1"));
+    assert_true(allowed(NULL, "10.0.0.0/8", "fd00::10.0.0.1"));
+    assert_true(allowed("::1", "0.0.0.0/0", "::1"));
+
     /* never, though named */
     assert_false(allowed("0.0.0.0", NULL, "0.0.0.0"));
     assert_false(allowed("255.255.255.255", NULL, "255.255.255.255"));
