@@ -125,6 +125,15 @@ def test_changes_and_outage(api):
         assert informer.wait() == 0
 
 
+def test_ended_before_it_was_synced(api):
+    api.fault(verb="list", status=503)
+    with Informer("--server", api.url, "--until-synced") as informer:
+        wait_until(lambda: api.count(verb="list") > 1)
+        informer.process.send_signal(signal.SIGTERM)
+        assert informer.wait() == 1
+        assert any("missing: " in e for e in informer.errors)
+
+
 def test_namespaces(api):
     api.put(objects.service("shop", "web"))
     args = ("--server", api.url, "--namespace", "shop", "--until-synced")

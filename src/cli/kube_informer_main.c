@@ -542,7 +542,9 @@ cli_run(cli_t *cli)
         n = epoll_wait(cli->epoll, &event, 1, cli_timeout(cli, now_ms));
 
         if (n == 1 && event.data.fd == cli->signals) {
-            return 0;
+            (void) cli_missing(cli, !cli->options.until_synced,
+                               &refused_only);
+            return cli->options.until_synced ? 1 : 0;
         }
 
         if (n == -1 && errno != EINTR) {
