@@ -282,6 +282,15 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
 
     reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_STATUS,
                                          .status = status });
+
+    /* it has no other way to ask left: it does not follow */
+
+    if (cause == KUBE_CAUSES && !r->call.watch
+        && r->action.kind == KUBE_ACTION_SLEEP)
+    {
+        reflector_suffer(r, KUBE_CAUSE_UNREACHABLE, r->now_ms);
+        r->suffering.attempts++;
+    }
 }
 
 
@@ -611,6 +620,10 @@ reflector_on_end(kube_reflector_t *r, const kube_result_t *result)
     reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_PAGE,
                                          .continue_token
                                              = result->continue_token });
+
+    if (r->action.kind == KUBE_ACTION_SLEEP) {
+        reflector_error(r, KUBE_PROTO, "a list whose pages have no end");
+    }
 }
 
 

@@ -45,6 +45,45 @@ test_not_a_list(void **state)
 }
 
 
+/* A list that is never complete keeps the scope from following: it is said. */
+static void
+test_never_listed(void **state)
+{
+    bed_t     b;
+    unsigned  i, k;
+
+    static const struct {
+        int          code;
+        const char  *body;
+        const char  *reason;
+    } lists[] = {
+        { 200, LIST("7", ",\"continue\":\"same\"", ""), "protocol" },
+        { 410, STATUS(410, "Expired", ""), "expired" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        bed_init(&b);
+        bed_start(&b, "");
+
+        for (k = 0; k < 2; k++) {
+            assert_int_equal(kube_reflector_suffering(b.r)->cause,
+                             KUBE_CAUSES);
+            io_answer(&b.io, bed_x(&b), lists[i].code, lists[i].body);
+            bed_process(&b);
+        }
+
+        assert_string_equal(b.reason, lists[i].reason);
+        assert_int_equal(kube_reflector_suffering(b.r)->cause,
+                         KUBE_CAUSE_UNREACHABLE);
+        assert_int_equal(kube_reflector_suffering(b.r)->attempts, 1);
+        (void) bed_sleep(&b);
+        bed_done(&b);
+    }
+}
+
+
 /* An answer other than 200 to a list and to a watch. */
 
 typedef struct {
@@ -566,6 +605,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_not_a_list),
+        cmocka_unit_test(test_never_listed),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_endless_refusal),
         cmocka_unit_test(test_content_type),
