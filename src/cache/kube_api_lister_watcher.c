@@ -53,8 +53,10 @@ typedef struct {
     bool               meta_seen;
     bool               end_seen;
     bool               ended;      /* nothing more will arrive */
+    bool               whole;      /* a list that was read to its end */
     kube_rc_t          ended_rc;
     int                code;       /* 0: no head yet */
+    size_t             server;     /* of the head */
     uint32_t           retry_after_s;
     size_t             fresh;      /* bytes that no ALIVE has told of */
     void              *buffer;     /* of the body: the objects, or a Status */
@@ -93,6 +95,7 @@ api_on_response(void *ctx, const kube_response_t *response)
     static const char  json[] = "application/json";
 
     call->code = response->code;
+    call->server = response->server;
     call->retry_after_s = response->retry_after_s;
     call->json = (response->content_type.len == sizeof(json) - 1);
 
@@ -106,7 +109,7 @@ api_on_response(void *ctx, const kube_response_t *response)
      * credentials, or is no API server; a 429 of one is plain text.
      */
 
-    good = call->code < 500 && call->code != 401
+    good = call->code < 500 && call->code != 401 && call->code != 404
            && (call->json || call->code == 429);
 
     call->lw->conf.io.verdict(call->lw->conf.io.ctx, response->server, good);
@@ -189,6 +192,13 @@ api_end(api_call_t *call, kube_result_t *result, kube_rc_t rc,
     const char *text)
 {
     call->over = true;
+    call->whole = (rc == KUBE_OK && !call->watch);
+
+    /* bytes that are none of this API's, behind a head that looked good */
+
+    if (rc == KUBE_PROTO && call->code == 200) {
+        call->lw->conf.io.verdict(call->lw->conf.io.ctx, call->server, false);
+    }
 
     result->kind = KUBE_RESULT_END;
     result->rc = rc;
@@ -637,7 +647,7 @@ api_next(void *ctx, kube_call_t *handle, kube_result_t *result)
     if (call->fresh != 0) {
         result->kind = KUBE_RESULT_ALIVE;
         result->size_bytes = call->fresh;
-        result->partial = kube_frame_partial(call->frame);
+        result->partial = (!call->watch || kube_frame_partial(call->frame));
         call->fresh = 0;
 
         return KUBE_OK;
@@ -655,6 +665,12 @@ api_cancel(void *ctx, kube_call_t *handle)
 
     if (call->exchange != NULL) {
         lw->conf.io.cancel(lw->conf.io.ctx, call->exchange);
+    }
+
+    /* cut off, stalled or older than ours: another address may do better */
+
+    if (call->code == 200 && !call->watch && !call->whole) {
+        lw->conf.io.verdict(lw->conf.io.ctx, call->server, false);
     }
 
     kube_frame_destroy(call->frame);

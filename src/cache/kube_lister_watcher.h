@@ -56,7 +56,7 @@ typedef enum {
     KUBE_RESULT_UNREADABLE,   /* an event without readable type, key and
                                  version; what */
     KUBE_RESULT_ALIVE,        /* the source sent size_bytes; partial: an object
-                                 has begun and is not complete */
+                                 has begun and is not complete, or a list */
     KUBE_RESULT_STATUS,       /* status */
     KUBE_RESULT_END           /* rc, text, continue_token */
 } kube_result_kind_t;

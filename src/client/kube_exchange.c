@@ -483,6 +483,7 @@ kube_exchange_create(kube_exchange_env_t *env, size_t server,
     }
 
     e->server = server;
+    e->created_ms = env->now_ms;
     code = CURLE_OUT_OF_MEMORY;
 
     e->easy = curl_easy_init();

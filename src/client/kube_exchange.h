@@ -80,6 +80,7 @@ struct kube_exchange_s {
     struct curl_slist              *headers;
     struct curl_slist              *connect_to;
     size_t                          server;        /* index of the address */
+    uint64_t                        created_ms;
     size_t                          header_bytes;
     kube_stage_t                    stage;
     kube_rc_t                       rc;            /* of over */

@@ -38,6 +38,9 @@
  */
 #define KUBE_TRANSPORT_IDLE_MAX  4
 
+/* Without a head for so long an address is to blame for what is given up. */
+#define KUBE_TRANSPORT_SILENT_MS  10000
+
 
 /* What is known of one address. */
 typedef struct {
@@ -425,6 +428,14 @@ transport_unlink(kube_transport_t *t, kube_exchange_t *e)
 void
 kube_transport_cancel(kube_transport_t *transport, kube_exchange_t *exchange)
 {
+    if (exchange->easy != NULL
+        && !exchange->responded
+        && transport->env.now_ms - exchange->created_ms
+           >= KUBE_TRANSPORT_SILENT_MS)
+    {
+        kube_transport_verdict(transport, exchange->server, false);
+    }
+
     /* while done() runs, its exchange is unlinked already */
 
     if (transport->processing) {

@@ -152,8 +152,9 @@ void kube_transport_credentials_changed(kube_transport_t *transport,
 /*
  * Says what the answer of an address was worth: good is an answer of this API
  * server, a refusal included; bad is anything that another address may do
- * better (5xx, 401, HTML).  An exchange that failed before its head counts as
- * bad by itself.
+ * better (5xx, 401, 404, HTML, a list that has no end).  An exchange that
+ * failed before its head counts as bad by itself, and so does one that is
+ * cancelled when it had waited for its head for long.
  *
  * The address in use stays in use until it is bad.  A bad one is passed over
  * for KUBE_SERVER_FIRST_MS to KUBE_SERVER_MAX_MS, longer each time, unless

@@ -244,7 +244,8 @@ test_two_calls_at_once(void **state)
                                    "}\n"));
     io_done(lx, KUBE_OK, "");
     assert_string_equal(yielded(&b, list),
-                        "OPENED META:7 ITEM:-0:b@3 ALIVE END:ok:more");
+                        "OPENED META:7 ITEM:-0:b@3 ALIVE:partial "
+                        "END:ok:more");
     assert_string_equal(yielded(&b, watch), "EVENT:-1:a@8 ALIVE");
 
     /* over is over */
@@ -254,6 +255,59 @@ test_two_calls_at_once(void **state)
     b.lw.cancel(b.lw.ctx, watch);
     assert_int_equal(b.io.cancelled, 1);
     bed_done(&b);
+}
+
+
+/* A head that looks good proves little of an address. */
+static void
+test_blame(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    static const struct {
+        bool         watch;
+        bool         done;
+        const char  *body;
+        unsigned     bad;
+    } cases[] = {
+        { false, true, LIST("7", SERVICE("b", "3")), 0 },
+        { false, true, "{\"kind\":\"Table\"}", 1 },
+        { false, true, "<html>", 1 },
+        { false, true, "{\"kind\":\"ServiceList\",", 1 },
+        { false, false, "", 1 },
+        { false, false, "  ", 1 },
+        { true, true, EVENT("ADDED", SERVICE("a", "6")), 0 },
+        { true, false, "", 0 },
+        { true, true, "", 0 },
+        { true, true, "<html>", 1 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bed_init(&b);
+        call = cases[i].watch ? bed_watch(&b) : bed_list(&b);
+        x = io_find(&b.io, "/");
+        assert_true(io_head(x, 200, "application/json", 0));
+
+        if (cases[i].body[0] != '\0') {
+            (void) io_body(&b.io, x, cases[i].body);
+        }
+
+        if (cases[i].done) {
+            io_done(x, KUBE_OK, "");
+        }
+
+        (void) yielded(&b, call);
+        b.lw.cancel(b.lw.ctx, call);
+
+        assert_int_equal(b.io.bad != 0, cases[i].bad);
+        assert_int_equal(b.io.good, 1);
+        bed_done(&b);
+    }
 }
 
 
@@ -433,7 +487,8 @@ test_poison(void **state)
                                              SERVICE("b", "8"))));
     io_done(x, KUBE_OK, "");
     assert_string_equal(yielded(&b, call), "OPENED META:12 ITEM:C0:a@7 "
-                                           "ITEM:-0:b@8 ALIVE END:ok:more");
+                                           "ITEM:-0:b@8 ALIVE:partial "
+                                           "END:ok:more");
     b.lw.cancel(b.lw.ctx, call);
 
     /* until its time is over */
@@ -598,6 +653,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_two_calls_at_once),
+        cmocka_unit_test(test_blame),
         cmocka_unit_test(test_failures_wait),
         cmocka_unit_test(test_objects),
         cmocka_unit_test(test_poison),

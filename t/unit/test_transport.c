@@ -486,6 +486,35 @@ test_transport_verdicts(void **state)
 }
 
 
+/* One that is given up says nothing, unless it had waited for its head. */
+static void
+test_transport_silent(void **state)
+{
+    kube_request_t          request;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  a = { .f = f }, b = { .f = f };
+
+    memset(&request, 0, sizeof(request));
+    transport_bed_add_port(f, "http", 1);
+    transport_bed_add_port(f, "http", 2);
+    transport_bed_open(f);
+
+    assert_int_equal(kube_transport_start(f->transport, &request,
+                                          &transport_bed_handler, &a, 1000000,
+                                          &a.exchange), KUBE_OK);
+    assert_int_equal(kube_transport_start(f->transport, &request,
+                                          &transport_bed_handler, &b, 1010000,
+                                          &b.exchange), KUBE_OK);
+
+    kube_transport_cancel(f->transport, b.exchange);
+    assert_true(kube_str_eq(kube_transport_server(f->transport),
+                            f->config.servers[0]));
+    kube_transport_cancel(f->transport, a.exchange);
+    assert_true(kube_str_eq(kube_transport_server(f->transport),
+                            f->config.servers[1]));
+}
+
+
 static bool
 serve_and_close(http_bed_t *server, int fd)
 {
@@ -850,6 +879,7 @@ main(void)
         TRANSPORT_TEST(test_transport_redirect),
         TRANSPORT_TEST(test_transport_servers),
         TRANSPORT_TEST(test_transport_verdicts),
+        TRANSPORT_TEST(test_transport_silent),
         TRANSPORT_TEST(test_transport_bad_by_itself),
         TRANSPORT_TEST(test_transport_no_descriptors),
         TRANSPORT_TEST(test_transport_connect_timeout),
