@@ -8,14 +8,14 @@
 
 import os
 import signal
-import subprocess
 import threading
 import time
 
 import objects
 import pytest
 from cluster import informer
-from nginx import NGINX, PATIENCE, ROOT, configured, public_directory, wait_until
+from library import preloaded
+from nginx import PATIENCE, wait_until
 
 CONF = """
     upstream static { kube_service shop/web:http; keepalive 4; }
@@ -121,18 +121,8 @@ class TestKilledAgainAndAgain:
 @pytest.fixture(name="library", scope="module")
 def make_library():
     """t/lib/poison.c, as a shared library."""
-    if any(word.startswith("--add-module") for word in configured(NGINX)):
-        pytest.skip("the modules are linked in")
-    layers = [os.path.join(ROOT, "src", name) for name in os.listdir(os.path.join(ROOT, "src"))]
-    with public_directory() as path:
-        subprocess.run(
-            ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-            + [f"-I{layer}" for layer in layers]
-            + [os.path.join(ROOT, "t", "lib", "poison.c"), "-o", path / "poison.so", "-ldl"],
-            check=True,
-            timeout=60,
-        )
-        yield str(path / "poison.so")
+    with preloaded("poison") as path:
+        yield path
 
 
 def refused(gateway, resource=SLICES):

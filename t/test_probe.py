@@ -12,6 +12,7 @@ import threading
 import pytest
 import test_views as views
 from cluster import Gateway
+from library import build_library
 from nginx import BUILD_DIR, NGINX, ROOT, configured, nginx_t, wait_until
 from test_conf_errors import in_upstream, refused
 
@@ -32,13 +33,7 @@ def make_module(tmp_path_factory):
         timeout=60,
     ).stdout.split()
     path = tmp_path_factory.mktemp("balancer") / "balancer.so"
-    subprocess.run(
-        ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Werror"]
-        + incs
-        + [os.path.join(ROOT, "t", "lib", "balancer.c"), "-o", path],
-        check=True,
-        timeout=60,
-    )
+    build_library("balancer", path, incs)
     path.chmod(0o755)
     return str(path)
 

@@ -8,13 +8,13 @@
 import os
 import shutil
 import stat
-import subprocess
 import time
 
 import client
 import pytest
 from cluster import Cluster, informer, root
-from nginx import ROOT, wait_until
+from library import build_library
+from nginx import wait_until
 
 CONF = """
     upstream web { kube_service shop/web; }
@@ -201,12 +201,7 @@ class TestFile:
     def test_written_again_when_the_clock_is_set_back(self, public_path):
         """Else it would be of the future, and of no use, until it changes."""
         library, ahead = public_path / "clock.so", public_path / "ahead"
-        subprocess.run(
-            ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-            + [os.path.join(ROOT, "t", "lib", "clock.c"), "-o", library, "-ldl"],
-            check=True,
-            timeout=60,
-        )
+        build_library("clock", library)
         ahead.touch()
         env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_FILE": str(ahead)}
         with Cluster() as made:

@@ -10,23 +10,11 @@ import collections
 import contextlib
 import http.client
 import os
-import subprocess
 
 import objects
 import pytest
-from nginx import (
-    NGINX,
-    Nginx,
-    configured,
-    free_port,
-    full_conf,
-    never,
-    public_directory,
-    rss,
-    wait_until,
-)
-
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from library import preloaded
+from nginx import Nginx, free_port, full_conf, never, rss, wait_until
 
 SANITIZED = "asan" in os.environ.get("KUBE_BUILD_DIR", "") + os.environ.get("KUBE_BUILD", "")
 
@@ -359,18 +347,8 @@ class TestLarge:
 @pytest.fixture(name="library", scope="module")
 def make_library():
     """t/lib/shortage.c, as a shared library."""
-    if any(word.startswith("--add-module") for word in configured(NGINX)):
-        pytest.skip("the modules are linked in")
-    layers = [os.path.join(ROOT, "src", name) for name in os.listdir(os.path.join(ROOT, "src"))]
-    with public_directory() as path:
-        subprocess.run(
-            ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-            + [f"-I{layer}" for layer in layers]
-            + [os.path.join(ROOT, "t", "lib", "shortage.c"), "-o", path / "shortage.so", "-ldl"],
-            check=True,
-            timeout=60,
-        )
-        yield str(path / "shortage.so")
+    with preloaded("shortage") as path:
+        yield path
 
 
 class TestShortage:
