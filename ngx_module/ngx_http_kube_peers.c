@@ -332,6 +332,41 @@ ngx_http_kube_peers_down(ngx_pool_t *pool, ngx_array_t *servers,
 }
 
 
+ngx_int_t
+ngx_http_kube_peers_parts(ngx_http_kube_balancer_t *balancer,
+    ngx_http_upstream_srv_conf_t *us, ngx_pool_t *pool, ngx_pool_t *scratch)
+{
+    void                  **parts, *clone;
+    ngx_uint_t              i;
+    ngx_http_kube_slot_t   *slot;
+
+    parts = ngx_palloc(pool, sizeof(void *) * ngx_http_max_module);
+    if (parts == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(parts, us->srv_conf, sizeof(void *) * ngx_http_max_module);
+    parts[ngx_http_upstream_module.ctx_index] = us;
+
+    slot = balancer->slots.elts;
+
+    for (i = 0; i < balancer->slots.nelts; i++) {
+
+        clone = ngx_palloc(slot[i].own ? pool : scratch, slot[i].size);
+        if (clone == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(clone, slot[i].pristine, slot[i].size);
+        parts[slot[i].index] = clone;
+    }
+
+    us->srv_conf = parts;
+
+    return NGX_OK;
+}
+
+
 #if (T_NGX_HTTP_ROUND_ROBIN_OPT_ALI)
 
 /*
@@ -380,7 +415,6 @@ static ngx_int_t
 ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
     ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch)
 {
-    void                          *clone;
     ngx_conf_t                     cf;
     ngx_uint_t                     i;
     ngx_http_kube_slot_t          *slot;
@@ -388,33 +422,16 @@ ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
 
     us = &peers->us;
 
-    us->srv_conf = ngx_palloc(view->pool,
-                              sizeof(void *) * ngx_http_max_module);
-    if (us->srv_conf == NULL) {
+    if (ngx_http_kube_peers_parts(&kscf->balancer, us, view->pool, scratch)
+        != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
-    ngx_memcpy(us->srv_conf, kscf->upstream->srv_conf,
-               sizeof(void *) * ngx_http_max_module);
-
-    us->srv_conf[ngx_http_upstream_module.ctx_index] = us;
     us->peer.data = NULL;
 #if (NGX_HTTP_UPSTREAM_ZONE)
     us->shm_zone = NULL;
 #endif
-
-    slot = kscf->balancer.slots.elts;
-
-    for (i = 0; i < kscf->balancer.slots.nelts; i++) {
-
-        clone = ngx_palloc(slot[i].own ? view->pool : scratch, slot[i].size);
-        if (clone == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_memcpy(clone, slot[i].pristine, slot[i].size);
-        us->srv_conf[slot[i].index] = clone;
-    }
 
     cf = kscf->balancer.cf;
     cf.pool = scratch;            /* see ngx_http_kube_stock_init() */
@@ -433,6 +450,8 @@ ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
 #endif
 
     /* keepalive's cache and the like are the upstream's, not the view's */
+
+    slot = kscf->balancer.slots.elts;
 
     for (i = 0; i < kscf->balancer.slots.nelts; i++) {
         if (!slot[i].own) {

@@ -14,6 +14,7 @@
 #define NGX_HTTP_KUBE_PEERS_H
 
 
+#include "ngx_http_kube.h"
 #include "ngx_http_kube_rows.h"
 #include "ngx_kube_views.h"
 
@@ -41,6 +42,14 @@ ngx_int_t ngx_http_kube_peers_made(ngx_kube_views_t *views,
  */
 ngx_http_kube_listed_t *ngx_http_kube_peers_listed(
     ngx_http_kube_peers_t *peers, struct sockaddr *sockaddr);
+
+/*
+ * Gives a copy of an upstream its own parts of other modules' configuration:
+ * clones in pool where peers keep them, else in scratch.  For peers, and for
+ * the trial of a method at configuration time.  NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_kube_peers_parts(ngx_http_kube_balancer_t *balancer,
+    ngx_http_upstream_srv_conf_t *us, ngx_pool_t *pool, ngx_pool_t *scratch);
 
 /*
  * A server that is down: nginx refuses an upstream without any, and the

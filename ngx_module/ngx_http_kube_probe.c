@@ -10,6 +10,7 @@
  */
 
 
+#include "ngx_http_kube_peers.h"
 #include "ngx_http_kube_probe.h"
 #include "ngx_kube_child.h"
 
@@ -112,45 +113,26 @@ static ngx_int_t
 ngx_http_kube_probe_upstream(ngx_http_kube_probe_t *probe, ngx_pool_t *pool,
     ngx_http_upstream_srv_conf_t *us)
 {
-    void                        *clone;
     ngx_uint_t                   i;
     ngx_addr_t                  *addr;
     struct sockaddr_in          *sin;
-    ngx_http_kube_slot_t        *slot;
     ngx_http_upstream_server_t  *server;
 
     *us = *probe->us;
 
     us->peer.init = NULL;
     us->peer.data = NULL;
-    us->srv_conf = ngx_palloc(pool, sizeof(void *) * ngx_http_max_module);
     us->servers = ngx_array_create(pool, NGX_HTTP_KUBE_PROBE_SERVERS,
                                    sizeof(ngx_http_upstream_server_t));
     addr = ngx_pcalloc(pool, NGX_HTTP_KUBE_PROBE_SERVERS * sizeof(ngx_addr_t));
     sin = ngx_pcalloc(pool, NGX_HTTP_KUBE_PROBE_SERVERS
                             * sizeof(struct sockaddr_in));
 
-    if (us->srv_conf == NULL || us->servers == NULL || addr == NULL
-        || sin == NULL)
+    if (us->servers == NULL || addr == NULL || sin == NULL
+        || ngx_http_kube_peers_parts(probe->balancer, us, pool, pool)
+           != NGX_OK)
     {
         return NGX_ERROR;
-    }
-
-    ngx_memcpy(us->srv_conf, probe->us->srv_conf,
-               sizeof(void *) * ngx_http_max_module);
-
-    us->srv_conf[ngx_http_upstream_module.ctx_index] = us;
-
-    slot = probe->balancer->slots.elts;
-
-    for (i = 0; i < probe->balancer->slots.nelts; i++) {
-        clone = ngx_palloc(pool, slot[i].size);
-        if (clone == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_memcpy(clone, slot[i].pristine, slot[i].size);
-        us->srv_conf[slot[i].index] = clone;
     }
 
     for (i = 0; i < NGX_HTTP_KUBE_PROBE_SERVERS; i++) {
