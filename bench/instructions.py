@@ -58,7 +58,8 @@ KEY = "shop/web:http"
 START = 120
 
 UPSTREAMS = f"""
-    map $arg_host $key {{ web {KEY}; default none; }}
+    map $arg_host $key    {{ web {KEY}; default none; }}
+    map $arg_host $target {{ web FIRST; default none; }}
 
     upstream static       {{ SERVERS keepalive 16; keepalive_requests 1000000; }}
     upstream static_close {{ SERVERS }}
@@ -79,6 +80,10 @@ UPSTREAMS = f"""
         location /static       {{ proxy_pass http://static; }}
         location /static_key   {{ proxy_pass http://static_key; }}
         location /map_key      {{ proxy_pass http://map_key; }}
+        location /map          {{ set $t $key; proxy_pass http://static; }}
+        location /variable     {{
+            proxy_set_header Connection close; proxy_pass http://$target;
+        }}
         location /static_close {{
             proxy_set_header Connection close; proxy_pass http://static_close;
         }}
@@ -94,9 +99,11 @@ UPSTREAMS = f"""
 REQUESTS = (
     ("static", "/static", None),
     ("static key", "/static_key", "static"),
-    ("map key", "/map_key?host=web", "static"),
+    ("static, map", "/map?host=web", "static"),
+    ("map key", "/map_key?host=web", "static, map"),
     ("static, no keepalive", "/static_close", None),
-    ("kube_resolve", "/kube_resolve", "static, no keepalive"),
+    ("map, proxy_pass $variable", "/variable?host=web", "static, no keepalive"),
+    ("kube_resolve", "/kube_resolve", "map, proxy_pass $variable"),
 )
 
 
@@ -182,9 +189,10 @@ class Bed:
         nginx_lib.BUILD_DIR = self.build
         port = nginx_lib.free_port()
         servers = " ".join(f"server {pod.address};" for pod in self.pods)
+        texts = {"PORT": str(port), "SERVERS": servers, "FIRST": self.pods[0].address}
         self.nginx = nginx_lib.Nginx(
             nginx_lib.full_conf(
-                UPSTREAMS.replace("PORT", str(port)).replace("SERVERS", servers),
+                re.sub("|".join(texts), lambda m: texts[m.group()], UPSTREAMS),
                 main=informer(api.url),
                 master=False,
                 workers=1,

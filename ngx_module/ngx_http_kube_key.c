@@ -11,6 +11,9 @@
 #include "kube_report.h"
 
 
+static void ngx_http_kube_pick_copy(ngx_kube_reader_t *reader);
+
+
 ngx_int_t
 ngx_http_kube_key_parse(ngx_conf_t *cf, ngx_http_kube_key_t *key,
     ngx_uint_t first, const ngx_kube_parameters_t *own)
@@ -65,7 +68,9 @@ ngx_http_kube_key_resolve(ngx_http_request_t *r, ngx_http_kube_key_t *key,
     pick->of = key;
     pick->text = *text;
     pick->view = NULL;
-    pick->kept = 0;
+    pick->pool = r->pool;
+    pick->noted = 0;
+    pick->reads = 0;
     pick->endpoint = NULL;
 
     if (ref->is_static) {
@@ -103,49 +108,77 @@ done:
 }
 
 
-ngx_int_t
-ngx_http_kube_pick_keep(ngx_http_request_t *r, ngx_http_kube_pick_t *pick,
-    const ngx_kube_endpoint_t *endpoint)
+void
+ngx_http_kube_pick_note(ngx_http_kube_pick_t *pick,
+    ngx_kube_endpoint_t *endpoint)
 {
-    size_t            len;
-    u_char           *p;
-    ngx_uint_t        i;
-    ngx_str_t        *s[4];
     ngx_kube_view_t  *view;
 
+    if (pick->reads) {
+        ngx_kube_reader_leave(&pick->reader);
+    }
+
     view = pick->view;
-    len = view->name.len;
 
-    if (endpoint != NULL) {
-        len += endpoint->pod.len + endpoint->node.len + endpoint->zone.len;
-    }
-
-    p = ngx_pnalloc(r->pool, len);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    pick->kept = 1;
+    pick->noted = 1;
+    pick->reads = 1;
     pick->from_state_file = view->from_state_file;
     pick->revision = view->revision;
     pick->service = view->name;
-    pick->endpoint = NULL;
+    pick->endpoint = endpoint;
 
     if (pick->key == &view->key) {
         pick->key = NULL;
     }
 
-    s[0] = &pick->service;
-    s[1] = &pick->copy.pod;
-    s[2] = &pick->copy.node;
-    s[3] = &pick->copy.zone;
+    pick->reader.ended = ngx_http_kube_pick_copy;
+    ngx_kube_view_read(view, &pick->reader);
+}
 
-    if (endpoint != NULL) {
-        pick->copy = *endpoint;
-        pick->endpoint = &pick->copy;
+
+/* Without memory for it the variables are empty from now on. */
+
+static void
+ngx_http_kube_pick_copy(ngx_kube_reader_t *reader)
+{
+    size_t                 len;
+    u_char                *p;
+    ngx_uint_t             i;
+    ngx_str_t             *s[4];
+    ngx_kube_endpoint_t   *copy;
+    ngx_http_kube_pick_t  *pick;
+
+    pick = ngx_queue_data(reader, ngx_http_kube_pick_t, reader);
+    pick->reads = 0;
+
+    len = pick->service.len;
+
+    if (pick->endpoint != NULL) {
+        len += pick->endpoint->pod.len + pick->endpoint->node.len
+               + pick->endpoint->zone.len;
     }
 
-    for (i = 0; i < (endpoint != NULL ? 4 : 1); i++) {
+    copy = ngx_palloc(pick->pool, sizeof(ngx_kube_endpoint_t) + len);
+
+    if (copy == NULL) {
+        pick->service.len = 0;
+        pick->endpoint = NULL;
+        return;
+    }
+
+    p = (u_char *) (copy + 1);
+
+    s[0] = &pick->service;
+    s[1] = &copy->pod;
+    s[2] = &copy->node;
+    s[3] = &copy->zone;
+
+    if (pick->endpoint != NULL) {
+        *copy = *pick->endpoint;
+        pick->endpoint = copy;
+    }
+
+    for (i = 0; i < (pick->endpoint != NULL ? 4 : 1); i++) {
 
         /* a view of nothing has no name, nor data */
 
@@ -156,8 +189,18 @@ ngx_http_kube_pick_keep(ngx_http_request_t *r, ngx_http_kube_pick_t *pick,
         s[i]->data = p;
         p += s[i]->len;
     }
+}
 
-    return NGX_OK;
+
+void
+ngx_http_kube_pick_end(ngx_http_kube_pick_t *pick)
+{
+    if (pick->reads) {
+        ngx_kube_reader_leave(&pick->reader);
+        pick->reads = 0;
+    }
+
+    ngx_http_kube_pick_release(pick);
 }
 
 

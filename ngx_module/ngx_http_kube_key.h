@@ -21,17 +21,19 @@ typedef struct {
     ngx_str_t              text;        /* as evaluated */
     const kube_key_t      *key;         /* parsed once; NULL: no key, or
                                            service says it */
-    ngx_kube_view_t       *view;        /* counted; NULL: none, or kept */
+    ngx_kube_view_t       *view;        /* counted; NULL: none, or noted */
     kube_resolve_error_t   error;
 
-    /* in the request's own memory, once kept */
-    unsigned               kept:1;
+    /* what variables tell, once noted: in the view, then the request's own */
+    ngx_kube_reader_t      reader;
+    ngx_pool_t            *pool;        /* the request's */
+    unsigned               noted:1;
+    unsigned               reads:1;     /* the view has not ended */
     unsigned               from_state_file:1;
     uint64_t               revision;
     ngx_str_t              service;     /* $kube_service */
     ngx_kube_endpoint_t   *endpoint;    /* the last one picked; NULL: none, or
                                            a static server */
-    ngx_kube_endpoint_t    copy;
 } ngx_http_kube_pick_t;
 
 
@@ -52,14 +54,18 @@ void ngx_http_kube_key_resolve(ngx_http_request_t *r,
 
 
 /*
- * Copies what variables tell of a view and an endpoint of it, or of none: the
- * view may then be given back.  NGX_ERROR: no memory, nothing has changed.
+ * Notes what variables tell of the pick's view and an endpoint of it, or of
+ * none.  The view may then be given back: it is read where it is, and what is
+ * told of it is copied when it ends.
  */
-ngx_int_t ngx_http_kube_pick_keep(ngx_http_request_t *r,
-    ngx_http_kube_pick_t *pick, const ngx_kube_endpoint_t *endpoint);
+void ngx_http_kube_pick_note(ngx_http_kube_pick_t *pick,
+    ngx_kube_endpoint_t *endpoint);
 
 /* Gives the view back, if there is one. */
 void ngx_http_kube_pick_release(ngx_http_kube_pick_t *pick);
+
+/* The same, and tells nothing of it any more. */
+void ngx_http_kube_pick_end(ngx_http_kube_pick_t *pick);
 
 
 /* The key's text for this request, in the request's or longer memory. */

@@ -270,8 +270,7 @@ ngx_http_kube_peers_endpoints(ngx_http_kube_srv_conf_t *kscf,
         }
 
         addr[i].sockaddr = &peers->addrs[i].sockaddr;
-        addr[i].name.len = ngx_sock_ntop(addr[i].sockaddr, addr[i].socklen,
-                                         text, NGX_SOCKADDR_STRLEN, 1);
+        addr[i].name.len = ngx_kube_endpoint_text(&view->endpoints[i], text);
 
         addr[i].name.data = ngx_pnalloc(view->pool, addr[i].name.len);
         if (addr[i].name.data == NULL) {

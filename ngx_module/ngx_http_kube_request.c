@@ -52,7 +52,9 @@ ngx_http_kube_request(ngx_http_request_t *r, ngx_uint_t create)
     kr->shown = NULL;
     kr->resolutions = NULL;
     kr->balancing.pick.view = NULL;
+    kr->balancing.pick.reads = 0;
     kr->balancing.row = NULL;
+    kr->balancing.pinned = NULL;
     kr->balancing.location = NULL;
 
     cln->handler = ngx_http_kube_request_cleanup;
@@ -70,11 +72,15 @@ ngx_http_kube_request_cleanup(void *data)
 
     ngx_http_kube_resolution_t  *resolution;
 
-    ngx_http_kube_pick_release(&kr->balancing.pick);
+    ngx_http_kube_pick_end(&kr->balancing.pick);
+
+    if (kr->balancing.pinned != NULL) {
+        ngx_http_kube_row_unpin(kr->balancing.pinned);
+    }
 
     for (resolution = kr->resolutions; resolution != NULL;
          resolution = resolution->next)
     {
-        ngx_http_kube_pick_release(&resolution->pick);
+        ngx_http_kube_pick_end(&resolution->pick);
     }
 }

@@ -41,10 +41,11 @@ typedef struct {
     ngx_uint_t                      serial;      /* of the peers, for ever */
 
     /* of the server in use */
-    ngx_http_kube_row_t            *row;         /* pinned; NULL: none */
+    ngx_http_kube_row_t            *row;         /* NULL: none */
     ngx_http_upstream_rr_peer_t    *peer;        /* as long as the peers */
     ngx_uint_t                      number;      /* in the peers' listing */
 
+    ngx_http_kube_row_t            *pinned;      /* of the last one */
     ngx_array_t                    *tried;       /* ngx_sockaddr_t */
     ngx_uint_t                      attempts;
     ngx_uint_t                      limit;       /* of attempts */

@@ -320,12 +320,12 @@ ngx_http_kube_resolve_pick(ngx_http_kube_request_t *kr,
     endpoint = &view->endpoints[view->turn++ % view->n];
 
     if (ngx_http_kube_resolve_address(r, endpoint, &resolution->value)
-        != NGX_OK
-        || ngx_http_kube_pick_keep(r, &resolution->pick, endpoint) != NGX_OK)
+        != NGX_OK)
     {
         return NULL;
     }
 
+    ngx_http_kube_pick_note(&resolution->pick, endpoint);
     ngx_http_kube_pick_release(&resolution->pick);
 
     return resolution;
@@ -336,20 +336,21 @@ static ngx_int_t
 ngx_http_kube_resolve_address(ngx_http_request_t *r,
     ngx_kube_endpoint_t *endpoint, ngx_str_t *value)
 {
-    socklen_t       socklen;
-    ngx_sockaddr_t  sa;
+    size_t  len;
+    u_char  text[NGX_SOCKADDR_STRLEN];
 
-    if (ngx_kube_endpoint_sockaddr(endpoint, &sa, &socklen) != NGX_OK) {
+    len = ngx_kube_endpoint_text(endpoint, text);
+    if (len == 0) {
         return NGX_OK;
     }
 
-    value->data = ngx_pnalloc(r->pool, NGX_SOCKADDR_STRLEN);
+    value->data = ngx_pnalloc(r->pool, len);
     if (value->data == NULL) {
         return NGX_ERROR;
     }
 
-    value->len = ngx_sock_ntop(&sa.sockaddr, socklen, value->data,
-                               NGX_SOCKADDR_STRLEN, 1);
+    ngx_memcpy(value->data, text, len);
+    value->len = len;
 
     return NGX_OK;
 }

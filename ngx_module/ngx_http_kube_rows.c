@@ -16,6 +16,10 @@
 #include "ngx_kube_view.h"
 
 
+#define ngx_http_kube_row_size(str, name)                                     \
+    (sizeof(ngx_http_kube_row_t) + (str) + (name))
+
+
 /* Angie keeps the end of a pause, which serves the same comparison. */
 #ifdef angie_version
 #define ngx_http_kube_accessed  recover_at
@@ -334,7 +338,8 @@ ngx_http_kube_row_find(ngx_http_kube_set_t *set,
         return row;
     }
 
-    row = ngx_calloc(sizeof(ngx_http_kube_row_t) + str.len, ngx_cycle->log);
+    row = ngx_calloc(ngx_http_kube_row_size(str.len, peer->name.len),
+                     ngx_cycle->log);
     if (row == NULL) {
         return NULL;
     }
@@ -350,10 +355,16 @@ ngx_http_kube_row_find(ngx_http_kube_set_t *set,
     row->sn.str.data = (u_char *) (row + 1);
     ngx_memcpy(row->sn.str.data, str.data, str.len);
 
+    row->sockaddr = (struct sockaddr *) (row->sn.str.data + sizeof(uint32_t));
+
+    row->name.len = peer->name.len;
+    row->name.data = row->sn.str.data + str.len;
+    ngx_memcpy(row->name.data, peer->name.data, peer->name.len);
+
     ngx_rbtree_insert(&set->tree, &row->sn.node);
     set->n++;
 
-    ngx_kube_view_bytes_more(sizeof(ngx_http_kube_row_t) + str.len);
+    ngx_kube_view_bytes_more(ngx_http_kube_row_size(str.len, row->name.len));
 
     return row;
 }
@@ -366,8 +377,8 @@ ngx_http_kube_row_release(ngx_http_kube_row_t *row)
         ngx_rbtree_delete(&row->set->tree, &row->sn.node);
         row->set->n--;
 
-        ngx_kube_view_bytes_less(sizeof(ngx_http_kube_row_t)
-                                 + row->sn.str.len);
+        ngx_kube_view_bytes_less(ngx_http_kube_row_size(row->sn.str.len,
+                                                        row->name.len));
         ngx_free(row);
     }
 }

@@ -39,6 +39,9 @@ typedef struct {
     ngx_str_node_t                sn;        /* str: line and address */
     ngx_http_kube_set_t          *set;
 
+    struct sockaddr              *sockaddr;  /* in str */
+    ngx_str_t                     name;      /* address:port, behind str */
+
     ngx_uint_t                    listed;    /* in so many listings */
     ngx_uint_t                    pins;      /* by requests */
     ngx_queue_t                   sessions;  /* holder of TLS sessions */
@@ -112,7 +115,11 @@ ngx_http_kube_rows_use(ngx_http_kube_listing_t *listing)
 }
 
 
-/* A request counts on the row until it unpins it. */
+/*
+ * A request counts on the row until it unpins it: keepalive and nginx read its
+ * address after the peers may be gone, and its name is in $upstream_addr and in
+ * messages of the log until the request ends.
+ */
 static ngx_inline void
 ngx_http_kube_row_pin(ngx_http_kube_row_t *row)
 {

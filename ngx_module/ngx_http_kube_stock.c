@@ -24,8 +24,9 @@ static ngx_int_t ngx_http_kube_stock_get(ngx_peer_connection_t *pc,
     void *data);
 static void ngx_http_kube_stock_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
-static ngx_int_t ngx_http_kube_stock_copy(ngx_peer_connection_t *pc,
-    ngx_pool_t *pool);
+static ngx_int_t ngx_http_kube_stock_pin(ngx_http_kube_request_t *kr,
+    ngx_http_kube_row_t *row);
+static void ngx_http_kube_stock_unpin(void *data);
 static void ngx_http_kube_stock_lend(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b, ngx_uint_t state);
 static void ngx_http_kube_stock_judge(ngx_peer_connection_t *pc,
@@ -145,53 +146,63 @@ ngx_http_kube_stock_get(ngx_peer_connection_t *pc, void *data)
         return NGX_ERROR;
     }
 
+    if (ngx_http_kube_stock_pin(kr, listed->row) != NGX_OK) {
+        b->method.free(pc, b->method.data, 0);
+        pc->sockaddr = NULL;
+
+        return NGX_ERROR;
+    }
+
     b->row = listed->row;
     b->peer = listed->peer;
     b->single = b->peers->single;
     b->number = listed - b->peers->listing.elts;
 
-    ngx_http_kube_row_pin(b->row);
-
-    if (ngx_http_kube_stock_copy(pc, kr->request->pool) != NGX_OK) {
-        b->rejected = 1;
-        ngx_http_kube_stock_free(pc, kr, 0);
-        b->rejected = 0;
-
-        pc->sockaddr = NULL;
-
-        return NGX_ERROR;
-    }
+    pc->sockaddr = b->row->sockaddr;
+    pc->name = &b->row->name;
 
     return rc;
 }
 
 
 /*
- * keepalive and nginx read both after the peers may be gone: the name is in
- * $upstream_addr and in messages of the log until the request ends.
+ * Pins the server's row until the request ends.  Of an earlier attempt another
+ * one may be pinned, which then stays so too.
  */
 
 static ngx_int_t
-ngx_http_kube_stock_copy(ngx_peer_connection_t *pc, ngx_pool_t *pool)
+ngx_http_kube_stock_pin(ngx_http_kube_request_t *kr, ngx_http_kube_row_t *row)
 {
-    u_char     *p;
-    ngx_str_t  *name;
+    ngx_pool_cleanup_t   *cln;
+    ngx_http_kube_row_t  *pinned;
 
-    name = ngx_palloc(pool, sizeof(ngx_str_t) + pc->socklen + pc->name->len);
-    if (name == NULL) {
-        return NGX_ERROR;
+    pinned = kr->balancing.pinned;
+
+    if (pinned == row) {
+        return NGX_OK;
     }
 
-    p = ngx_cpymem(name + 1, pc->sockaddr, pc->socklen);
+    if (pinned != NULL) {
+        cln = ngx_pool_cleanup_add(kr->request->pool, 0);
+        if (cln == NULL) {
+            return NGX_ERROR;
+        }
 
-    name->len = pc->name->len;
-    name->data = p;
-    ngx_memcpy(p, pc->name->data, name->len);
+        cln->handler = ngx_http_kube_stock_unpin;
+        cln->data = pinned;
+    }
 
-    pc->sockaddr = (struct sockaddr *) (name + 1);
-    pc->name = name;
+    kr->balancing.pinned = row;
+    ngx_http_kube_row_pin(row);
 
     return NGX_OK;
+}
+
+
+static void
+ngx_http_kube_stock_unpin(void *data)
+{
+    ngx_http_kube_row_unpin(data);
 }
 
 
@@ -201,13 +212,11 @@ ngx_http_kube_stock_free(ngx_peer_connection_t *pc, void *data,
 {
     ngx_http_kube_request_t *kr = data;
 
-    ngx_http_kube_row_t        *row;
     ngx_http_kube_balancing_t  *b;
 
     b = &kr->balancing;
-    row = b->row;
 
-    if (row == NULL) {
+    if (b->row == NULL) {
         return;
     }
 
@@ -219,7 +228,6 @@ ngx_http_kube_stock_free(ngx_peer_connection_t *pc, void *data,
     }
 
     b->row = NULL;
-    ngx_http_kube_row_unpin(row);
 }
 
 

@@ -40,8 +40,7 @@ static ngx_int_t ngx_http_kube_get_untried(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b);
 static void ngx_http_kube_reject(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b);
-static ngx_int_t ngx_http_kube_settle(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr);
+static void ngx_http_kube_settle(ngx_http_kube_request_t *kr);
 static void ngx_http_kube_free_peer(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
 static ngx_uint_t ngx_http_kube_tried(ngx_http_kube_balancing_t *b,
@@ -99,7 +98,7 @@ ngx_http_kube_init_peer(ngx_http_request_t *r,
 
     /* a request is proxied again after X-Accel-Redirect or error_page */
 
-    ngx_http_kube_pick_release(&b->pick);
+    ngx_http_kube_pick_end(&b->pick);
 
     b->row = NULL;
     b->tried = NULL;
@@ -282,10 +281,7 @@ ngx_http_kube_get_peer(ngx_peer_connection_t *pc, void *data)
 
     if (rc == NGX_OK || rc == NGX_DONE) {
         b->attempts++;
-
-        if (ngx_http_kube_settle(pc, kr) != NGX_OK) {
-            return NGX_ERROR;
-        }
+        ngx_http_kube_settle(kr);
     }
 
     return rc;
@@ -360,8 +356,8 @@ ngx_http_kube_reject(ngx_peer_connection_t *pc, ngx_http_kube_balancing_t *b)
  * days, while there is a view for each change of a Service.
  */
 
-static ngx_int_t
-ngx_http_kube_settle(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
+static void
+ngx_http_kube_settle(ngx_http_kube_request_t *kr)
 {
     ngx_kube_endpoint_t        *endpoint;
     ngx_http_kube_srv_conf_t   *kscf;
@@ -372,10 +368,7 @@ ngx_http_kube_settle(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
     endpoint = (b->number < b->peers->n) ? &b->pick.view->endpoints[b->number]
                                          : NULL;
 
-    if (ngx_http_kube_pick_keep(kr->request, &b->pick, endpoint) != NGX_OK) {
-        ngx_http_kube_reject(pc, b);
-        return NGX_ERROR;
-    }
+    ngx_http_kube_pick_note(&b->pick, endpoint);
 
     kscf = ngx_http_kube_conf_of(kr);
 
@@ -383,8 +376,6 @@ ngx_http_kube_settle(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
         kr->request->upstream->upstream = kscf->upstream;
         ngx_http_kube_pick_release(&b->pick);
     }
-
-    return NGX_OK;
 }
 
 

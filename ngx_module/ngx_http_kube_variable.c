@@ -148,7 +148,7 @@ ngx_http_kube_service_variable(ngx_http_request_t *r,
 
     s = NULL;
 
-    if (pick->kept) {
+    if (pick->noted) {
         s = &pick->service;
 
     } else if (pick->view != NULL) {
@@ -246,15 +246,15 @@ ngx_http_kube_generation_variable(ngx_http_request_t *r,
 
     pick = ngx_http_kube_shown(r);
 
-    if (pick == NULL || (!pick->kept && pick->view == NULL)) {
+    if (pick == NULL || (!pick->noted && pick->view == NULL)) {
         v->not_found = 1;
         return NGX_OK;
     }
 
     return ngx_http_kube_value_copy(r, v, text,
                (size_t) (ngx_sprintf(text, "%uL",
-                                     pick->kept ? pick->revision
-                                                : pick->view->revision)
+                                     pick->noted ? pick->revision
+                                                 : pick->view->revision)
                          - text));
 }
 

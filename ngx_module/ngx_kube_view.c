@@ -32,6 +32,7 @@ static ngx_int_t ngx_kube_view_copy(ngx_kube_view_t *view,
 static u_char *ngx_kube_str_put(u_char *p, ngx_str_t *to, kube_str_t from);
 static ngx_int_t ngx_kube_str_copy(ngx_pool_t *pool, ngx_str_t *to,
     kube_str_t from);
+static u_char *ngx_kube_decimal(u_char *p, unsigned n);
 
 
 /* Of all views in this process, and what counts with them. */
@@ -140,6 +141,7 @@ ngx_kube_view_new(void)
 
     view->pool = pool;
     view->refs = 1;
+    ngx_queue_init(&view->readers);
     view->turn = ngx_random();
 
     return view;
@@ -246,10 +248,20 @@ ngx_kube_view_bytes_gone(void)
 void
 ngx_kube_view_release(ngx_kube_view_t *view)
 {
-    ngx_kube_view_t  *maker;
+    ngx_queue_t        *q;
+    ngx_kube_view_t    *maker;
+    ngx_kube_reader_t  *reader;
 
     if (--view->refs != 0) {
         return;
+    }
+
+    while (!ngx_queue_empty(&view->readers)) {
+        q = ngx_queue_head(&view->readers);
+        ngx_queue_remove(q);
+
+        reader = ngx_queue_data(q, ngx_kube_reader_t, queue);
+        reader->ended(reader);
     }
 
     maker = view->maker;
@@ -417,6 +429,60 @@ ngx_kube_str_copy(ngx_pool_t *pool, ngx_str_t *to, kube_str_t from)
     ngx_memcpy(to->data, from.data, from.len);
 
     return NGX_OK;
+}
+
+
+/* ngx_sock_ntop() costs what a third of building a server from it does. */
+
+size_t
+ngx_kube_endpoint_text(const ngx_kube_endpoint_t *endpoint, u_char *text)
+{
+    u_char          *p;
+    unsigned         i;
+    socklen_t        socklen;
+    ngx_sockaddr_t   sa;
+
+    if (endpoint->addr.family != KUBE_FAMILY_IPV4) {
+
+        if (ngx_kube_endpoint_sockaddr(endpoint, &sa, &socklen) != NGX_OK) {
+            return 0;
+        }
+
+        return ngx_sock_ntop(&sa.sockaddr, socklen, text, NGX_SOCKADDR_STRLEN,
+                             1);
+    }
+
+    p = text;
+
+    for (i = 0; i < 4; i++) {
+        p = ngx_kube_decimal(p, endpoint->addr.bytes[i]);
+        *p++ = (i < 3) ? '.' : ':';
+    }
+
+    p = ngx_kube_decimal(p, endpoint->port);
+
+    return (size_t) (p - text);
+}
+
+
+static u_char *
+ngx_kube_decimal(u_char *p, unsigned n)
+{
+    unsigned  i;
+    u_char    digits[NGX_INT32_LEN];
+
+    i = 0;
+
+    do {
+        digits[i++] = (u_char) ('0' + n % 10);
+        n /= 10;
+    } while (n != 0);
+
+    while (i != 0) {
+        *p++ = digits[--i];
+    }
+
+    return p;
 }
 
 

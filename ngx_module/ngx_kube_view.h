@@ -22,7 +22,8 @@
 #include "ngx_kube_refs.h"
 
 
-typedef struct ngx_kube_view_s  ngx_kube_view_t;
+typedef struct ngx_kube_view_s    ngx_kube_view_t;
+typedef struct ngx_kube_reader_s  ngx_kube_reader_t;
 
 
 typedef struct {
@@ -34,9 +35,22 @@ typedef struct {
     ngx_str_t               zone;
 } ngx_kube_endpoint_t;
 
+/*
+ * Who reads a view as long as it is there, and keeps it no longer than others
+ * do: requests may last for days, while there is a view for each change of a
+ * Service.
+ */
+struct ngx_kube_reader_s {
+    ngx_queue_t             queue;
+
+    /* The view ends now: it is the last time that it can be read. */
+    void                  (*ended)(ngx_kube_reader_t *reader);
+};
+
 struct ngx_kube_view_s {
     ngx_pool_t             *pool;           /* the view's own, for data too */
     ngx_uint_t              refs;
+    ngx_queue_t             readers;        /* not counted in refs */
     size_t                  bytes;          /* of the pool, once counted */
 
     kube_key_t              key;            /* what it is asked for by */
@@ -106,6 +120,30 @@ size_t ngx_kube_view_bytes(void);
 uint64_t ngx_kube_view_bytes_gone(void);
 
 void ngx_kube_view_release(ngx_kube_view_t *view);
+
+
+/* reader: has no view; ended is set. */
+static ngx_inline void
+ngx_kube_view_read(ngx_kube_view_t *view, ngx_kube_reader_t *reader)
+{
+    ngx_queue_insert_head(&view->readers, &reader->queue);
+}
+
+
+/* Not for a reader whose view has ended. */
+static ngx_inline void
+ngx_kube_reader_leave(ngx_kube_reader_t *reader)
+{
+    ngx_queue_remove(&reader->queue);
+}
+
+
+/*
+ * Writes address:port, as nginx writes it, to at most NGX_SOCKADDR_STRLEN bytes
+ * at text; returns how many.  0: neither IPv4 nor IPv6.
+ */
+size_t ngx_kube_endpoint_text(const ngx_kube_endpoint_t *endpoint,
+    u_char *text);
 
 /* NGX_DECLINED: neither IPv4 nor IPv6. */
 ngx_int_t ngx_kube_endpoint_sockaddr(const ngx_kube_endpoint_t *endpoint,

@@ -13,6 +13,7 @@ import threading
 import time
 
 import objects
+import pytest
 from nginx import NGINX, WAIT, configured, free_port, wait_until
 
 REDIRECTED = """
@@ -188,6 +189,59 @@ class TestRedirect:
         assert answer.headers["x-target"] == api[0].address
         assert answer.headers["x-kube-service"] == "shop/web:http"
         assert answer.headers["x-kube-pod"] == web[0].name
+
+
+TOLD = """
+    upstream fixed  { kube_service shop/web; }
+    upstream any    { kube_service $arg_key namespaces=shop; least_conn; }
+    upstream hashed { kube_service shop/web; hash $request_uri consistent; }
+    server {
+        listen 127.0.0.1:PORT;
+        proxy_next_upstream off;
+        kube_resolve $target shop/web;
+        add_header X-Kube-Service $kube_service always;
+        add_header X-Kube-Generation $kube_generation always;
+        add_header X-Kube-Pod $kube_pod always;
+        add_header X-Kube-Node $kube_node always;
+        add_header X-Upstream-Addr $upstream_addr always;
+        location /fixed   { proxy_pass http://fixed; }
+        location /any     { proxy_pass http://any; }
+        location /hashed  { proxy_pass http://hashed; }
+        location /resolve { proxy_pass http://$target; }
+    }
+"""
+
+
+@pytest.mark.parametrize("path", ["/fixed", "/any?key=shop/web", "/hashed", "/resolve"])
+class TestTold:
+    """What variables tell of an endpoint that is gone since."""
+
+    NAMES = ("x-kube-service", "x-kube-generation", "x-kube-pod", "x-kube-node", "x-upstream-addr")
+
+    def told(self, answer):
+        return {name: answer.headers.get(name) for name in self.NAMES}
+
+    def test_as_when_it_was_picked(self, cluster, path):
+        old, new = cluster.pods(1, "old", delay=60), cluster.pods(1, "new")
+        cluster.service("shop", "web", pods=old)
+        gateway = cluster.nginx(TOLD, workers=1)
+        waiting = [in_background(lambda: gateway.get(path)) for _ in range(2)]
+        wait_until(lambda: old[0].active == 2)
+
+        # the first request to what is new ends the view of what was there
+        gateway.status.wait_rv(cluster.slice("shop", "web", new))
+        later = gateway.get(path)
+        assert later.backend == new[0].name
+
+        old[0].close()
+        for thread, made in waiting:
+            thread.join(2 * WAIT)
+            told = self.told(made[0])
+            assert told["x-upstream-addr"] == old[0].address
+            assert told["x-kube-pod"] == old[0].name
+            assert told["x-kube-service"].startswith("shop/web")
+            assert told["x-kube-node"] == self.told(later)["x-kube-node"] != ""
+            assert int(told["x-kube-generation"]) < int(later.headers["x-kube-generation"])
 
 
 class TestDebugLevel:
