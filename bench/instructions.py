@@ -35,10 +35,11 @@ import nginx as nginx_lib  # noqa: E402
 import objects  # noqa: E402
 from client import request  # noqa: E402
 from cluster import Cluster, informer  # noqa: E402
+from library import build_library  # noqa: E402
 from status import Status  # noqa: E402
 
 WRAPPER = """#!/bin/sh
-exec valgrind --tool=callgrind --callgrind-out-file={out} --quiet {nginx} "$@"
+LD_PRELOAD={preload} exec valgrind --tool=callgrind --callgrind-out-file={out} --quiet {nginx} "$@"
 """
 
 CALLS = (
@@ -51,6 +52,7 @@ CALLS = (
     "kube_json_parse",
     "kube_select",
     "kube_zone_read",
+    "ngx_http_kube_peers_made",
 )
 
 SLICES, ENDPOINTS = 10, 10
@@ -177,6 +179,7 @@ class Bed:
         self.slices = slices
         self.cluster = Cluster(bookmark_interval=3600)
         self.pods = self.cluster.pods(ENDPOINTS)
+        self.anywhere = self.cluster.backends.add("0.0.0.0")
         self.profile = None
 
     def __enter__(self):
@@ -200,8 +203,12 @@ class Bed:
         )
         self.port, self.status = port, Status(port)
         self.out = self.nginx.path("callgrind.out")
+        preload = self.nginx.path("no_time.so")
+        build_library("no_time", preload)
         wrapper = self.nginx.write(
-            "callgrind", WRAPPER.format(out=self.out, nginx=nginx_lib.NGINX), 0o755
+            "callgrind",
+            WRAPPER.format(out=self.out, nginx=nginx_lib.NGINX, preload=preload),
+            0o755,
         )
         plain, nginx_lib.NGINX = nginx_lib.NGINX, wrapper
         try:
@@ -224,7 +231,7 @@ class Bed:
             self.cluster.__exit__(kind)
 
     def put_slice(self, i, ready):
-        """The i-th slice (nobody listens there); its resourceVersion."""
+        """The i-th slice, of addresses that one backend listens at; its resourceVersion."""
         return self.cluster.api.put(
             objects.slice(
                 "shop",
@@ -240,6 +247,7 @@ class Bed:
                     )
                     for k in range(ENDPOINTS)
                 ],
+                ports=(("http", self.anywhere.port),),
             )
         )
 
@@ -259,13 +267,19 @@ class Bed:
         raise nginx_lib.Timeout("nginx does not come to rest")
 
 
-def events(build, count):
-    """A Profile of so many MODIFIED events, on nine slices of ten in turn."""
+def events(build, count, path=None):
+    """
+    A Profile of so many MODIFIED events, on nine slices of ten in turn; with a
+    path, of a request after each of them.
+    """
     with Bed(build, SLICES) as bed:
         rv = 0
         for i in range(count):
             rv = bed.put_slice(1 + i % (SLICES - 1), i // (SLICES - 1) % 2 == 1)
             bed.settle()
+            if path is not None:
+                assert request(bed.port, path).status == 200, bed.nginx.tail()
+                bed.settle()
         row = bed.status.resource("endpointslices")
         assert int(row["resource_version"]) == rv, row
     return bed.profile
@@ -298,6 +312,9 @@ def measure(build, args):
     if not args.only or "event" in args.only:
         made["event"] = difference(lambda n: events(build, n), args.events)
         print(f"{build}: event {made['event'].total:,.0f}", file=sys.stderr)
+    if not args.only or "rebuild" in args.only:
+        made["rebuild"] = difference(lambda n: events(build, n, "/static_key"), args.events)
+        print(f"{build}: rebuild {made['rebuild'].total:,.0f}", file=sys.stderr)
     for name, path, _ in REQUESTS:
         if not args.only or name in args.only:
             made[name] = difference(lambda n: requests(build, path, n), args.requests)
@@ -337,6 +354,19 @@ def report(builds, results, args):
         table(
             f"per MODIFIED event ({SLICES} slices of {ENDPOINTS} endpoints)", "event", args.calls
         )
+    if "rebuild" in results[0]:
+        table("per event and the first request after it", "rebuild", args.calls)
+        if "event" in results[0] and "static key" in results[0]:
+            row(
+                "  an endpoint, less event and request",
+                [
+                    (r["rebuild"].total - r["event"].total - r["static key"].total)
+                    / r["rebuild"].called(["ngx_http_kube_peers_made"]).popitem()[1]
+                    / (SLICES * ENDPOINTS)
+                    for r in results
+                ],
+            )
+            print()
     for name, _, beside in REQUESTS:
         if name not in results[0]:
             continue
@@ -364,7 +394,7 @@ def options():
     )
     parser.add_argument("--top", type=int, default=0, help="the functions with the most of it")
     parser.add_argument(
-        "--only", action="append", help="event, or the name of a request in the table"
+        "--only", action="append", help="event, rebuild, or the name of a request in the table"
     )
     parser.add_argument("--json", help="write the figures to this file too")
     return parser.parse_args()
