@@ -295,7 +295,8 @@ sizes: ## lengths and complexity of functions and files
 
 matrix: ## on demand: other nginx source trees, NGINX_TREES="dir ..."
 	$(DEPS) test
-	@JOBS=$(JOBS) PYTHON=$(PYTHON) bash t/util/matrix.sh build/matrix \
+	@JOBS=$(JOBS) PYTHON=$(PYTHON) PYTEST_PROCESSES=$(PYTEST_PROCESSES) \
+	    bash t/util/matrix.sh build/matrix \
 	    $(NGINX_TREES)
 
 bare: ## on demand: README and "make test" on a bare Debian, DEBIAN="bookworm trixie"

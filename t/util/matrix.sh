@@ -109,7 +109,7 @@ for name in "${names[@]}"; do
 
     if (cd "$root" && KUBE_BUILD_DIR=$dir KUBE_NGINX=$dir/nginx \
         "${PYTHON:-/usr/bin/python3}" -m pytest -q -rfEs -p no:cacheprovider \
-        "${tests[@]}") >"$dir/matrix.log" 2>&1
+        -n "${PYTEST_PROCESSES:-4}" --dist loadfile "${tests[@]}") >"$dir/matrix.log" 2>&1
     then
         echo "$name: $(tail -n 1 "$dir/matrix.log")"
     else
