@@ -12,7 +12,8 @@ objs=$1
 tree=/usr/share/nginx/src
 [ -d "$(dirname "$objs")/nginx-src/src/core" ] && tree=$(dirname "$objs")/nginx-src
 
-for dir in core event event/modules os/unix http http/modules http/v2 stream; do
+for dir in core event event/modules os/unix proc http http/modules http/v2 stream
+do
     printf -- '-isystem %s/src/%s ' "$tree" "$dir"
 done
 printf -- '-isystem %s\n' "$objs"
