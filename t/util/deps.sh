@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that a make target needs, where missing, and
-# puts promtool into build/tools: its package would bring a server along.
+# puts promtool into build/tools: its package would bring a server along (Debian
+# 12), or is one of its own.
 #
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
@@ -112,12 +113,14 @@ attempt()
 
 get_promtool()
 {
-    rm -rf build/tools/prometheus*
-    mkdir -p build/tools/prometheus
-    (cd build/tools && apt-get -q download prometheus) \
-        && dpkg-deb -x build/tools/prometheus_*.deb build/tools/prometheus \
-        && mv build/tools/prometheus/usr/bin/promtool build/tools/ \
-        && rm -rf build/tools/prometheus*
+    package=prometheus
+    apt-cache show promtool >/dev/null 2>&1 && package=promtool
+    rm -rf build/tools/unpacked
+    mkdir -p build/tools/unpacked
+    (cd build/tools/unpacked && apt-get -q download $package) \
+        && dpkg-deb -x build/tools/unpacked/*.deb build/tools/unpacked \
+        && mv build/tools/unpacked/usr/bin/promtool build/tools/ \
+        && rm -rf build/tools/unpacked
 }
 
 if [ -n "$packages" ]; then
