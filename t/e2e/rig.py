@@ -494,9 +494,19 @@ class World:
             {"addresses": [address], "conditions": {"ready": True}}]})
 
     def touch(self, name):
-        """Changes a Service in nothing that matters: a byte on its watch."""
-        self.tb.api.patch(kubeapi.path_of("Service", self.name, name), {
-            "metadata": {"annotations": {"touched": str(time.time_ns())}}})
+        """
+        Changes a Service and its slices in nothing that matters: a byte on each
+        watch.  The age is that of the watch that was silent for longest.
+        """
+        note = {"metadata": {"annotations": {"touched": str(time.time_ns())}}}
+        slices = self.tb.api.get(
+            kubeapi.path_of("EndpointSlice", self.name, None, DISCOVERY),
+            labelSelector="kubernetes.io/service-name=" + name)
+        self.tb.api.patch(kubeapi.path_of("Service", self.name, name), note)
+        for item in slices["items"]:
+            self.tb.api.patch(
+                kubeapi.path_of("EndpointSlice", self.name, item["metadata"]["name"], DISCOVERY),
+                note)
 
     def addresses(self, name, namespace=None):
         """address:port of the ready endpoints."""
