@@ -26,7 +26,7 @@ for folder in ("lib", "cluster"):
 import nginx as nginx_lib  # noqa: E402
 import objects  # noqa: E402
 from client import request  # noqa: E402
-from nginx import PR_SET_PDEATHSIG  # noqa: E402
+from nginx import PR_SET_PDEATHSIG, with_parent  # noqa: E402
 
 COMMAND = os.path.join(nginx_lib.BUILD_DIR, "kube-informer")
 ROLL_SECONDS = 3
@@ -379,13 +379,9 @@ class Changes:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=self._with_parent,
+            preexec_fn=with_parent(),
         )
         self.thread = threading.Thread(target=self._print, daemon=True)
-
-    @staticmethod
-    def _with_parent():
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
     def start(self):
         """From now on it prints."""

@@ -53,9 +53,19 @@ _libc = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 
 
-def _die_with_parent():
-    """For a child: should the tests be killed, nginx ends too."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+def with_parent():
+    """
+    For preexec_fn: a child that ends when this process does, whatever ends it,
+    also where that was before the child could ask for it.
+    """
+    parent = os.getpid()
+
+    def tie():
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return tie
 
 
 class Timeout(AssertionError):
@@ -340,7 +350,7 @@ class Nginx:
                 stderr=stderr,
                 env=None if self.env is None else {**os.environ, **self.env},
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=with_parent(),
             )
         self.daemon = "daemon on;" in self.conf
         if self.daemon:
