@@ -314,6 +314,9 @@ test_transport_cancel(void **state)
             transport_bed_until(f, i == 0 ? &a.responses : &a.pieces, 1);
             transport_bed_step(f);
             assert_int_equal(a.pieces, i);
+
+            /* what is left of an answer is not taken for the next one */
+            assert_int_equal(http_bed_connections(&f->server), i + 1);
         }
 
         assert_int_equal(a.dones, 0);
