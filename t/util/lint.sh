@@ -88,6 +88,12 @@ check_symbols()
 }
 
 
+check_conformance()
+{
+    "$python" t/util/conformance.py
+}
+
+
 # Circles of files, by the objects of the build.
 check_circles()
 {
@@ -225,7 +231,7 @@ check_examples()
 
 
 all=(sources style layers steps orders headers symbols circles private arithmetic
-     unused docs compile cppcheck tidy spelling shell python examples go)
+     unused docs conformance compile cppcheck tidy spelling shell python examples go)
 failed=()
 
 mkdir -p "$work"
