@@ -86,10 +86,10 @@ ngx_http_kube_peers_listed(ngx_http_kube_peers_t *peers,
     struct sockaddr *sockaddr)
 {
     ngx_uint_t               i;
-    ngx_sockaddr_t          *sa;
+    ngx_kube_sockaddr_t     *sa;
     ngx_http_kube_listed_t  *listed;
 
-    sa = (ngx_sockaddr_t *) sockaddr;
+    sa = (ngx_kube_sockaddr_t *) sockaddr;
     listed = peers->listing.elts;
 
     if (peers->n != 0 && sa >= peers->addrs && sa < peers->addrs + peers->n) {
@@ -196,7 +196,8 @@ static ngx_int_t
 ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
     ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch)
 {
-    ngx_uint_t                   i, primary;
+    ngx_uint_t                   i, n, primary;
+    ngx_array_t                 *servers;
     ngx_http_upstream_server_t  *server, *fixed;
 
     static ngx_str_t  name = ngx_string("kube_service");
@@ -205,10 +206,18 @@ ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
 
     /* one more than there are: none of the pushes below allocates */
 
-    peers->us.servers = ngx_array_create(scratch,
-                                         view->n + kscf->servers.nelts + 1,
-                                         sizeof(ngx_http_upstream_server_t));
-    if (peers->us.servers == NULL
+    n = view->n + kscf->servers.nelts + 1;
+    servers = ngx_array_create(scratch, 1, sizeof(ngx_http_upstream_server_t));
+
+    if (servers == NULL) {
+        return NGX_ERROR;
+    }
+
+    servers->elts = ngx_kube_view_scratch(scratch, n * servers->size);
+    servers->nalloc = n;
+    peers->us.servers = servers;
+
+    if (servers->elts == NULL
         || ngx_http_kube_peers_endpoints(kscf, view, peers, scratch)
            != NGX_OK)
     {
@@ -251,8 +260,9 @@ ngx_http_kube_peers_endpoints(ngx_http_kube_srv_conf_t *kscf,
         return NGX_OK;
     }
 
-    peers->addrs = ngx_palloc(view->pool, view->n * sizeof(ngx_sockaddr_t));
-    addr = ngx_pcalloc(scratch, view->n * sizeof(ngx_addr_t));
+    peers->addrs = ngx_palloc(view->pool,
+                              view->n * sizeof(ngx_kube_sockaddr_t));
+    addr = ngx_kube_view_scratch(scratch, view->n * sizeof(ngx_addr_t));
 
     if (peers->addrs == NULL || addr == NULL) {
         return NGX_ERROR;

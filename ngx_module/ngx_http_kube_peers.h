@@ -21,7 +21,7 @@
 
 /* A view's data; NULL where there is no endpoint and no static server. */
 typedef struct {
-    ngx_sockaddr_t               *addrs;      /* of the view's endpoints */
+    ngx_kube_sockaddr_t          *addrs;      /* of the view's endpoints */
     ngx_uint_t                    n;          /* of these */
     ngx_uint_t                    serial;     /* of all peers ever made */
     unsigned                      single:1;   /* as the balancer has it */

@@ -13,13 +13,31 @@
 #include "kube_zone_counters.h"
 
 #include <malloc.h>
+#include <sys/mman.h>
 
 
 #define NGX_KUBE_VIEW_POOL     1024
 #define NGX_KUBE_ARENA_MIN     (16 * 1024 * 1024)
 #define NGX_KUBE_LOG_PERIOD    10000
 
+/*
+ * What is needed only while a view is made comes from the system in pieces of
+ * at least so many bytes, and goes back at once: malloc() would put the view
+ * behind it, and keep what is between two views.
+ */
+#define NGX_KUBE_MAP_MIN       (128 * 1024)
 
+
+/* Before each piece, which is aligned as this is. */
+typedef union {
+    size_t                  mapped;         /* bytes; 0: by malloc() */
+    u_char                  align[16];
+} ngx_kube_piece_t;
+
+
+static void *ngx_kube_view_malloc(void *ctx, size_t size);
+static void ngx_kube_view_free(void *ctx, void *p);
+static void ngx_kube_view_scratch_free(void *p);
 static ngx_kube_view_t *ngx_kube_view_new(void);
 static ngx_int_t ngx_kube_view_key(ngx_kube_view_t *view,
     const kube_key_t *key);
@@ -35,10 +53,93 @@ static ngx_int_t ngx_kube_str_copy(ngx_pool_t *pool, ngx_str_t *to,
 static u_char *ngx_kube_decimal(u_char *p, unsigned n);
 
 
+static const kube_alloc_t  ngx_kube_view_alloc = {
+    ngx_kube_view_malloc, ngx_kube_view_free, NULL, NULL, NULL
+};
+
+
 /* Of all views in this process, and what counts with them. */
 
 static size_t    ngx_kube_views_bytes;
 static uint64_t  ngx_kube_views_gone;
+
+
+static void *
+ngx_kube_view_malloc(void *ctx, size_t size)
+{
+    size_t             mapped;
+    ngx_kube_piece_t  *piece;
+
+    size += sizeof(ngx_kube_piece_t);
+    mapped = 0;
+
+    if (size < NGX_KUBE_MAP_MIN) {
+        piece = malloc(size);
+
+    } else {
+        mapped = size;
+        piece = mmap(NULL, size, PROT_READ|PROT_WRITE,
+                     MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+
+        if (piece == MAP_FAILED) {
+            piece = NULL;
+        }
+    }
+
+    if (piece == NULL) {
+        return NULL;
+    }
+
+    piece->mapped = mapped;
+
+    return piece + 1;
+}
+
+
+static void
+ngx_kube_view_free(void *ctx, void *p)
+{
+    ngx_kube_piece_t  *piece;
+
+    piece = (ngx_kube_piece_t *) p - 1;
+
+    if (piece->mapped != 0) {
+        (void) munmap(piece, piece->mapped);
+
+    } else {
+        free(piece);
+    }
+}
+
+
+static void
+ngx_kube_view_scratch_free(void *p)
+{
+    ngx_kube_view_free(NULL, p);
+}
+
+
+void *
+ngx_kube_view_scratch(ngx_pool_t *pool, size_t size)
+{
+    void                *p;
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(pool, 0);
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    p = ngx_kube_view_malloc(NULL, size);
+    if (p == NULL) {
+        return NULL;
+    }
+
+    cln->handler = ngx_kube_view_scratch_free;
+    cln->data = p;
+
+    return p;
+}
 
 
 void
@@ -50,7 +151,7 @@ ngx_kube_view_begin(ngx_kube_reading_t *reading, ngx_kube_ref_t *ref,
     /* a copy is no larger than the zone; what is made of it, some times that */
 
     kube_resolving_init(&reading->resolving, &ref->resolver, key,
-                        &ngx_kube_alloc,
+                        &ngx_kube_view_alloc,
                         NGX_KUBE_ARENA_MIN + 4 * ref->informer->zone_size);
 }
 
@@ -437,10 +538,10 @@ ngx_kube_str_copy(ngx_pool_t *pool, ngx_str_t *to, kube_str_t from)
 size_t
 ngx_kube_endpoint_text(const ngx_kube_endpoint_t *endpoint, u_char *text)
 {
-    u_char          *p;
-    unsigned         i;
-    socklen_t        socklen;
-    ngx_sockaddr_t   sa;
+    u_char               *p;
+    unsigned              i;
+    socklen_t             socklen;
+    ngx_kube_sockaddr_t   sa;
 
     if (endpoint->addr.family != KUBE_FAMILY_IPV4) {
 
@@ -488,9 +589,9 @@ ngx_kube_decimal(u_char *p, unsigned n)
 
 ngx_int_t
 ngx_kube_endpoint_sockaddr(const ngx_kube_endpoint_t *endpoint,
-    ngx_sockaddr_t *sockaddr, socklen_t *socklen)
+    ngx_kube_sockaddr_t *sockaddr, socklen_t *socklen)
 {
-    ngx_memzero(sockaddr, sizeof(ngx_sockaddr_t));
+    ngx_memzero(sockaddr, sizeof(ngx_kube_sockaddr_t));
 
 #if (NGX_HAVE_INET6)
     if (endpoint->addr.family == KUBE_FAMILY_IPV6) {

@@ -108,6 +108,12 @@ ngx_uint_t ngx_kube_view_same(const ngx_kube_view_t *a,
 /* Takes over what was made of a view that has the same addresses. */
 void ngx_kube_view_share(ngx_kube_view_t *view, ngx_kube_view_t *maker);
 
+/*
+ * Memory that ends with the pool, for what is needed only while something is
+ * made of a view: none of it is left between views.
+ */
+void *ngx_kube_view_scratch(ngx_pool_t *pool, size_t size);
+
 /* Counts the bytes that the view's pool has by now. */
 void ngx_kube_view_measure(ngx_kube_view_t *view);
 
@@ -145,9 +151,21 @@ ngx_kube_reader_leave(ngx_kube_reader_t *reader)
 size_t ngx_kube_endpoint_text(const ngx_kube_endpoint_t *endpoint,
     u_char *text);
 
+/*
+ * An address of a server: no endpoint's is as long as ngx_sockaddr_t, which has
+ * room for the path of a Unix socket, four times as much.
+ */
+typedef union {
+    struct sockaddr         sockaddr;
+    struct sockaddr_in      sockaddr_in;
+#if (NGX_HAVE_INET6)
+    struct sockaddr_in6     sockaddr_in6;
+#endif
+} ngx_kube_sockaddr_t;
+
 /* NGX_DECLINED: neither IPv4 nor IPv6. */
 ngx_int_t ngx_kube_endpoint_sockaddr(const ngx_kube_endpoint_t *endpoint,
-    ngx_sockaddr_t *sockaddr, socklen_t *socklen);
+    ngx_kube_sockaddr_t *sockaddr, socklen_t *socklen);
 
 
 /* Counts for the metrics: KUBE_WORKER_RESOLVED(), KUBE_WORKER_REBUILDS. */

@@ -248,6 +248,7 @@ kube_resolving_init(kube_resolving_t *resolving,
 
     kube_arena_init(&resolving->arena, alloc, max_bytes);
     kube_arena_init(&resolving->scratch, alloc, max_bytes);
+    kube_arena_init(&resolving->copies, alloc, max_bytes);
 }
 
 
@@ -259,6 +260,7 @@ kube_resolving_done(kube_resolving_t *resolving)
         resolving->selector = NULL;
     }
 
+    kube_arena_done(&resolving->copies);
     kube_arena_done(&resolving->scratch);
     kube_arena_done(&resolving->arena);
 }
@@ -298,7 +300,7 @@ resolving_load(kube_resolving_t *resolving)
 
     rc = kube_zone_load_service(resolver->zone, resolving->resolution.entry,
                                 key->ns, key->name, &resolving->arena,
-                                bundle);
+                                &resolving->copies, bundle);
     if (rc != KUBE_OK) {
         return rc;
     }
@@ -359,6 +361,10 @@ resolving_slice(kube_resolving_t *resolving)
 
     kube_arena_reset(&resolving->scratch);
 
+    if (resolving->slices_n == resolving->bundle.slices_n) {
+        kube_arena_done(&resolving->copies);
+    }
+
     return KUBE_AGAIN;
 }
 
@@ -418,7 +424,9 @@ kube_resolving_step(kube_resolving_t *resolving)
         return KUBE_AGAIN;
     }
 
-    if (rc == KUBE_NOMEM && resolving->scratch.full) {
+    if (rc == KUBE_NOMEM
+        && (resolving->scratch.full || resolving->copies.full))
+    {
         resolving->arena.full = true;
     }
 

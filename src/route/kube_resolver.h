@@ -79,6 +79,7 @@ typedef struct {
     kube_key_t              key;         /* the caller's strings */
     kube_arena_t            arena;
     kube_arena_t            scratch;     /* of one slice */
+    kube_arena_t            copies;      /* bundle.slices, until all are done */
     kube_zone_bundle_t      bundle;
     kube_selector_t        *selector;
     size_t                  slices_n;    /* done */

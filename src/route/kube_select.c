@@ -65,7 +65,8 @@ typedef struct {
 /*
  * Items are distinct, and at most max: of more, those with the smallest hashes
  * stay.  table finds an item by its hash (open addressing, number + 1); heap
- * has the largest hash first, from the moment that there are max items.
+ * has the largest hash first, from the moment that there are max items.  These
+ * three are not the arena's, which would keep what they have outgrown.
  */
 struct kube_selector_s {
     kube_arena_t                 *arena;
@@ -555,7 +556,7 @@ heap_make(kube_selector_t *s)
 {
     uint32_t  i;
 
-    s->heap = kube_arena_alloc(s->arena, s->n * sizeof(uint32_t));
+    s->heap = kube_alloc(s->arena->alloc, s->n * sizeof(uint32_t));
     if (s->heap == NULL) {
         return KUBE_NOMEM;
     }
@@ -584,10 +585,12 @@ select_grow(kube_selector_t *s)
     }
 
     room = (s->room != 0) ? 2 * s->room : SELECT_ROOM;
-    items = kube_arena_alloc(s->arena, room * sizeof(select_item_t));
-    table = kube_arena_alloc(s->arena, 2 * room * sizeof(uint32_t));
+    items = kube_alloc(s->arena->alloc, room * sizeof(select_item_t));
+    table = kube_zalloc(s->arena->alloc, 2 * room * sizeof(uint32_t));
 
     if (items == NULL || table == NULL) {
+        kube_free(s->arena->alloc, items);
+        kube_free(s->arena->alloc, table);
         return KUBE_NOMEM;
     }
 
@@ -595,7 +598,8 @@ select_grow(kube_selector_t *s)
         memcpy(items, s->items, s->n * sizeof(select_item_t));
     }
 
-    memset(table, 0, 2 * room * sizeof(uint32_t));
+    kube_free(s->arena->alloc, s->items);
+    kube_free(s->arena->alloc, s->table);
 
     s->items = items;
     s->table = table;
@@ -778,6 +782,8 @@ select_only_rank(kube_selector_t *s, unsigned rank)
     if (s->table != NULL) {
         memset(s->table, 0, 2 * s->room * sizeof(uint32_t));
     }
+
+    kube_free(s->arena->alloc, s->heap);
 
     s->n = 0;
     s->heap = NULL;
@@ -1045,6 +1051,19 @@ kube_selector_error(const kube_selector_t *s)
 }
 
 
+static void
+select_free_items(kube_selector_t *s)
+{
+    kube_free(s->arena->alloc, s->items);
+    kube_free(s->arena->alloc, s->table);
+    kube_free(s->arena->alloc, s->heap);
+
+    s->items = NULL;
+    s->table = NULL;
+    s->heap = NULL;
+}
+
+
 kube_rc_t
 kube_selector_result(kube_selector_t *s, kube_selection_t *selection)
 {
@@ -1079,6 +1098,8 @@ kube_selector_result(kube_selector_t *s, kube_selection_t *selection)
         selection->endpoints[i] = s->items[s->order[i]].choice;
     }
 
+    select_free_items(s);
+
     return KUBE_OK;
 }
 
@@ -1086,6 +1107,7 @@ kube_selector_result(kube_selector_t *s, kube_selection_t *selection)
 void
 kube_selector_done(kube_selector_t *s)
 {
+    select_free_items(s);
     kube_arena_done(&s->text[0]);
     kube_arena_done(&s->text[1]);
 }

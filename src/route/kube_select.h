@@ -163,8 +163,9 @@ kube_rc_t kube_select(kube_arena_t *arena, const kube_snapshot_t *snapshot,
 /*
  * The same piece by piece, for a Service of which only one slice at a time is
  * at hand.  What is needed of a slice is copied; of the Service and options
- * nothing is.  Memory is the arena's, but for texts: done() gives these back,
- * and the strings of a result with them.
+ * nothing is.  The arena's allocator gives what is larger than the result:
+ * done() gives it back, and the strings of a result with it.  The arena lasts
+ * longer.
  */
 typedef struct kube_selector_s  kube_selector_t;
 
@@ -183,7 +184,7 @@ kube_rc_t kube_selector_add(kube_selector_t *selector,
 /* After the last slice, until it no longer returns KUBE_AGAIN. */
 kube_rc_t kube_selector_sort(kube_selector_t *selector)  KUBE_MUST_CHECK;
 
-/* KUBE_OK or KUBE_NOMEM. */
+/* The end but for done().  KUBE_OK or KUBE_NOMEM. */
 kube_rc_t kube_selector_result(kube_selector_t *selector,
     kube_selection_t *selection)  KUBE_MUST_CHECK;
 

@@ -163,7 +163,8 @@ copy_service(copy_t *copy, uint32_t entry)
     kube_zone_bundle_t  bundle;
 
     rc = kube_zone_load_service(copy->from, entry, KUBE_STR_NULL,
-                                KUBE_STR_NULL, &copy->arena, &bundle);
+                                KUBE_STR_NULL, &copy->arena, &copy->arena,
+                                &bundle);
 
     if (rc == KUBE_OK) {
         copy_bundle(copy, &bundle);

@@ -20,6 +20,9 @@
 /* The first buffer is this large: most records fit at once. */
 #define READER_SMALL         1024
 
+/* Of what all slices of a Service take, so much more is reserved: a part. */
+#define READER_SPARE         64
+
 /* The bytes of a namespace and a name, each behind its length. */
 #define READER_KEY_MAX                                                        \
     ((1 + KUBE_NAMESPACE_LEN_MAX + 1 + KUBE_NAME_LEN_MAX + 7) / 8 * 8)
@@ -425,7 +428,11 @@ reader_space_reserve(reader_space_t *space, size_t need)
 }
 
 
-/* The refs come from a copy whose head was found unchanged. */
+/*
+ * The refs come from a copy whose head was found unchanged.  What is reserved
+ * is a bit more than they take: where the next try finds them longer, it is
+ * not all reserved once more.
+ */
 static kube_rc_t
 reader_load_slices(const kube_zone_t *zone, const kube_record_t *service,
     reader_space_t *space, kube_zone_bundle_t *bundle)
@@ -450,7 +457,9 @@ reader_load_slices(const kube_zone_t *zone, const kube_record_t *service,
         at += reader_size(zone, refs[i].offset);
     }
 
-    if (reader_space_reserve(space, at) != KUBE_OK) {
+    if (space->room < at && reader_space_reserve(space, at + at / READER_SPARE)
+                            != KUBE_OK)
+    {
         return KUBE_NOMEM;
     }
 
@@ -583,7 +592,7 @@ reader_load_bundle(const kube_zone_t *zone, const kube_word_t *word,
 kube_rc_t
 kube_zone_load_service(const kube_zone_t *zone, uint32_t entry,
     kube_str_t ns, kube_str_t name, kube_arena_t *arena,
-    kube_zone_bundle_t *bundle)
+    kube_arena_t *slices, kube_zone_bundle_t *bundle)
 {
     unsigned            tries;
     kube_rc_t           rc;
@@ -597,7 +606,7 @@ kube_zone_load_service(const kube_zone_t *zone, uint32_t entry,
     word = &kube_zone_entry(zone, entry)->head;
     memset(space, 0, sizeof(space));
     space[0].arena = arena;
-    space[1].arena = arena;
+    space[1].arena = slices;
 
     for (tries = 0; tries < KUBE_ZONE_TRIES; tries++) {
         bundle->head = kube_word_get(word);
@@ -668,7 +677,7 @@ kube_zone_read(const kube_zone_t *zone, uint32_t entry, kube_str_t ns,
     kube_object_t       object;
     kube_zone_bundle_t  bundle;
 
-    rc = kube_zone_load_service(zone, entry, ns, name, arena, &bundle);
+    rc = kube_zone_load_service(zone, entry, ns, name, arena, arena, &bundle);
 
     if (rc != KUBE_OK) {
         return rc;

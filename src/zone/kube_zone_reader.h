@@ -111,10 +111,14 @@ typedef struct {
     size_t                  slices_n;
 } kube_zone_bundle_t;
 
-/* Results as kube_zone_read's; ns.len 0: whatever Service it is. */
+/*
+ * Results as kube_zone_read's; ns.len 0: whatever Service it is.  The Service
+ * is copied into arena, its slices into the other one (or the same), so that
+ * they may go first: they may be most of it.
+ */
 kube_rc_t kube_zone_load_service(const kube_zone_t *zone, uint32_t entry,
     kube_str_t ns, kube_str_t name, kube_arena_t *arena,
-    kube_zone_bundle_t *bundle)  KUBE_MUST_CHECK;
+    kube_arena_t *slices, kube_zone_bundle_t *bundle)  KUBE_MUST_CHECK;
 
 
 #endif /* KUBE_ZONE_READER_H */

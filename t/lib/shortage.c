@@ -24,7 +24,7 @@
 #include "kube_resolver.h"
 
 
-#define SHORTAGE_SMALL  4096
+#define SHORTAGE_SMALL  1024
 
 /* The function of that name behind us: the module's. */
 #define SHORTAGE_NEXT(name)  ((__typeof__(&name)) dlsym(RTLD_NEXT, #name))

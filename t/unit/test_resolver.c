@@ -582,6 +582,105 @@ test_resolver_too_large(void **state)
 }
 
 
+/* Slices of so many endpoints; no two addresses are the same. */
+#define LARGE_SLICES     64
+#define LARGE_ENDPOINTS  1000
+
+
+static void
+large_service(bed_t *bed)
+{
+    size_t            i, s;
+    uint32_t          n, slices[LARGE_SLICES];
+    kube_port_t       ports[ROUTE_TEST_MAX];
+    kube_object_t     object;
+    kube_endpoint_t  *eps;
+    char              name[16], (*pods)[32];
+
+    eps = calloc(LARGE_ENDPOINTS, sizeof(kube_endpoint_t));
+    pods = calloc(LARGE_ENDPOINTS, sizeof(*pods));
+    assert_true(eps != NULL && pods != NULL);
+    memset(&object, 0, sizeof(kube_object_t));
+
+    for (s = 0; s < LARGE_SLICES; s++) {
+
+        for (i = 0; i < LARGE_ENDPOINTS; i++) {
+            n = (uint32_t) (s * LARGE_ENDPOINTS + i);
+            eps[i].address.family = KUBE_FAMILY_IPV4;
+            eps[i].address.bytes[0] = 10;
+            memcpy(eps[i].address.bytes + 1, &n, 3);
+            eps[i].ready = true;
+            snprintf(pods[i], sizeof(pods[i]), "large-%u", n);
+            eps[i].pod = zone_test_str(pods[i]);
+        }
+
+        snprintf(name, sizeof(name), "large-%zu", s);
+        object.resource = KUBE_RESOURCE_ENDPOINTSLICES;
+        route_test_meta(&object.u.slice.meta, "shop", name);
+        object.u.slice.service = KUBE_STR("large");
+        object.u.slice.family = KUBE_FAMILY_IPV4;
+        object.u.slice.ports = ports;
+        object.u.slice.ports_n = route_test_ports("http:8080", ports);
+        object.u.slice.endpoints = eps;
+        object.u.slice.endpoints_n = LARGE_ENDPOINTS;
+        slices[s] = route_test_stage(&bed->t, &object, 0);
+    }
+
+    route_test_service(&bed->t, "shop", "large", "http:80");
+    route_test_publish(&bed->t, zone_test_find(&bed->t,
+                                               KUBE_RESOURCE_SERVICES,
+                                               "shop", "large"),
+                       slices, LARGE_SLICES);
+    free(eps);
+    free(pods);
+}
+
+
+/*
+ * A Service with more endpoints than are used costs its copy while it is read,
+ * and 384 bytes for each endpoint that may be used; what comes of it 256 bytes,
+ * and no copy.
+ */
+static void
+test_resolver_memory(void **state)
+{
+    bed_t             bed;
+    size_t            copies;
+    kube_rc_t         rc;
+    kube_key_t        key;
+    alloc_test_t      at;
+    kube_resolving_t  resolving;
+
+    (void) state;
+    memset(&bed, 0, sizeof(bed_t));
+    zone_test_open(&bed.t, 16u << 20);
+    bed.resolver.zone = &bed.t.zone;
+    bed.resolver.namespaces.all = true;
+    large_service(&bed);
+    key = key_of("shop/large");
+
+    alloc_test_init(&at);
+    kube_resolving_init(&resolving, &bed.resolver, &key, &at.alloc,
+                        64u << 20);
+    assert_int_equal(kube_resolving_step(&resolving), KUBE_AGAIN);
+    copies = at.live_bytes;
+
+    do {
+        rc = kube_resolving_step(&resolving);
+    } while (rc == KUBE_AGAIN);
+
+    assert_int_equal(rc, KUBE_OK);
+    assert_int_equal(resolving.resolution.selection.n,
+                     KUBE_SERVICE_BUILT_MAX);
+    assert_in_range(at.live_bytes, 0, KUBE_SERVICE_BUILT_MAX * 256);
+    assert_in_range(at.peak_bytes, 0, copies + KUBE_SERVICE_BUILT_MAX * 384);
+
+    kube_resolving_done(&resolving);
+    alloc_test_assert_no_leak(&at);
+    bed_close(&bed);
+}
+
+
 static void
 test_resolver_explain(void **state)
 {
@@ -734,6 +833,7 @@ main(void)
         cmocka_unit_test(test_resolver_coverage),
         cmocka_unit_test(test_resolver_state_file),
         cmocka_unit_test(test_resolver_too_large),
+        cmocka_unit_test(test_resolver_memory),
         cmocka_unit_test(test_resolver_explain),
         cmocka_unit_test(test_resolver_why_of_keys),
         cmocka_unit_test(test_resolver_oom),
