@@ -242,6 +242,58 @@ class TestPoison:
             gateway.wait_backends({"anew-1"})
             assert refused(gateway) == {}
 
+    def test_in_a_publication(self, cluster, library, public_path, figure):
+        """
+        A Service of which the process dies while it is published is served as
+        it was, and named; other Services follow, and nothing is listed.
+        """
+        poison = public_path / "poison"
+        cluster.service("shop", "web", 2)
+        cluster.service("shop", "bad", 1)
+        gateway = self.gateway(cluster, library, "publish:bad", poison)
+        cluster.steady(gateway, "shop")
+        with gateway.load(threads=2, pause=0.01) as load:
+            poison.touch()
+            began = time.monotonic()
+            cluster.slice("shop", "bad", cluster.pods(2, "worse"))
+            cluster.slice("shop", "web", cluster.pods(1, "after"))
+            gateway.wait_backends({"after-1"})
+            took = time.monotonic() - began
+            wait_until(
+                lambda: refused(gateway, "services") == {"shop/bad": "crashed_informer"}
+            )
+        assert refused(gateway) == {"shop/bad-1": "crashed_informer"}
+        gateway.status.wait_rv(cluster.api.rv)
+        assert self.deaths(gateway) == 2
+        assert load.failures == []
+        assert cluster.api.count(verb="list") == 2
+        lines = gateway.grep_log("crashed_informer: ")
+        assert len(lines) == 2, lines
+        assert "services shop/bad killed the informer process" in lines[0]
+        assert "(publish, signal" in lines[0]
+        figure(f"publish: all else was current after {took:.2f} s")
+
+    def test_in_a_take_over(self, cluster, library, public_path, figure):
+        """A record that kills whoever takes over the zone becomes a name."""
+        poison = public_path / "poison"
+        cluster.service("shop", "web", 2)
+        cluster.service("shop", "bad", 1)
+        gateway = self.gateway(cluster, library, "walk:bad-", poison)
+        gateway.allow(r"exited on signal 9")
+        cluster.steady(gateway, "shop")
+        with gateway.load(threads=2, pause=0.01) as load:
+            poison.touch()
+            gateway.kill(signal.SIGKILL, gateway.informer())
+            began = time.monotonic()
+            cluster.slice("shop", "web", cluster.pods(1, "after"))
+            gateway.wait_backends({"after-1"})
+            took = time.monotonic() - began
+        assert refused(gateway) == {"shop/bad-1": "crashed_informer"}
+        assert self.deaths(gateway) == 2
+        assert load.failures == []
+        assert cluster.api.count(verb="list") == 2
+        figure(f"walk: all else was current after {took:.2f} s")
+
     def test_before_and_after_a_reload(self, cluster, library):
         """The zone remembers: a new process, and a zone of another size."""
         cluster.service("shop", "web", 1)

@@ -13,7 +13,7 @@ import time
 import client
 import pytest
 from cluster import Cluster, informer, root
-from library import build_library
+from library import build_library, preloaded
 from nginx import wait_until
 
 CONF = """
@@ -69,9 +69,10 @@ def own(path):
         os.chown(path, user.pw_uid, user.pw_gid)
 
 
-def cold(seed, contents, keep=KEEP, more="", mode=0o600, http=CONF, write=None):
+def cold(seed, contents, keep=KEEP, more="", mode=0o600, http=CONF, write=None, env=None):
     """Starts nginx on a directory with that file (None: with none)."""
-    gateway = seed.nginx(http, block=informer(seed.api.url, more, state=keep), start=False)
+    block = informer(seed.api.url, more, state=keep)
+    gateway = seed.nginx(http, block=block, start=False, env=env)
     os.makedirs(gateway.path("state"), mode=0o700)
     own(gateway.path("state"))
     if contents is not None:
@@ -114,6 +115,22 @@ class TestUsed:
         assert gateway.get("/state").status == 200
         answer = gateway.get("/fail")
         assert (answer.status, answer.headers["x-kube-error"]) == (502, "not_synced")
+
+    def test_an_object_of_it_kills_the_process(self, away, public_path):
+        """After two deaths it is passed over and counted; the file is in use."""
+        with preloaded("poison") as library:
+            env = {"LD_PRELOAD": library, "KUBE_POISON": "state_file:web-"}
+            gateway = cold(away, away.bytes, env=env)
+            gateway.allow(r"cache manager process \d+ exited|AddressSanitizer|deadly signal")
+            gateway.status.wait(lambda i: i["state_file"]["in_use"])
+        answer = gateway.get()
+        assert (answer.status, answer.headers["x-kube-error"]) == (502, "not_synced")
+        lines = gateway.grep_log("crashed_informer: ")
+        assert len(lines) == 2 and all("(state_file, signal" in x for x in lines), lines
+        value = gateway.status.metrics().value
+        assert value(
+            "nginx_kube_skipped_objects_total", resource="endpointslices", reason="crashed_informer"
+        ) == 1
 
     def test_until_the_server_answers(self, away):
         gateway = cold(away, away.bytes)

@@ -18,6 +18,7 @@
 
 #include "kube_api_lister_watcher.h"
 #include "kube_informer_impl.h"
+#include "kube_zone_counters.h"
 #include "kube_zone_damping.h"
 #include "kube_zone_guard.h"
 #include "kube_zone_scope.h"
@@ -167,9 +168,12 @@ informer_stores(kube_informer_t *inf)
         return KUBE_NOMEM;
     }
 
+    kube_zone_writer_hand(inf->writer, &inf->hand);
+
     publisher = (kube_publisher_conf_t) {
         .zone = inf->conf.zone,
         .writer = inf->writer,
+        .hand = &inf->hand,
         .sink = inf->conf.sink,
         .seed = seed,
         .change = inf->conf.change,
@@ -745,12 +749,63 @@ kube_informer_wants_state(kube_informer_t *inf)
 }
 
 
+/* The scope that an object belongs to; scopes_n: none. */
+static unsigned
+informer_scope_of(const kube_informer_t *inf, const kube_record_id_t *id)
+{
+    unsigned                 scope;
+    const informer_scope_t  *s;
+
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+        s = &inf->scopes[scope];
+
+        if (s->resource == id->resource
+            && (s->ns.len == 0 || kube_str_eq(s->ns, id->meta.ns)))
+        {
+            break;
+        }
+    }
+
+    return scope;
+}
+
+
 kube_rc_t
 kube_informer_put_state(void *informer, const kube_record_t *record)
 {
+    kube_rc_t         rc;
+    kube_hand_t       what;
     kube_informer_t  *inf = informer;
+    kube_record_id_t  id;
 
     inf->again = true;
 
-    return kube_indexer_put_state(inf->indexer, record, inf->now_ms);
+    if (kube_record_id(record, record->size, &id) != KUBE_OK) {
+        return KUBE_OK;
+    }
+
+    what = (kube_hand_t) {
+        .now_ms = inf->now_ms,
+        .scope = informer_scope_of(inf, &id),
+        .resource = id.resource,
+        .ns = &id.meta.ns,
+        .name = &id.meta.name,
+        .uid = &id.meta.uid
+    };
+
+    if (what.scope == inf->scopes_n) {
+        return KUBE_OK;
+    }
+
+    if (kube_zone_poison_refuses(inf->conf.zone, &what)) {
+        kube_zone_scope_add(inf->conf.zone, what.scope,
+                            KUBE_COUNTER_SKIPPED_CRASHED, 1);
+        return KUBE_OK;
+    }
+
+    kube_hand_take(&inf->hand, &what, KUBE_STAGE_STATE);
+    rc = kube_indexer_put_state(inf->indexer, record, inf->now_ms);
+    kube_hand_leave(&inf->hand);
+
+    return rc;
 }

@@ -62,30 +62,26 @@ kube_informer_publish_scope(kube_informer_t *inf, unsigned scope)
 }
 
 
-/* Says what the predecessor died of.  False: of no object. */
-static bool
+/* Says what the predecessor died of. */
+static void
 takeover_blame(kube_informer_t *inf)
 {
-    kube_death_t  death;
+    const kube_death_t  *death;
 
-    if (!kube_zone_poison_take(inf->conf.zone, inf->now_ms, &death)) {
-        return false;
-    }
+    death = &inf->takeover.death;
 
     kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_ERROR, KUBE_EV_CRASHED,
                    "%s %s killed the informer process%s (%s, signal %d): %s",
-                   kube_resource_text(death.resource),
-                   death.key[0] ? death.key : "without a readable key",
-                   (death.crashes > 1) ? " again" : "",
-                   kube_stage_text(death.stage), death.signal_number,
-                   death.refused
+                   kube_resource_text(death->resource),
+                   death->key[0] ? death->key : "without a readable key",
+                   (death->crashes > 1) ? " again" : "",
+                   kube_stage_text(death->stage), death->signal_number,
+                   death->refused
                        ? "it is refused for 10 minutes, in any version; "
                          "delete it, or make it anew without what is unusual "
                          "about it, and report this crash with the object"
                        : "should it do so again within 10 minutes it is "
                          "refused");
-
-    return true;
 }
 
 
@@ -93,14 +89,15 @@ takeover_blame(kube_informer_t *inf)
 static void
 takeover_damp(kube_informer_t *inf)
 {
-    bool               blamed;
     kube_zone_delay_t  delay;
 
-    blamed = takeover_blame(inf);
+    if (inf->takeover.blamed) {
+        takeover_blame(inf);
+    }
 
     if (inf->takeover.crashed) {
-        kube_zone_crashed(inf->conf.zone, !blamed, inf->conf.reflector.seed,
-                          inf->now_ms);
+        kube_zone_crashed(inf->conf.zone, !inf->takeover.blamed,
+                          inf->conf.reflector.seed, inf->now_ms);
     }
 
     kube_zone_crash_delay(inf->conf.zone, inf->now_ms, &delay);
@@ -338,7 +335,11 @@ takeover_load(kube_informer_t *inf)
                        kube_rc_text(rc));
     }
 
-    inf->wants_state = (inf->takeover.records == 0);
+    /* what a state file has is in part in a zone whose writer died of it */
+    inf->wants_state = (inf->takeover.records == 0
+                        || (inf->takeover.blamed
+                            && inf->takeover.death.stage
+                               == KUBE_STAGE_STATE));
 
     for (scope = 0; scope < inf->scopes_n; scope++) {
 

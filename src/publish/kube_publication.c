@@ -676,7 +676,8 @@ kube_publication_outdate(kube_publication_t *p, uint32_t entry,
         publication_uncount_refused(p, member);
 
     } else if (record->kind != KUBE_RECORD_REFUSED
-               && !kube_zone_is_staged(p->conf.writer, entry))
+               && !kube_zone_is_staged(p->conf.writer, entry)
+               && publication_counts(record))
     {
         publication_sum_less(&p->scopes[member->scope].sum, record);
     }

@@ -12,6 +12,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <string.h>
+
 #include "kube_publisher_impl.h"
 #include "kube_zone_writer.h"
 
@@ -313,6 +315,64 @@ kube_publisher_on_change(void *ctx, kube_item_event_t event,
 }
 
 
+/*
+ * Publishes one Service, in hand meanwhile.  What the process has died of is
+ * not published, unless it is deleted.
+ */
+static void
+publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
+{
+    char                   buf[KUBE_UID_LEN_MAX];
+    kube_str_t             uid;
+    kube_hand_t            what, *hand;
+    kube_zone_item_t       item;
+    const kube_member_t   *member;
+
+    hand = p->publication.conf.hand;
+    member = &p->index.members[group->service];
+
+    if (hand == NULL || member->life == KUBE_LIFE_DELETING) {
+        kube_publisher_publish(p, group, read_ms);
+        return;
+    }
+
+    uid = KUBE_STR_NULL;
+
+    if (kube_zone_item_entry(p->publication.conf.writer, group->service, &item)
+        == KUBE_OK
+        && item.id.meta.uid.len <= sizeof(buf))
+    {
+        uid = item.id.meta.uid;
+        memcpy(buf, uid.data, uid.len);
+        uid.data = buf;
+    }
+
+    what = (kube_hand_t) {
+        .now_ms = p->publication.now_ms,
+        .scope = member->scope,
+        .resource = (kube_resource_t) member->resource,
+        .blame = KUBE_BLAME_SERVICE,
+        .ns = &group->ns,
+        .name = &group->name,
+        .uid = &uid
+    };
+
+    if (kube_zone_poison_refuses(p->publication.conf.zone, &what)) {
+        kube_publisher_crashed(p, group);
+        return;
+    }
+
+    /* its names are in hand */
+    group->pins++;
+    kube_hand_take(hand, &what, KUBE_STAGE_PUBLISH);
+    kube_publisher_publish(p, group, read_ms);
+    kube_hand_leave(hand);
+    group->pins--;
+
+    kube_eviction_release(&p->eviction, group);
+}
+
+
 unsigned
 kube_publisher_run(kube_publisher_t *p, unsigned max, uint64_t now_ms,
     int64_t now_unix_ms)
@@ -332,7 +392,7 @@ kube_publisher_run(kube_publisher_t *p, unsigned max, uint64_t now_ms,
             break;
         }
 
-        kube_publisher_publish(p, group, read_ms);
+        publisher_turn(p, group, read_ms);
     }
 
     return n;

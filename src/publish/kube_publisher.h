@@ -32,6 +32,7 @@
 
 #include "kube_item.h"
 #include "kube_log.h"
+#include "kube_zone_poison.h"
 
 
 typedef struct kube_publisher_s  kube_publisher_t;
@@ -39,6 +40,8 @@ typedef struct kube_publisher_s  kube_publisher_t;
 typedef struct {
     kube_zone_t         *zone;            /* borrowed: the writer's */
     kube_zone_writer_t  *writer;          /* borrowed */
+    kube_hand_t         *hand;            /* borrowed: each Service that is
+                                             published; NULL: none */
     kube_log_sink_t      sink;
     kube_seed_t          seed;
     kube_change_pt       change;          /* NULL: nobody listens */

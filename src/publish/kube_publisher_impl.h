@@ -78,5 +78,11 @@ kube_rc_t kube_publisher_expire(kube_publisher_t *p, uint32_t entry)
 void kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
     uint64_t read_ms);
 
+/*
+ * Refuses the group's Service, of which the process has died: it stays as it
+ * is served, with its slices.  The group may be freed.
+ */
+void kube_publisher_crashed(kube_publisher_t *p, kube_group_t *group);
+
 
 #endif /* KUBE_PUBLISHER_IMPL_H */

@@ -11,6 +11,7 @@
  */
 
 #include "kube_publisher_impl.h"
+#include "kube_zone_counters.h"
 #include "kube_zone_writer.h"
 
 
@@ -812,4 +813,91 @@ kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
 
     group->pins--;
     kube_eviction_release(&p->eviction, group);
+}
+
+
+/*
+ * Gives up what is staged of a member that is published: its older record is
+ * the newest, and outdated.
+ */
+static void
+life_withdraw(kube_publisher_t *p, uint32_t entry,
+    const kube_refusal_t *refusal)
+{
+    kube_member_t       *member;
+    kube_zone_writer_t  *writer;
+
+    member = &p->index.members[entry];
+    writer = p->publication.conf.writer;
+
+    if (member->life == KUBE_LIFE_STAGED) {
+        kube_publication_current(&p->publication, entry);
+        kube_zone_unstage(writer, entry);
+        kube_member_set(member, member->referenced_by != 0
+                                ? KUBE_LIFE_REFERENCED : KUBE_LIFE_LINKED);
+        kube_eviction_size(&p->eviction, entry,
+                           kube_eviction_charge(&p->eviction,
+                               kube_record_base(kube_zone_newest(writer,
+                                                                 entry))));
+    }
+
+    kube_publication_outdate(&p->publication, entry, refusal);
+    p->expire_ms = 0;
+}
+
+
+void
+kube_publisher_crashed(kube_publisher_t *p, kube_group_t *group)
+{
+    uint32_t              i, next;
+    kube_rc_t             rc;
+    kube_refusal_t        refusal;
+    const kube_member_t  *member;
+    kube_zone_writer_t   *writer;
+
+    writer = p->publication.conf.writer;
+    refusal = (kube_refusal_t) {
+        .reason = kube_reason_text(KUBE_REASON_CRASHED_INFORMER)
+    };
+
+    kube_zone_scope_add(p->publication.conf.zone,
+                        p->index.members[group->service].scope,
+                        KUBE_COUNTER_SKIPPED_CRASHED, 1);
+
+    if (p->publication.conf.max_outdated_ms == 0
+        || kube_zone_published(writer, group->service) == NULL)
+    {
+        life_end_service(p, group, &refusal);
+        return;
+    }
+
+    group->pins++;
+
+    for (i = group->slices; i != 0; i = next) {
+        member = &p->index.members[i];
+        next = member->next;
+
+        if (member->life != KUBE_LIFE_STAGED) {
+            continue;
+        }
+
+        /*
+         * A new one is a name: a slice that its Service does not name is let
+         * go at the next take-over.  One that another Service still names
+         * waits.
+         */
+
+        if (kube_zone_published(writer, i) == NULL) {
+            rc = life_end_slice(p, i, &refusal, KUBE_NEVER);
+            (void) rc;
+
+        } else if (member->referenced_by == 0
+                   || member->referenced_by == group->service)
+        {
+            life_withdraw(p, i, &refusal);
+        }
+    }
+
+    life_withdraw(p, group->service, &refusal);
+    group->pins--;
 }

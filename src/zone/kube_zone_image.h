@@ -234,6 +234,7 @@ struct kube_zone_writer_s {
     kube_zone_t          *zone;
     bool                  held;
     uint64_t              now_ms;           /* kube_zone_writer_now() */
+    struct kube_hand_s   *hand;             /* borrowed; NULL: none */
 
     kube_zone_side_t     *side;             /* by number; [0] is not used */
     uint64_t             *bits;             /* a live record begins here */

@@ -50,11 +50,11 @@ poison_has_key(kube_str_t ns, kube_str_t name)
 
 /* Two names never make one key: the namespace ends in a byte of its own. */
 static kube_digest_t
-poison_key(kube_resource_t resource, kube_str_t ns, kube_str_t name)
+poison_key(unsigned kind, kube_str_t ns, kube_str_t name)
 {
     char  key[POISON_KEY_MAX];
 
-    key[0] = (char) resource;
+    key[0] = (char) kind;
     memcpy(&key[1], ns.data, ns.len);
     key[1 + ns.len] = '\0';
     memcpy(&key[2 + ns.len], name.data, name.len);
@@ -68,7 +68,8 @@ static kube_digest_t
 poison_digest(const kube_hand_t *what)
 {
     if (poison_has_key(*what->ns, *what->name)) {
-        return poison_key(what->resource, *what->ns, *what->name);
+        return poison_key((unsigned) what->resource * KUBE_BLAMES
+                          + (unsigned) what->blame, *what->ns, *what->name);
     }
 
     return (what->frame != NULL)

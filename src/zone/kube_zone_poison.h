@@ -33,7 +33,10 @@
 #define KUBE_STAGE_MAP(XX)                                                    \
     XX(NONE, "none")                                                          \
     XX(DECODE, "decode")      /* from its frame to a record in the FIFO */    \
-    XX(APPLY, "apply")        /* from the FIFO into the zone */
+    XX(APPLY, "apply")        /* from the FIFO into the zone */               \
+    XX(PUBLISH, "publish")    /* a Service with its slices, for readers */    \
+    XX(WALK, "walk")          /* a record, as the zone is taken over */       \
+    XX(STATE, "state_file")   /* from a state file into the zone */
 
 typedef enum {
 #define XX(name, text)  KUBE_STAGE_##name,
@@ -46,15 +49,27 @@ typedef enum {
 const char *kube_stage_text(kube_stage_t stage);
 
 /*
+ * What of a key is to blame: each apart, so that what is good of it is not
+ * refused for the rest.
+ */
+typedef enum {
+    KUBE_BLAME_OBJECT = 0,      /* as it comes, in any version */
+    KUBE_BLAME_SERVICE,         /* with its slices, as it is published */
+    KUBE_BLAME_RECORD,          /* as it lies in the zone */
+    KUBE_BLAMES
+} kube_blame_t;
+
+/*
  * The process's own, never in shared memory.  All pointers are valid while
  * stage is not NONE; each may be NULL but ns and name.  A name of length 0, or
  * one that no object can have: the key is not known, and the frame is blamed.
  */
-typedef struct {
+typedef struct kube_hand_s {
     volatile int            stage;        /* set last, cleared first */
     uint64_t                now_ms;       /* the owner's clock, monotonic */
     unsigned                scope;
     kube_resource_t         resource;
+    kube_blame_t            blame;
     const kube_str_t       *ns;
     const kube_str_t       *name;
     const kube_str_t       *uid;          /* NULL: look into record */

@@ -19,6 +19,7 @@
 #include "kube_zone_image.h"
 #include "kube_zone_live.h"
 #include "kube_zone_log.h"
+#include "kube_zone_poison.h"
 #include "kube_zone_recover.h"
 #include "kube_zone_scope.h"
 #include "kube_zone_store.h"
@@ -36,12 +37,29 @@
 #define RECOVER_BROKEN  0x2u    /* a Service: one of its refs names no slice */
 #define RECOVER_NAMED   0x4u    /* a slice: a Service names this record */
 #define RECOVER_STALE   0x8u    /* a Service: it names a slice's old record */
+#define RECOVER_POISON  0x10u   /* two processes have died of its record */
 
+
+/* A name that is to be refused. */
+typedef struct {
+    kube_resource_t      resource;
+    size_t               ns_len;
+    size_t               name_len;
+    char                 text[KUBE_NAMESPACE_LEN_MAX + KUBE_NAME_LEN_MAX];
+} recover_name_t;
 
 typedef struct {
     kube_zone_writer_t  *w;
     kube_takeover_t     *takeover;
     bool                 renamed;     /* Services were published again */
+    bool                 distrust;    /* something was lost */
+    bool                 distrusted;  /* ... before */
+    unsigned             poison_n;
+    recover_name_t       poison[KUBE_POISON_ROWS];
+    kube_hand_t          hand;        /* what it says of the record, below */
+    kube_ref_t           place;
+    kube_str_t           frame;       /* the place as bytes */
+    kube_record_id_t     id;
 } recover_t;
 
 
@@ -110,9 +128,97 @@ recover_note(kube_zone_writer_t *w, uint32_t number, uint32_t offset,
 
 
 static void
-recover_distrust(kube_zone_writer_t *w)
+recover_distrust(recover_t *recover)
 {
-    kube_word_set(&w->zone->image->history.distrust, 1);
+    recover->distrust = true;
+    kube_word_set(&recover->w->zone->image->history.distrust, 1);
+}
+
+
+/* Notes whom to refuse; what has no readable name is lost. */
+static void
+recover_poison(recover_t *recover, uint32_t entry)
+{
+    recover_name_t          *name;
+    const kube_record_id_t  *id;
+
+    id = &recover->id;
+
+    if (recover->poison_n == KUBE_POISON_ROWS
+        || id->meta.ns.len > KUBE_NAMESPACE_LEN_MAX
+        || id->meta.name.len > KUBE_NAME_LEN_MAX
+        || id->meta.name.len == 0)
+    {
+        recover_distrust(recover);
+        return;
+    }
+
+    name = &recover->poison[recover->poison_n++];
+    name->resource = id->resource;
+    name->ns_len = id->meta.ns.len;
+    name->name_len = id->meta.name.len;
+    memcpy(name->text, id->meta.ns.data, name->ns_len);
+    memcpy(name->text + name->ns_len, id->meta.name.data, name->name_len);
+
+    recover->w->side[entry].freed_ms |= RECOVER_POISON;
+
+    /* should this process die, too, before the name stands */
+    kube_word_set(&recover->w->zone->image->history.distrust, 1);
+}
+
+
+/*
+ * Takes a record in hand, by its name, or by its place where it has none that
+ * can be read; what is in hand otherwise was looked at.
+ */
+static bool
+recover_enter(void *ctx, uint32_t number, uint32_t offset)
+{
+    recover_t      *recover = ctx;
+    kube_hand_t    *hand;
+    kube_record_t   header;
+
+    hand = recover->w->hand;
+
+    if (number == 0 || number > recover_entries(recover->w)) {
+        return true;
+    }
+
+    if (recover->w->side[number].freed_ms & RECOVER_POISON) {
+        return false;
+    }
+
+    if (hand == NULL) {
+        return true;
+    }
+
+    kube_hand_leave(hand);
+    memset(&recover->id, 0, sizeof(kube_record_id_t));
+    recover->place = (kube_ref_t) { .entry = number, .offset = offset };
+    kube_hand_take(hand, &recover->hand, KUBE_STAGE_WALK);
+
+    memset(&header, 0, sizeof(kube_record_t));
+
+    if (kube_zone_header_at(recover->w->zone, offset, &header)
+        && kube_record_id(kube_zone_record_at(recover->w->zone, offset),
+                          header.size, &recover->id) != KUBE_OK)
+    {
+        memset(&recover->id, 0, sizeof(kube_record_id_t));
+    }
+
+    /* the trial lists a scope; where there are several it may be another */
+    hand->resource = recover->id.resource;
+    hand->scope = (unsigned) recover->id.resource;
+
+    if (header.kind == KUBE_RECORD_REFUSED
+        || !kube_zone_poison_refuses(recover->w->zone, hand))
+    {
+        return true;
+    }
+
+    recover_poison(recover, number);
+
+    return false;
 }
 
 
@@ -121,7 +227,11 @@ static void
 recover_cut_off(recover_t *recover, uint32_t number)
 {
     if (number <= recover_entries(recover->w)) {
-        recover_distrust(recover->w);
+
+        if (!(recover->w->side[number].freed_ms & RECOVER_POISON)) {
+            recover_distrust(recover);
+        }
+
         recover->takeover->cut_off++;
     }
 
@@ -213,8 +323,17 @@ recover_ref(void *ctx, uint32_t service, kube_ref_t ref,
 
     w = recover->w;
 
+    /* the Service is published again without what is refused */
+
+    if (slice == NULL
+        && ref.entry <= recover_entries(w)
+        && (w->side[ref.entry].freed_ms & RECOVER_POISON))
+    {
+        return;
+    }
+
     if (slice == NULL) {
-        recover_distrust(w);
+        recover_distrust(recover);
         w->side[service].freed_ms |= RECOVER_BROKEN;
         return;
     }
@@ -438,7 +557,7 @@ recover_mark_refs(recover_t *recover, uint32_t entry,
         }
 
         if (!kube_zone_log_mark(w, refs[i].offset)) {
-            recover_distrust(w);
+            recover_distrust(recover);
             w->side[entry].freed_ms |= RECOVER_BROKEN;
             continue;
         }
@@ -690,25 +809,88 @@ recover_names(recover_t *recover, uint32_t entry,
 }
 
 
+/* Names what was not looked at; then nothing of it is lost. */
+static void
+recover_refuse_poison(recover_t *recover)
+{
+    unsigned               i;
+    kube_zone_item_t       item;
+    const recover_name_t  *name;
+
+    for (i = 0; i < recover->poison_n; i++) {
+        name = &recover->poison[i];
+
+        if (kube_zone_item_name(recover->w, name->resource,
+                                (kube_str_t) { name->text, name->ns_len },
+                                (kube_str_t) { name->text + name->ns_len,
+                                               name->name_len }, &item)
+            != KUBE_OK
+            || kube_zone_refuse(recover->w, &item, KUBE_STR_NULL,
+                                kube_reason_text(
+                                               KUBE_REASON_CRASHED_INFORMER))
+               != KUBE_OK)
+        {
+            recover_distrust(recover);
+        }
+    }
+
+    if (recover->poison_n == 0) {
+        return;
+    }
+
+    /* scopes' counts are of before */
+    recover->takeover->stores = kube_word_get(&recover->w->zone->image->stores);
+
+    if (!recover->distrust && !recover->distrusted) {
+        kube_word_set(&recover->w->zone->image->history.distrust, 0);
+    }
+}
+
+
+static void
+recover_init(recover_t *recover, kube_zone_writer_t *w,
+    kube_takeover_t *takeover)
+{
+    recover->w = w;
+    recover->takeover = takeover;
+    recover->renamed = false;
+    recover->distrust = false;
+    recover->distrusted = (kube_word_get(&w->zone->image->history.distrust)
+                           != 0);
+    recover->poison_n = 0;
+    recover->frame = (kube_str_t) { (const char *) &recover->place,
+                                    sizeof(kube_ref_t) };
+    recover->hand = (kube_hand_t) {
+        .now_ms = w->now_ms,
+        .blame = KUBE_BLAME_RECORD,
+        .ns = &recover->id.meta.ns,
+        .name = &recover->id.meta.name,
+        .uid = &recover->id.meta.uid,
+        .frame = &recover->frame
+    };
+}
+
+
 static void
 recover_all(kube_zone_writer_t *w, kube_takeover_t *takeover)
 {
     uint32_t   e;
     recover_t  recover;
 
-    recover.w = w;
-    recover.takeover = takeover;
-    recover.renamed = false;
+    recover_init(&recover, w, takeover);
     recover_reset(w);
 
-    kube_zone_walk_heads(w->zone, recover_entries(w), recover_head, &recover);
+    kube_zone_walk_heads(w->zone, recover_entries(w), recover_enter,
+                         recover_head, &recover);
     KUBE_FAILPOINT("recover_walked");
 
     if (takeover->crashed) {
         recover_bump(w);
     }
 
-    kube_zone_walk_refs(w->zone, recover_entries(w), recover_ref, &recover);
+    kube_zone_walk_refs(w->zone, recover_entries(w), recover_enter,
+                        recover_ref, &recover);
+    kube_hand_leave(w->hand);
     recover_chains(w);
 
     for (e = 1; e <= recover_entries(w); e++) {
@@ -733,6 +915,8 @@ recover_all(kube_zone_writer_t *w, kube_takeover_t *takeover)
     if (recover.renamed) {
         recover_each(&recover, KUBE_RECORD_SERVICE, NULL, recover_names);
     }
+
+    recover_refuse_poison(&recover);
 
     takeover->distrust = (kube_word_get(&w->zone->image->history.distrust)
                           != 0);
@@ -762,7 +946,14 @@ kube_zone_writer_is_disturbed(const kube_zone_writer_t *w)
 void
 kube_zone_writer_distrust(kube_zone_writer_t *w)
 {
-    recover_distrust(w);
+    kube_word_set(&w->zone->image->history.distrust, 1);
+}
+
+
+void
+kube_zone_writer_hand(kube_zone_writer_t *w, kube_hand_t *hand)
+{
+    w->hand = hand;
 }
 
 
@@ -789,6 +980,8 @@ kube_zone_writer_acquire(kube_zone_writer_t *w, uint64_t now_ms,
     kube_zone_geometry_heal(w->zone);
     takeover->epoch = kube_word_get(&w->zone->image->history.epoch);
     takeover->stores = kube_word_get(&w->zone->image->stores);
+    takeover->blamed = kube_zone_poison_take(w->zone, now_ms,
+                                             &takeover->death);
 
     recover_all(w, takeover);
     KUBE_FAILPOINT("acquired");

@@ -14,11 +14,12 @@
 #define KUBE_ZONE_RECOVER_H
 
 
-#include "kube_zone.h"
+#include "kube_zone_poison.h"
 
 
 typedef struct {
     bool      crashed;        /* the predecessor died holding the guard */
+    bool      blamed;         /* ... and said of what: death is valid */
     bool      distrust;       /* something was lost, now or before, that no
                                  scope's version leaves out */
     uint32_t  records;        /* entries that hold something after the walk */
@@ -26,7 +27,14 @@ typedef struct {
     uint32_t  repaired;       /* Services published again, slices let go */
     uint64_t  epoch;          /* after this take-over */
     uint64_t  stores;         /* heads of entries stored before it */
+    kube_death_t  death;
 } kube_takeover_t;
+
+/*
+ * hand: borrowed; each record is in it while the walk looks at it.  One that
+ * killed two processes is not looked at: it becomes a refused name.
+ */
+void kube_zone_writer_hand(kube_zone_writer_t *writer, kube_hand_t *hand);
 
 /*
  * Tries to become the writer, at now_ms (monotonic).  KUBE_OK; KUBE_BUSY:

@@ -100,7 +100,7 @@ kube_zone_walk_slice(const kube_zone_t *zone, uint32_t top,
 
 void
 kube_zone_walk_heads(const kube_zone_t *zone, uint32_t top,
-    kube_zone_head_pt visit, void *ctx)
+    kube_zone_enter_pt enter, kube_zone_head_pt visit, void *ctx)
 {
     bool              valid;
     uint32_t          number, offset;
@@ -112,7 +112,8 @@ kube_zone_walk_heads(const kube_zone_t *zone, uint32_t top,
         offset = kube_zone_entry_offset(zone, number);
 
         if (offset != 0) {
-            valid = walk_object(zone, number, offset, &header, &id);
+            valid = (enter == NULL || enter(ctx, number, offset))
+                    && walk_object(zone, number, offset, &header, &id);
             visit(ctx, number, offset, valid ? &header : NULL);
         }
     }
@@ -133,7 +134,7 @@ kube_zone_walk_heads(const kube_zone_t *zone, uint32_t top,
 
 void
 kube_zone_walk_refs(const kube_zone_t *zone, uint32_t top,
-    kube_zone_ref_pt visit, void *ctx)
+    kube_zone_enter_pt enter, kube_zone_ref_pt visit, void *ctx)
 {
     bool              valid;
     uint32_t          e, i, offset;
@@ -154,7 +155,8 @@ kube_zone_walk_refs(const kube_zone_t *zone, uint32_t top,
 
         for (i = 0; i < header.refs_n; i++) {
             ref = kube_zone_ref_at(zone, offset, &header, i);
-            valid = kube_zone_walk_slice(zone, top, &id, ref, &slice);
+            valid = (enter == NULL || enter(ctx, ref.entry, ref.offset))
+                    && kube_zone_walk_slice(zone, top, &id, ref, &slice);
             visit(ctx, e, ref, valid ? &slice : NULL);
         }
     }
@@ -327,8 +329,8 @@ kube_zone_validate(void *mem, size_t size)
     valid = kube_zone_walk_chains(&zone, top, validate_link, NULL);
 
     if (valid) {
-        kube_zone_walk_heads(&zone, top, validate_head, &valid);
-        kube_zone_walk_refs(&zone, top, validate_ref, &valid);
+        kube_zone_walk_heads(&zone, top, NULL, validate_head, &valid);
+        kube_zone_walk_refs(&zone, top, NULL, validate_ref, &valid);
     }
 
     return valid ? KUBE_OK : KUBE_CORRUPT;

@@ -35,6 +35,14 @@ kube_rc_t kube_zone_validate(void *mem, size_t size)  KUBE_MUST_CHECK;
  */
 
 /*
+ * Before a record is looked at: what a head or a ref names, which may be any
+ * number.  False: it is passed over, and told as one that is not valid.  NULL:
+ * every one is looked at.
+ */
+typedef bool (*kube_zone_enter_pt)(void *ctx, uint32_t number,
+    uint32_t offset);
+
+/*
  * A head that names something: an entry's, a scope's, the server's; and the
  * header of the record there.  NULL: no valid record of this number is there.
  * The visitor may store the head.
@@ -43,7 +51,7 @@ typedef void (*kube_zone_head_pt)(void *ctx, uint32_t number,
     uint32_t offset, const kube_record_t *header);
 
 void kube_zone_walk_heads(const kube_zone_t *zone, uint32_t top,
-    kube_zone_head_pt visit, void *ctx);
+    kube_zone_enter_pt enter, kube_zone_head_pt visit, void *ctx);
 
 /*
  * A ref of a published Service, and the header of the slice there.  NULL: no
@@ -55,7 +63,7 @@ typedef void (*kube_zone_ref_pt)(void *ctx, uint32_t service, kube_ref_t ref,
     const kube_record_t *slice);
 
 void kube_zone_walk_refs(const kube_zone_t *zone, uint32_t top,
-    kube_zone_ref_pt visit, void *ctx);
+    kube_zone_enter_pt enter, kube_zone_ref_pt visit, void *ctx);
 
 /*
  * Looks for each entry in the chain of its hash; link is told of those found,

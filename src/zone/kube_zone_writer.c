@@ -415,6 +415,15 @@ kube_zone_refuse(kube_zone_writer_t *w, kube_zone_item_t *item, kube_str_t rv,
 
 
 void
+kube_zone_unstage(kube_zone_writer_t *w, uint32_t entry)
+{
+    if (kube_zone_is_staged(w, entry) && w->side[entry].offset != 0) {
+        kube_zone_store_unstage(w, entry);
+    }
+}
+
+
+void
 kube_zone_outdate(kube_zone_writer_t *w, uint32_t entry,
     kube_reason_t reason, uint64_t since_ms)
 {

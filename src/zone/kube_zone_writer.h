@@ -66,6 +66,12 @@ kube_rc_t kube_zone_stage(kube_zone_writer_t *writer,
     KUBE_MUST_CHECK;
 
 /*
+ * Gives up what is staged of an entry that is published, too: what readers
+ * find is the newest again.
+ */
+void kube_zone_unstage(kube_zone_writer_t *writer, uint32_t entry);
+
+/*
  * True if the entry's published record has the content of record; their
  * resourceVersions may differ.
  */

@@ -5,6 +5,9 @@
  *
  *   KUBE_POISON=decode:NAME    SIGSEGV while its frame is decoded
  *   KUBE_POISON=apply:NAME     abort() while it is put into the zone
+ *   KUBE_POISON=publish:NAME   while the Service of that name is published
+ *   KUBE_POISON=walk:NAME      while a zone is taken over that holds it
+ *   KUBE_POISON=state_file:NAME  while it is taken from a state file
  *
  *   KUBE_POISON=stall:NAME     it stays there, and says so on stderr
  *   KUBE_POISON_FILE=PATH      only while there is such a file
@@ -24,6 +27,8 @@
 
 #include "kube_decode.h"
 #include "kube_indexer.h"
+#include "kube_publication.h"
+#include "kube_zone_recover.h"
 
 
 /* The function of that name behind us: the module's. */
@@ -132,4 +137,66 @@ kube_indexer_apply(kube_indexer_t *indexer, const kube_delta_t *delta,
     }
 
     return POISON_NEXT(kube_indexer_apply)(indexer, delta, now_ms);
+}
+
+
+kube_rc_t
+kube_publication_run(kube_publication_t *publication, kube_group_t *group,
+    uint64_t read_ms)
+{
+    if (poison_is("publish", group->name)) {
+        abort();
+    }
+
+    return POISON_NEXT(kube_publication_run)(publication, group, read_ms);
+}
+
+
+/* Records are validated elsewhere, too: only while the zone is taken over. */
+static int  poison_walks;
+
+
+kube_rc_t
+kube_zone_writer_acquire(kube_zone_writer_t *writer, uint64_t now_ms,
+    kube_takeover_t *takeover)
+{
+    kube_rc_t  rc;
+
+    poison_walks = 1;
+    rc = POISON_NEXT(kube_zone_writer_acquire)(writer, now_ms, takeover);
+    poison_walks = 0;
+
+    return rc;
+}
+
+
+kube_rc_t
+kube_record_validate(const void *bytes, size_t len)
+{
+    kube_record_id_t  id;
+
+    if (poison_walks
+        && kube_record_id(bytes, len, &id) == KUBE_OK
+        && poison_is("walk", id.meta.name))
+    {
+        abort();
+    }
+
+    return POISON_NEXT(kube_record_validate)(bytes, len);
+}
+
+
+kube_rc_t
+kube_indexer_put_state(kube_indexer_t *indexer, const kube_record_t *record,
+    uint64_t now_ms)
+{
+    kube_record_id_t  id;
+
+    if (kube_record_id(record, record->size, &id) == KUBE_OK
+        && poison_is("state_file", id.meta.name))
+    {
+        abort();
+    }
+
+    return POISON_NEXT(kube_indexer_put_state)(indexer, record, now_ms);
 }

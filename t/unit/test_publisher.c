@@ -560,6 +560,188 @@ test_publisher_oom(void **state)
 }
 
 
+/* A process that dies twice while it publishes shop/web of that uid. */
+static void
+bed_poison(bed_t *bed, const it_object_t *web)
+{
+    unsigned      i;
+    kube_str_t    ns, name, uid;
+    kube_hand_t   what, hand;
+    kube_death_t  death;
+
+    ns = kube_str(web->ns);
+    name = kube_str(web->name);
+    uid = kube_str(web->uid);
+    what = (kube_hand_t) { .now_ms = bed->it.now_ms, .scope = IT_SERVICES,
+                           .resource = KUBE_RESOURCE_SERVICES,
+                           .blame = KUBE_BLAME_SERVICE,
+                           .ns = &ns, .name = &name, .uid = &uid };
+
+    for (i = 0; i < 2; i++) {
+        kube_hand_take(&hand, &what, KUBE_STAGE_PUBLISH);
+        kube_zone_poison_say(&bed->it.zone, &hand, 11);
+        assert_true(kube_zone_poison_take(&bed->it.zone, bed->it.now_ms,
+                                          &death));
+    }
+
+    assert_true(death.refused);
+    assert_string_equal(kube_stage_text(death.stage), "publish");
+}
+
+
+/* What of the publication is in hand when a listener is told of web. */
+static void
+poison_hear(void *ctx, kube_change_t change, const kube_record_t *record)
+{
+    const bed_t        *bed = ctx;
+    const kube_hand_t  *hand;
+
+    (void) change;
+
+    hand = bed->it.conf.hand;
+
+    if (record->kind == KUBE_RECORD_SERVICE) {
+        assert_int_equal(hand->stage, KUBE_STAGE_PUBLISH);
+        assert_int_equal(hand->resource, KUBE_RESOURCE_SERVICES);
+        assert_true(kube_str_eq(*hand->name, KUBE_STR("web"))
+                    || kube_str_eq(*hand->name, KUBE_STR("other")));
+    }
+}
+
+
+/*
+ * A Service whose publication has killed two processes is not published: it is
+ * served as it was, named with those of its slices that have changed, and the
+ * sums leave these out.  Other Services follow; another uid, or the end of its
+ * time, brings it back with all that came meanwhile.
+ */
+static void
+test_publisher_poison(void **state)
+{
+    char              text[64];
+    bed_t             bed;
+    unsigned          round;
+    it_object_t       web, a, b, other, fresh;
+    kube_hand_t       hand;
+    kube_scope_sum_t  before, sum;
+
+    (void) state;
+
+    for (round = 0; round < 3; round++) {
+        bed_init(&bed, 128u << 10);
+        memset(&hand, 0, sizeof(kube_hand_t));
+        bed.it.conf.hand = &hand;
+        bed.it.conf.change = poison_hear;
+        bed.it.conf.max_outdated_ms = 2 * KUBE_POISON_MS;
+        it_takeover(&bed.it);
+
+        web = it_service(&bed.it, "shop", "web");
+        a = it_slice(&bed.it, "shop", "a", "web");
+        b = it_slice(&bed.it, "shop", "b", "web");
+        fresh = it_slice(&bed.it, "shop", "fresh", "web");
+        other = it_service(&bed.it, "shop", "other");
+        PUT(&web);
+        PUT(&a);
+        PUT(&b);
+        it_publish(&bed.it);
+        assert_int_equal(hand.stage, KUBE_STAGE_NONE);
+        IT_READS(&bed.it, "shop", "web", "1 a=1*2 b=1*2");
+        before = it_sum(&bed.it, IT_SLICES);
+        bed_poison(&bed, &web);
+
+        a.version++;
+        it_stamp(&bed.it, &a);
+        PUT(&a);
+        PUT(&fresh);
+        PUT(&other);
+        it_publish(&bed.it);
+        IT_READS(&bed.it, "shop", "web", "1 a=1*2 b=1*2");
+        IT_READS(&bed.it, "shop", "other", "1");
+        assert_string_equal(outdated_reason(&bed, &web, text, sizeof(text)),
+                            "crashed_informer");
+        assert_string_equal(outdated_reason(&bed, &a, text, sizeof(text)),
+                            "crashed_informer");
+        assert_string_equal(outdated_reason(&bed, &b, text, sizeof(text)), "");
+        assert_int_equal(it_sum(&bed.it, IT_SERVICES).count, 1);
+        assert_int_equal(it_sum(&bed.it, IT_SERVICES).refused, 1);
+        assert_int_equal(it_sum(&bed.it, IT_SLICES).count, 1);
+        assert_int_equal(it_sum(&bed.it, IT_SLICES).refused, 2);
+        assert_false(kube_publisher_pending(bed.it.publisher, IT_SERVICES));
+        assert_false(kube_publisher_pending(bed.it.publisher, IT_SLICES));
+
+        /* again, and by the next process: the sums are the same */
+        PUT(&a);
+        it_publish(&bed.it);
+        sum = it_sum(&bed.it, IT_SLICES);
+
+        if (round == 1) {
+            it_takeover(&bed.it);
+            it_publish(&bed.it);
+        }
+
+        assert_int_equal(it_sum(&bed.it, IT_SLICES).digest.lo, sum.digest.lo);
+        assert_int_equal(it_sum(&bed.it, IT_SLICES).count, 1);
+        assert_int_equal(it_sum(&bed.it, IT_SLICES).refused, 2);
+        IT_READS(&bed.it, "shop", "web", "1 a=1*2 b=1*2");
+
+        if (round == 2) {
+            bed.it.now_ms += KUBE_POISON_MS;
+
+        } else {
+            snprintf(web.uid, sizeof(web.uid), "anew");
+        }
+
+        it_stamp(&bed.it, &web);
+        PUT(&web);
+        PUT(&a);
+        PUT(&fresh);
+        it_publish(&bed.it);
+        IT_READS(&bed.it, "shop", "web", "1 a=2*2 b=1*2 fresh=1*2");
+        assert_int_equal(it_sum(&bed.it, IT_SERVICES).refused, 0);
+        assert_int_equal(it_sum(&bed.it, IT_SLICES).refused, 0);
+        assert_int_equal(it_sum(&bed.it, IT_SLICES).count, before.count + 1);
+
+        it_done(&bed.it);
+    }
+}
+
+
+/* One that was never published is a name; its slices are there without it. */
+static void
+test_publisher_poison_new(void **state)
+{
+    char         text[64];
+    bed_t        bed;
+    it_object_t  web, a;
+    kube_hand_t  hand;
+
+    (void) state;
+    bed_init(&bed, 128u << 10);
+    memset(&hand, 0, sizeof(kube_hand_t));
+    bed.it.conf.hand = &hand;
+    bed.it.conf.change = NULL;
+    bed.it.conf.max_outdated_ms = OUTDATED_MS;
+    it_takeover(&bed.it);
+
+    web = it_service(&bed.it, "shop", "web");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    bed_poison(&bed, &web);
+    PUT(&web);
+    PUT(&a);
+    it_publish(&bed.it);
+    assert_int_equal(it_refused(&bed.it, web.resource, text, sizeof(text)), 1);
+    assert_string_equal(text, "crashed_informer");
+    assert_int_equal(it_sum(&bed.it, IT_SLICES).count, 1);
+    assert_int_equal(it_sum(&bed.it, IT_SERVICES).count, 0);
+
+    /* deleted it is forgotten */
+    DELETED(&web);
+    it_publish(&bed.it);
+    assert_int_equal(it_sum(&bed.it, IT_SERVICES).refused, 0);
+    it_done(&bed.it);
+}
+
+
 int
 main(void)
 {
@@ -569,6 +751,8 @@ main(void)
         cmocka_unit_test(test_publisher_outdated),
         cmocka_unit_test(test_publisher_list),
         cmocka_unit_test(test_publisher_full),
+        cmocka_unit_test(test_publisher_poison),
+        cmocka_unit_test(test_publisher_poison_new),
         cmocka_unit_test(test_publisher_oom),
     };
 

@@ -12,6 +12,9 @@
 #include <unistd.h>
 
 #include "kube_zone_poison.h"
+#include "kube_zone_reader.h"
+#include "kube_zone_recover.h"
+#include "kube_zone_walk.h"
 #include "zone_test.h"
 
 
@@ -431,6 +434,112 @@ test_poison_in_a_handler(void **state)
 }
 
 
+/* The writer dies with shop/NAME in hand, as the walk has it. */
+static void
+die_in_walk(zone_test_t *t, const char *name, kube_resource_t resource,
+    unsigned times)
+{
+    held_t        held;
+    kube_hand_t   what, hand;
+    kube_death_t  death;
+
+    for ( /* void */ ; times != 0; times--) {
+        what = hand_of(&held, "shop", name, "", 1000);
+        what.resource = resource;
+        what.blame = KUBE_BLAME_RECORD;
+        kube_hand_take(&hand, &what, KUBE_STAGE_WALK);
+        kube_zone_poison_say(&t->zone, &hand, SIGSEGV);
+
+        if (times > 1) {
+            assert_true(kube_zone_poison_take(&t->zone, 1000, &death));
+        }
+    }
+}
+
+
+static bool
+reads(zone_test_t *t, const char *name, size_t slices)
+{
+    kube_snapshot_t  snapshot;
+
+    kube_arena_reset(&t->arena);
+
+    return kube_zone_read(&t->zone, zone_test_find(t, KUBE_RESOURCE_SERVICES,
+                                                   "shop", name),
+                          kube_str("shop"), kube_str(name), &t->arena,
+                          &snapshot) == KUBE_OK
+           && snapshot.slices_n == slices;
+}
+
+
+/*
+ * What killed two processes in the walk is not looked at by the third: it is a
+ * refused name, its Service goes on without it, and no list is needed.
+ */
+static void
+test_poison_walk(void **state)
+{
+    unsigned         row;
+    zone_test_t      t;
+    kube_hand_t      hand;
+    kube_takeover_t  takeover;
+
+    static const struct {
+        const char       *name;
+        kube_resource_t   resource;
+        unsigned          deaths;
+        unsigned          cut_off;
+        bool              web;           /* readable */
+        size_t            slices;        /* of web */
+    } rows[] = {
+        { "web-1", KUBE_RESOURCE_ENDPOINTSLICES, 1, 0, true, 2 },
+        { "web-1", KUBE_RESOURCE_ENDPOINTSLICES, 2, 1, true, 1 },
+        { "web", KUBE_RESOURCE_SERVICES, 2, 1, false, 0 },
+        { "none", KUBE_RESOURCE_SERVICES, 2, 0, true, 2 },
+    };
+
+    (void) state;
+
+    for (row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        zone_test_open(&t, 1u << 20);
+        memset(&hand, 0, sizeof(kube_hand_t));
+        assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 2, 3, 1000),
+                         KUBE_OK);
+        assert_int_equal(zone_test_put(&t, "shop", "other", 1, 1, 2, 3, 1000),
+                         KUBE_OK);
+
+        die_in_walk(&t, rows[row].name, rows[row].resource, rows[row].deaths);
+        kube_zone_writer_destroy(t.writer);
+        t.writer = kube_zone_writer_create(&t.at.alloc, &t.zone);
+        assert_non_null(t.writer);
+        kube_zone_writer_hand(t.writer, &hand);
+        zone_test_acquire(&t, 2000, &takeover);
+
+        assert_true(takeover.blamed);
+        assert_int_equal(takeover.death.stage, KUBE_STAGE_WALK);
+        assert_int_equal(takeover.death.refused, rows[row].deaths > 1);
+        assert_int_equal(takeover.cut_off, rows[row].cut_off);
+        assert_false(takeover.distrust);
+        assert_int_equal(hand.stage, KUBE_STAGE_NONE);
+        assert_int_equal(reads(&t, "web", rows[row].slices), rows[row].web);
+        assert_true(reads(&t, "other", 2));
+        assert_int_equal(kube_zone_is_refused(&t.zone, rows[row].resource,
+                                              KUBE_STR("shop"),
+                                              kube_str(rows[row].name)),
+                         rows[row].cut_off != 0);
+        assert_int_equal(kube_zone_validate(t.mem, t.size), KUBE_OK);
+
+        /* and the next one finds nothing to be done */
+        kube_zone_writer_release(t.writer);
+        zone_test_acquire(&t, 3000, &takeover);
+        assert_false(takeover.blamed);
+        assert_int_equal(takeover.cut_off, 0);
+        assert_int_equal(takeover.repaired, 0);
+        zone_test_close(&t);
+    }
+}
+
+
 int
 main(void)
 {
@@ -442,6 +551,7 @@ main(void)
         cmocka_unit_test(test_poison_trial),
         cmocka_unit_test(test_poison_many),
         cmocka_unit_test(test_poison_foreign_words),
+        cmocka_unit_test(test_poison_walk),
         cmocka_unit_test(test_poison_in_a_handler),
     };
 
