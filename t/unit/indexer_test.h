@@ -109,10 +109,14 @@ it_start(it_t *it)
 static inline void
 it_stop(it_t *it)
 {
+    uint32_t  numbers;
+
     /* nothing but the writer writes, or the test says so and acquires anew */
     if (it->writer != NULL && it->ix != NULL && !it->disturbed) {
-        kube_zone_writer_scrub(it->writer,
-                               2 * kube_zone_server_number(&it->zone));
+        numbers = kube_zone_writer_top(it->writer)
+                  + kube_zone_server_number(&it->zone)
+                  - it->zone.geometry.entries_n;
+        kube_zone_writer_scrub(it->writer, numbers);
         assert_false(kube_zone_writer_is_disturbed(it->writer));
     }
 
