@@ -1,0 +1,378 @@
+/*
+ * test_zone_recover - the walk at acquire, by what it leaves behind: heads
+ * after a crash and after a hand-over, and distrust where something was lost,
+ * also if whoever repairs it dies himself.  It allocates nothing.
+ *
+ * What readers see of it is test_zone_kill's and test_zone_crash's, any bytes
+ * are test_zone_walk's.  The writer's sources are built into this program,
+ * with failpoints.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#define KUBE_FAILPOINTS  1
+
+#include "kube_zone_guard.c"
+#include "kube_zone_log.c"
+#include "kube_zone_recover.c"
+#include "kube_zone_store.c"
+#include "kube_zone_table.c"
+#include "kube_zone_writer.c"
+#include "zone_test.h"
+
+
+#define REPAIR_SIZE  KUBE_ZONE_SIZE_MIN
+#define REPAIR_NOW   1000
+
+
+/* After each store, or at the failpoint of that name; NULL: never. */
+static const char  *repair_at;
+static void       (*repair_hook)(void);
+
+static struct {
+    zone_test_t  t;
+    zone_test_t  copy;
+    void        *image;        /* as it was at a moment */
+    unsigned     hits;
+    uint32_t     service;
+    uint32_t     slice;
+    uint64_t     heads[2];     /* of both, before */
+} repair_now;
+
+
+void
+kube_failpoint_hit(const char *name)
+{
+    void  (*hook)(void);
+
+    if (repair_hook != NULL && strcmp(name, repair_at) == 0) {
+        hook = repair_hook;
+        repair_hook = NULL;
+        repair_now.hits++;
+        hook();
+        repair_hook = hook;
+    }
+}
+
+
+static void
+repair_hook_set(const char *at, void (*hook)(void))
+{
+    repair_at = at;
+    repair_hook = hook;
+    repair_now.hits = 0;
+}
+
+
+static uint64_t
+repair_head_of(const zone_test_t *t, uint32_t entry)
+{
+    return kube_word_get(&kube_zone_entry(&t->zone, entry)->head);
+}
+
+
+/* Two Services of two slices each, an orphan, and a scope. */
+static void
+repair_open(void)
+{
+    bool               same;
+    uint32_t           orphan;
+    zone_test_t       *t;
+    kube_scope_info_t  info;
+
+    memset(&repair_now, 0, sizeof(repair_now));
+    t = &repair_now.t;
+    zone_test_open(t, REPAIR_SIZE);
+    zone_test_open(&repair_now.copy, REPAIR_SIZE);
+    kube_zone_writer_release(repair_now.copy.writer);
+    repair_now.image = zone_test_memory(REPAIR_SIZE);
+
+    assert_int_equal(zone_test_put(t, "shop", "web", 1, 1, 2, 3, REPAIR_NOW),
+                     KUBE_OK);
+    assert_int_equal(zone_test_put(t, "shop", "api", 1, 1, 2, 3, REPAIR_NOW),
+                     KUBE_OK);
+    assert_int_equal(zone_test_stage(t, zone_test_slice("shop", "lone",
+                                                        "nobody", 1, 1, 2),
+                                     REPAIR_NOW, &orphan, &same), KUBE_OK);
+    kube_zone_publish_orphan(t->writer, orphan);
+
+    memset(&info, 0, sizeof(info));
+    info.rv = KUBE_STR("1");
+    assert_int_equal(kube_zone_scope_publish(t->writer, 0, &info), KUBE_OK);
+
+    repair_now.service = zone_test_find(t, KUBE_RESOURCE_SERVICES, "shop",
+                                         "web");
+    repair_now.slice = zone_test_find(t, KUBE_RESOURCE_ENDPOINTSLICES,
+                                       "shop", "web-0");
+}
+
+
+static void
+repair_close(void)
+{
+    repair_hook = NULL;
+    zone_test_close(&repair_now.t);
+    zone_test_close(&repair_now.copy);
+    free(repair_now.image);
+}
+
+
+static void
+repair_heads_note(const zone_test_t *t)
+{
+    repair_now.heads[0] = repair_head_of(t, repair_now.service);
+    repair_now.heads[1] = repair_head_of(t, repair_now.slice);
+}
+
+
+static void
+repair_image_take(void)
+{
+    memcpy(repair_now.image, repair_now.t.mem, REPAIR_SIZE);
+}
+
+
+/* The writer of the image that was taken has died with it. */
+static void
+repair_image_start(zone_test_t *t)
+{
+    kube_zone_writer_release(t->writer);
+    memcpy(t->mem, repair_now.image, REPAIR_SIZE);
+}
+
+
+/* Workers read anew what has another head: after a hand-over nothing has. */
+static void
+test_recover_heads(void **state)
+{
+    zone_test_t      *t;
+    kube_takeover_t   takeover;
+
+    (void) state;
+    repair_open();
+    t = &repair_now.t;
+    repair_heads_note(t);
+
+    kube_zone_writer_release(t->writer);
+    zone_test_acquire(t, REPAIR_NOW, &takeover);
+    assert_false(takeover.crashed);
+    assert_true(repair_head_of(t, repair_now.service)
+                == repair_now.heads[0]);
+    assert_true(repair_head_of(t, repair_now.slice)
+                == repair_now.heads[1]);
+
+    repair_image_take();
+    repair_image_start(t);
+    zone_test_acquire(t, REPAIR_NOW, &takeover);
+    assert_true(takeover.crashed);
+    assert_false(takeover.distrust);
+    assert_true(repair_head_of(t, repair_now.service)
+                != repair_now.heads[0]);
+    assert_int_equal(kube_head_offset(repair_head_of(t,
+                                                      repair_now.service)),
+                     kube_head_offset(repair_now.heads[0]));
+    repair_close();
+}
+
+
+/* A slice's head follows its Service's, which readers see changed by then. */
+static void
+repair_order(void)
+{
+    const zone_test_t  *t;
+
+    t = &repair_now.copy;
+
+    if (repair_head_of(t, repair_now.slice) != repair_now.heads[1]) {
+        assert_true(repair_head_of(t, repair_now.service)
+                    != repair_now.heads[0]);
+    }
+}
+
+
+static void
+test_recover_bumps_first(void **state)
+{
+    zone_test_t      *t;
+    kube_takeover_t   takeover;
+
+    (void) state;
+    repair_open();
+    t = &repair_now.copy;
+
+    /* dead before the slice's own head is stored */
+    repair_hook_set("service_head", repair_image_take);
+    assert_int_equal(zone_test_put(&repair_now.t, "shop", "web", 2, 2, 2, 3,
+                                   REPAIR_NOW), KUBE_OK);
+    assert_int_equal(repair_now.hits, 1);
+    repair_hook = NULL;
+
+    repair_image_start(t);
+    repair_heads_note(t);
+    repair_hook_set("store", repair_order);
+    zone_test_acquire(t, REPAIR_NOW, &takeover);
+    repair_hook = NULL;
+
+    assert_true(repair_now.hits > 3);
+    assert_true(repair_head_of(t, repair_now.slice)
+                != repair_now.heads[1]);
+    assert_int_equal(repair_head_of(t, repair_now.slice) & UINT32_MAX,
+                     repair_now.t.writer->side[repair_now.slice].offset);
+    repair_close();
+}
+
+
+static kube_record_t *
+repair_record(const zone_test_t *t, kube_resource_t resource,
+    const char *name)
+{
+    uint32_t  entry;
+
+    entry = zone_test_find(t, resource, "shop", name);
+    assert_int_not_equal(entry, 0);
+
+    return kube_zone_record_at(&t->zone, t->writer->side[entry].offset);
+}
+
+
+static void
+repair_damage_nothing(const zone_test_t *t)
+{
+    (void) t;
+}
+
+
+static void
+repair_damage_service(const zone_test_t *t)
+{
+    repair_record(t, KUBE_RESOURCE_SERVICES, "web")->check++;
+}
+
+
+/* Nobody names it: it is cut off, and that is all. */
+static void
+repair_damage_orphan(const zone_test_t *t)
+{
+    repair_record(t, KUBE_RESOURCE_ENDPOINTSLICES, "lone")->check++;
+}
+
+
+/* Every record is good, and one of them is not what the Service names. */
+static void
+repair_damage_ref(const zone_test_t *t)
+{
+    kube_ref_t     *refs;
+    kube_record_t  *service;
+
+    service = repair_record(t, KUBE_RESOURCE_SERVICES, "web");
+    refs = (kube_ref_t *) (void *) ((char *) service
+                                    + kube_record_base(service));
+    refs[1].offset = t->writer->side[repair_now.service].offset;
+}
+
+
+static void
+repair_damage_scope(const zone_test_t *t)
+{
+    uint32_t  number;
+
+    number = kube_zone_scope_number(&t->zone, 0, false);
+    kube_zone_record_at(&t->zone, t->writer->side[number].offset)->check++;
+}
+
+
+static const struct {
+    const char  *name;
+    void       (*damage)(const zone_test_t *t);
+    bool         distrust;      /* a scope that is lost is listed anyway */
+    unsigned     cut_off;
+    bool         repaired;
+} repair_damages[] = {
+    { "nothing", repair_damage_nothing, false, 0, false },
+    { "a Service", repair_damage_service, true, 1, false },
+    { "an orphan", repair_damage_orphan, true, 1, false },
+    { "a ref", repair_damage_ref, true, 0, true },
+    { "a scope", repair_damage_scope, false, 0, false },
+};
+
+#define REPAIR_DAMAGES  (sizeof(repair_damages) / sizeof(repair_damages[0]))
+
+
+/* Whoever repairs dies after this store; what is lost is known after him. */
+static void
+repair_die(void)
+{
+    zone_test_t      *t;
+    kube_takeover_t   takeover;
+
+    t = &repair_now.copy;
+    memcpy(t->mem, repair_now.t.mem, REPAIR_SIZE);
+    zone_test_acquire(t, REPAIR_NOW, &takeover);
+    assert_true(takeover.distrust);
+    kube_zone_writer_release(t->writer);
+}
+
+
+static void
+test_recover_distrust(void **state)
+{
+    size_t            i;
+    zone_test_t      *t;
+    kube_takeover_t   takeover;
+
+    (void) state;
+
+    for (i = 0; i < REPAIR_DAMAGES; i++) {
+        repair_open();
+        t = &repair_now.t;
+        repair_damages[i].damage(t);
+        repair_image_take();
+        repair_image_start(t);
+
+        if (repair_damages[i].distrust) {
+            repair_hook_set("store", repair_die);
+        }
+
+        zone_test_acquire(t, REPAIR_NOW, &takeover);
+        repair_hook = NULL;
+
+        if (takeover.distrust != repair_damages[i].distrust
+            || takeover.cut_off != repair_damages[i].cut_off
+            || (takeover.repaired != 0) != repair_damages[i].repaired)
+        {
+            print_error("%s: distrust %d, %u cut off, %u repaired\n",
+                        repair_damages[i].name, takeover.distrust,
+                        (unsigned) takeover.cut_off,
+                        (unsigned) takeover.repaired);
+            fail();
+        }
+
+        assert_true(!takeover.distrust || repair_now.hits > 2);
+        assert_int_equal(kube_zone_validate(t->mem, t->size), KUBE_OK);
+
+        /* it lasts until somebody says that he trusts the zone again */
+        kube_zone_writer_release(t->writer);
+        zone_test_acquire(t, REPAIR_NOW, &takeover);
+        assert_int_equal(takeover.distrust, repair_damages[i].distrust);
+        assert_int_equal(takeover.cut_off, 0);
+        kube_zone_writer_trust(t->writer);
+        kube_zone_writer_release(t->writer);
+        zone_test_acquire(t, REPAIR_NOW, &takeover);
+        assert_false(takeover.distrust);
+        repair_close();
+    }
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_recover_heads),
+        cmocka_unit_test(test_recover_bumps_first),
+        cmocka_unit_test(test_recover_distrust),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
