@@ -8,6 +8,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "alloc_test.h"
@@ -23,6 +24,7 @@ typedef struct {
     char            dir[64];
     char            token[96];
     uint64_t        now_ms;
+    unsigned        warned;        /* of credentials */
 } bed_t;
 
 typedef struct {
@@ -108,6 +110,19 @@ bed_dir(bed_t *b)
 
 
 static void
+bed_log(void *ctx, kube_log_level_t level, kube_event_id_t id,
+    const char *line)
+{
+    bed_t  *b = ctx;
+
+    (void) level;
+    (void) line;
+
+    b->warned += (id == KUBE_EV_CREDENTIALS);
+}
+
+
+static void
 bed_init(bed_t *b)
 {
     kube_client_conf_t  conf;
@@ -121,6 +136,8 @@ bed_init(bed_t *b)
 
     conf.config = &b->config;
     conf.connect_timeout_ms = 1000;
+    sink.write = bed_log;
+    sink.ctx = b;
 
     b->client = kube_client_create(&b->own.alloc, &conf, sink);
     assert_non_null(b->client);
@@ -135,6 +152,7 @@ bed_token(bed_t *b, const char *text)
 
     f = fopen(b->token, "w");
     assert_non_null(f);
+    assert_int_equal(fchmod(fileno(f), 0600), 0);
     assert_true(fputs(text, f) >= 0);
     assert_int_equal(fclose(f), 0);
 }
@@ -281,11 +299,14 @@ test_reread(void **state)
     /* one that came too soon is made up for, with nobody asking again */
     kube_client_process(b.client, b.now_ms);
     assert_true(kube_client_deadline(b.client) > b.now_ms + 1000);
+    assert_int_equal(unlink(b.token), 0);
     b.now_ms += 500;
     assert_int_equal(b.io.credentials(b.io.ctx, b.now_ms), KUBE_OK);
     assert_int_equal(kube_client_deadline(b.client), b.now_ms + 500);
+    assert_int_equal(b.warned, 0);
     b.now_ms += 500;
     kube_client_process(b.client, b.now_ms);
+    assert_int_equal(b.warned, 1);
     assert_true(kube_client_deadline(b.client) > b.now_ms + 1000);
 
     (void) bed_ask(&b, &a);

@@ -386,6 +386,11 @@ test_credentials_tls(void **state)
     credentials_put(f->key, "garbage");
     credentials_expect(f, 3, true, KUBE_OK, 0, "");
     credentials_assert_tls(f, PEM_A, PEM_A, PEM_A);
+    credentials_put(f->certificate, "garbage");
+    credentials_put(f->key, PEM_B);
+    credentials_expect(f, 3, true, KUBE_OK, 0, "");
+    credentials_assert_tls(f, PEM_A, PEM_A, PEM_A);
+    credentials_put(f->certificate, PEM_B);
 
     credentials_put(f->key, PEM_B);
     credentials_put(f->ca, PEM_B);

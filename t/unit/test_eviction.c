@@ -137,6 +137,13 @@ static const struct {
     { "ties go by name, the last first",
       "a/x=700 a/y=700 a/z=700", 0, 100, 0, "a/z" },
 
+    { "and those of namespaces, the last first, in whatever order they came",
+      "x/x=100 a/w=700 b/w=700 c/w=700", 0, 100, 0, "c/w" },
+
+    { "...", "x/x=100 c/w=700 a/w=700 b/w=700", 0, 100, 0, "c/w" },
+
+    { "...", "x/x=100 c/w=700 b/w=700 a/w=700", 0, 100, 0, "c/w" },
+
     { "none makes room for what is last itself",
       "a/z=700 a/y=700 b/x=100", 0, 100, 0, "full" },
 

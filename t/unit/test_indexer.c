@@ -306,6 +306,51 @@ test_indexer_refused(void **state)
 }
 
 
+/*
+ * A slice is on its way out, but its Service has not been published without it
+ * yet; a list of a server that was restored has it as it was: it stays.
+ */
+static void
+test_indexer_stays(void **state)
+{
+    it_t         it;
+    size_t       i;
+    it_object_t  web, slice, old;
+
+    static const kube_delta_kind_t  kinds[] = {
+        KUBE_DELTA_UPDATED,       /* too large: it is not taken */
+        KUBE_DELTA_REFUSED,
+        KUBE_DELTA_DELETED
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        it_init(&it, KUBE_ZONE_SIZE_MIN);
+        web = it_service(&it, "shop", "web");
+        slice = it_slice(&it, "shop", "web-1", "web");
+        IT_UPDATE(&it, &web);
+        IT_UPDATE(&it, &slice);
+        it_publish(&it);
+        IT_READS(&it, "shop", "web", "1 web-1=1*2");
+
+        old = slice;
+        slice.endpoints = KUBE_SLICE_ENDPOINTS_MAX;
+        it_stamp(&it, &slice);
+        assert_int_equal(it_apply(&it, kinds[i], &slice), KUBE_OK);
+
+        IT_BEGIN(&it, IT_SLICES);
+        IT_LIST(&it, &old);
+        IT_SYNC(&it, IT_SLICES);
+        it_publish(&it);
+        IT_READS(&it, "shop", "web", "1 web-1=1*2");
+        assert_int_equal(it_sum(&it, IT_SLICES).count, 1);
+        assert_int_equal(it_sum(&it, IT_SLICES).refused, 0);
+        it_done(&it);
+    }
+}
+
+
 /* Larger than any record of the zone may be: no displacing helps. */
 static void
 test_indexer_too_large(void **state)
@@ -746,6 +791,7 @@ main(void)
         cmocka_unit_test(test_indexer_order),
         cmocka_unit_test(test_indexer_moves),
         cmocka_unit_test(test_indexer_refused),
+        cmocka_unit_test(test_indexer_stays),
         cmocka_unit_test(test_indexer_too_large),
         cmocka_unit_test(test_indexer_slices_max),
         cmocka_unit_test(test_indexer_takeover),

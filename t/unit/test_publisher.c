@@ -193,6 +193,68 @@ test_publisher_order(void **state)
 }
 
 
+/* A slice is of one Service at a time, whenever a reader looks. */
+static void
+bed_hear_swap(void *ctx, kube_change_t change, const kube_record_t *record)
+{
+    bed_t  *bed = ctx;
+    char    a[64], b[64];
+
+    (void) change;
+    (void) record;
+
+    (void) it_read(&bed->it, "shop", "a", a, sizeof(a), NULL);
+    (void) it_read(&bed->it, "shop", "b", b, sizeof(b), NULL);
+    assert_true(strstr(a, " x=") == NULL || strstr(b, " x=") == NULL);
+    assert_true(strstr(a, " y=") == NULL || strstr(b, " y=") == NULL);
+    bed->heard_len++;
+}
+
+
+/* Two Services swap a slice each: neither can be published before the other. */
+static void
+test_publisher_swap(void **state)
+{
+    it_t         *it;
+    bed_t         bed;
+    it_object_t   a, b, x, y;
+
+    (void) state;
+    bed_init(&bed, ZONE);
+    it = &bed.it;
+    a = it_service(it, "shop", "a");
+    b = it_service(it, "shop", "b");
+    x = it_slice(it, "shop", "x", "a");
+    y = it_slice(it, "shop", "y", "b");
+    PUT(&a);
+    PUT(&b);
+    PUT(&x);
+    PUT(&y);
+    it_publish(it);
+    IT_READS(it, "shop", "a", "1 x=1*2");
+    IT_READS(it, "shop", "b", "1 y=1*2");
+
+    it_stop(it);
+    it->conf.change = bed_hear_swap;
+    assert_int_equal(it_start(it), KUBE_OK);
+    assert_int_equal(it_scopes(it), KUBE_OK);
+    assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
+    bed.heard_len = 0;
+
+    snprintf(x.service, sizeof(x.service), "b");
+    snprintf(y.service, sizeof(y.service), "a");
+    it_stamp(it, &x);
+    it_stamp(it, &y);
+    PUT(&x);
+    PUT(&y);
+    it_publish(it);
+    IT_READS(it, "shop", "a", "1 y=1*2");
+    IT_READS(it, "shop", "b", "1 x=1*2");
+    assert_true(bed.heard_len >= 2);
+    it_done(it);
+}
+
+
 static void
 test_publisher_refused(void **state)
 {
@@ -747,6 +809,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_publisher_order),
+        cmocka_unit_test(test_publisher_swap),
         cmocka_unit_test(test_publisher_refused),
         cmocka_unit_test(test_publisher_outdated),
         cmocka_unit_test(test_publisher_list),

@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <stdio.h>
+
 #include "alloc_test.h"
 
 #include "kube_request.h"
@@ -67,6 +69,11 @@ static const request_case_t  request_cases[] = {
 
     { { .resource = SLICES, .watch = true },
       "/apis/discovery.k8s.io/v1/endpointslices?watch=true" },
+
+    { { .resource = SLICES, .watch = true, .label_selector = S("a=b"),
+        .field_selector = S("c=d") },
+      "/apis/discovery.k8s.io/v1/endpointslices?watch=true"
+      "&labelSelector=a%3Db&fieldSelector=c%3Dd" },
 
     { { .resource = SLICES, .bookmarks = true, .timeout_s = 5 },
       "/apis/discovery.k8s.io/v1/endpointslices" },
@@ -154,6 +161,34 @@ test_request_sizes(void **state)
 }
 
 
+/* Each byte, by RFC 3986 section 2.3: a server reads '+' as a space. */
+static void
+test_request_bytes(void **state)
+{
+    int              c;
+    char             byte, out[128], path[128];
+    kube_request_t   request;
+
+    static const char  unreserved[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+
+    (void) state;
+
+    for (c = 0; c < 256; c++) {
+        byte = (char) c;
+        memset(&request, 0, sizeof(request));
+        request.label_selector = (kube_str_t) { &byte, 1 };
+        snprintf(path, sizeof(path),
+                 (c != 0 && strchr(unreserved, c) != NULL)
+                 ? "/api/v1/services?labelSelector=%c"
+                 : "/api/v1/services?labelSelector=%%%02X", (unsigned) c);
+        assert_int_equal(kube_request_path(&request, out, sizeof(out)),
+                         KUBE_OK);
+        assert_string_equal(out, path);
+    }
+}
+
+
 static void
 test_request_bad_namespace(void **state)
 {
@@ -182,6 +217,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_request_table),
         cmocka_unit_test(test_request_sizes),
+        cmocka_unit_test(test_request_bytes),
         cmocka_unit_test(test_request_bad_namespace),
     };
 
