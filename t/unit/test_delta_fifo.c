@@ -158,6 +158,10 @@ static const struct {
       "R0a@1 U0a@2 R0b@1 D0b@2 U0b@3 U0c@4 R0c@5",
       "R0a@2|R0b@3|R0c@5" },
 
+    { "a state without a version has none",
+      "U0a@1 X0a U0b@2 D0b",
+      "X0a|D0b" },
+
     { "that a list brought it is forgotten once it left",
       "R0a@1 ? ! U0a@3",
       "U0a@3" },
@@ -408,6 +412,60 @@ test_fifo_limits(void **state)
 }
 
 
+/* The fewest bytes that n objects of one size need. */
+static size_t
+limit_of(unsigned n)
+{
+    char       name[16];
+    bool       fits;
+    size_t     bytes;
+    unsigned   i;
+    fixture_t  f;
+
+    for (bytes = 64, fits = false; !fits; bytes++) {
+        fixture_init(&f, 100, bytes);
+        fits = true;
+
+        for (i = 0; i < n && fits; i++) {
+            snprintf(name, sizeof(name), "n%u", i);
+            fits = (put(f.fifo, U, 0, name, "1", 0) == KUBE_OK);
+        }
+
+        fixture_done(&f);
+    }
+
+    return bytes - 1;
+}
+
+
+static void
+test_fifo_bytes(void **state)
+{
+    size_t     two;
+    fixture_t  f;
+
+    (void) state;
+    two = limit_of(2);
+    assert_int_equal(limit_of(3), two / 2 * 3);
+
+    fixture_init(&f, 100, two);
+    assert_true(kube_delta_fifo_low(f.fifo));
+    PUT(U, 0, "n0", "1");
+    assert_true(kube_delta_fifo_low(f.fifo));
+    assert_false(kube_delta_fifo_high(f.fifo));
+    PUT(U, 0, "n1", "1");
+    assert_false(kube_delta_fifo_low(f.fifo));
+    assert_true(kube_delta_fifo_high(f.fifo));
+    assert_int_equal(put(f.fifo, U, 0, "n2", "1", 0), KUBE_NOMEM);
+
+    /* a newer state takes the place of the one before it, and no other */
+    PUT(U, 0, "n0", "2");
+    assert_int_equal(put(f.fifo, U, 0, "n0", "20000", 0), KUBE_NOMEM);
+    assert_string_equal(drain(f.fifo), "U0n0@2|U0n1@1");
+    fixture_done(&f);
+}
+
+
 /* No record can be made of it: it is named all the same. */
 static void
 test_fifo_too_large(void **state)
@@ -553,6 +611,7 @@ main(void)
         cmocka_unit_test(test_fifo_fields),
         cmocka_unit_test(test_fifo_bad),
         cmocka_unit_test(test_fifo_limits),
+        cmocka_unit_test(test_fifo_bytes),
         cmocka_unit_test(test_fifo_too_large),
         cmocka_unit_test(test_fifo_random),
         cmocka_unit_test(test_fifo_oom),
