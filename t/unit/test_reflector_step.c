@@ -252,6 +252,30 @@ test_pages_in_circles(void **state)
 }
 
 
+/* A token of any size is a server's to send, and not ours to keep. */
+static void
+test_long_token(void **state)
+{
+    bed_t  b;
+    char   token[KUBE_CONTINUE_LEN_MAX + 2];
+
+    (void) state;
+
+    memset(token, 'a', sizeof(token) - 1);
+    token[KUBE_CONTINUE_LEN_MAX] = '\0';
+    token[KUBE_CONTINUE_LEN_MAX + 1] = '\0';
+
+    bed_init(&b);
+    say(&b, KUBE_INPUT_START);
+    say_rv(&b, KUBE_INPUT_META, "10");
+    assert_int_equal(say_page(&b, token), KUBE_ACTION_LIST);
+    assert_str(b.action.continue_token, token);
+    token[KUBE_CONTINUE_LEN_MAX] = 'a';
+    say(&b, KUBE_INPUT_ITEM);
+    assert_int_equal(say_page(&b, token), KUBE_ACTION_SLEEP);
+}
+
+
 static void
 test_expired_page(void **state)
 {
@@ -568,6 +592,24 @@ test_useless_watches(void **state)
     assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
     assert_str(b.action.rv, "120");
 
+    /* nor where somebody asked for one in the meantime: that is tried again */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+
+    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        say_status(&b, KUBE_VERDICT_INTERNAL);
+        (void) wake(&b);
+    }
+
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    say_status(&b, KUBE_VERDICT_INTERNAL);
+    say_relist(&b, KUBE_RELIST_ROOM);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    say_status(&b, KUBE_VERDICT_INTERNAL);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+
     /* an outage ends without a list, but for one a minute */
     bed_in(&b, KUBE_REFLECTOR_OPENING);
     began_ms = b.now_ms;
@@ -811,6 +853,84 @@ test_relist(void **state)
     assert_true(b.action.synced);
     say_rv(&b, KUBE_INPUT_META, "101");
     assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+}
+
+
+/* One that is urgent need not wait as long for the one before it. */
+static void
+test_relist_urgent(void **state)
+{
+    bed_t     b;
+    uint64_t  began_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    began_ms = b.now_ms;
+    say_rv(&b, KUBE_INPUT_META, "100");
+    say(&b, KUBE_INPUT_LIST_DONE);
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_NONE);
+    assert_true(b.r.deadline_ms - began_ms >= KUBE_DEMAND_FIRST_MS / 2);
+
+    assert_int_equal(feed(&b, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                                .reason = KUBE_RELIST_ROOM,
+                                                .urgent = true }),
+                     KUBE_ACTION_NONE);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    assert_in_range(b.now_ms - began_ms, KUBE_URGENT_FIRST_MS / 2,
+                    KUBE_URGENT_FIRST_MS);
+}
+
+
+/* Watches end by themselves after 5 to 10 minutes, and not all at once. */
+static void
+test_watch_timeouts(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+    uint32_t  least, most;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+    least = UINT32_MAX;
+    most = 0;
+
+    for (i = 0; i < 100; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        b.now_ms += KUBE_SHORT_WATCH_MS;
+        assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_WATCH);
+        least = (b.action.timeout_s < least) ? b.action.timeout_s : least;
+        most = (b.action.timeout_s > most) ? b.action.timeout_s : most;
+    }
+
+    assert_in_range(least, 300, 330);
+    assert_in_range(most, 570, 599);
+}
+
+
+/* Bytes of an item are no progress of its list, or it would trickle. */
+static void
+test_list_trickles(void **state)
+{
+    bed_t     b;
+    uint64_t  deadline_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_LISTING);
+    deadline_ms = b.r.deadline_ms;
+    b.now_ms += KUBE_LIST_MS - 1;
+    assert_int_equal(say_alive(&b, true), KUBE_ACTION_NONE);
+    assert_int_equal(b.r.deadline_ms, deadline_ms);
+    assert_int_equal(say_alive(&b, false), KUBE_ACTION_NONE);
+    assert_int_equal(b.r.deadline_ms, b.now_ms + KUBE_LIST_MS);
+    b.now_ms++;
+    assert_int_equal(say_alive(&b, true), KUBE_ACTION_NONE);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_SLEEP);
+    assert_string_equal(b.action.timeout, "no answer");
 }
 
 
@@ -1126,6 +1246,7 @@ main(void)
         cmocka_unit_test(test_cold_start),
         cmocka_unit_test(test_list_without_version),
         cmocka_unit_test(test_pages_in_circles),
+        cmocka_unit_test(test_long_token),
         cmocka_unit_test(test_expired_page),
         cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_watch_expired),
@@ -1138,6 +1259,9 @@ main(void)
         cmocka_unit_test(test_protocol),
         cmocka_unit_test(test_older_event),
         cmocka_unit_test(test_relist),
+        cmocka_unit_test(test_relist_urgent),
+        cmocka_unit_test(test_watch_timeouts),
+        cmocka_unit_test(test_list_trickles),
         cmocka_unit_test(test_relist_pace),
         cmocka_unit_test(test_timeouts_double),
         cmocka_unit_test(test_slow_event),
