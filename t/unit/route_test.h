@@ -155,10 +155,11 @@ route_test_service(zone_test_t *t, const char *ns, const char *name,
 }
 
 
-/* The only slice of its Service, which is there. */
+/* The only slice of its Service, which is there; flags: of the record. */
 static inline void
-route_test_slice(zone_test_t *t, const char *ns, const char *name,
-    const char *service, const char *ports, const char *endpoints)
+route_test_slice_of(zone_test_t *t, const char *ns, const char *name,
+    const char *service, const char *ports, const char *endpoints,
+    uint16_t flags)
 {
     uint32_t         entry;
     kube_port_t      p[ROUTE_TEST_MAX];
@@ -176,9 +177,17 @@ route_test_slice(zone_test_t *t, const char *ns, const char *name,
     object.u.slice.family = (object.u.slice.endpoints_n != 0)
                             ? eps[0].address.family : KUBE_FAMILY_IPV4;
 
-    entry = route_test_stage(t, &object, 0);
+    entry = route_test_stage(t, &object, flags);
     route_test_publish(t, zone_test_find(t, KUBE_RESOURCE_SERVICES, ns,
                                          service), &entry, 1);
+}
+
+
+static inline void
+route_test_slice(zone_test_t *t, const char *ns, const char *name,
+    const char *service, const char *ports, const char *endpoints)
+{
+    route_test_slice_of(t, ns, name, service, ports, endpoints, 0);
 }
 
 

@@ -543,6 +543,17 @@ test_resolver_state_file(void **state)
     assert_int_equal(made.error, KUBE_RESOLVE_NOT_SYNCED);
     assert_true(!made.found && made.entry == 0);
 
+    /* one slice that no server has confirmed is enough */
+    route_test_service(&bed.t, "shop", "api", "http:80");
+    route_test_slice_of(&bed.t, "shop", "api-1", "api", "http:8080",
+                        "10.0.0.1=rs", KUBE_RECORD_F_STATE_FILE);
+    made = resolve(&bed, "shop/api", 0);
+    assert_int_equal(made.error, KUBE_RESOLVE_NOT_SYNCED);
+    route_test_slice(&bed.t, "shop", "api-1", "api", "http:8080",
+                     "10.0.0.2=rs");
+    made = resolve(&bed, "shop/api", 0);
+    assert_int_equal(made.error, KUBE_RESOLVE_OK);
+
     bed_close(&bed);
 }
 

@@ -637,6 +637,7 @@ test_select_policy(void **state)
 {
     world_t                w;
     kube_cidr_t            deny;
+    kube_listen_t          listen;
     kube_policy_t          policy;
     kube_select_options_t  options;
 
@@ -659,6 +660,17 @@ test_select_policy(void **state)
     policy.deny = &deny;
     policy.deny_n = 1;
     options.policy = &policy;
+    assert_string_equal(chosen(&w, NULL, &options), "address_denied");
+
+    /* a request to the gateway itself would come back for ever */
+    memset(&policy, 0, sizeof(kube_policy_t));
+    assert_int_equal(kube_addr_parse(KUBE_STR("10.0.0.1"), &listen.addr),
+                     KUBE_OK);
+    listen.port = 8081;
+    policy.listen = &listen;
+    policy.listen_n = 1;
+    assert_string_equal(chosen(&w, NULL, &options), "10.0.0.1:8080");
+    listen.port = 8080;
     assert_string_equal(chosen(&w, NULL, &options), "address_denied");
 
     /* one that could not be used anyway was not denied */
