@@ -36,6 +36,35 @@ teardown(void **state)
 }
 
 
+/* A family has one head, and all of its lines stand below it. */
+static void
+check_families(void)
+{
+    int          len;
+    char         head[96];
+    const char  *line, *type, *name;
+
+    name = "";
+    len = 0;
+
+    for (line = st.tt.data; *line != '\0'; line = strchr(line, '\n') + 1) {
+
+        if (strncmp(line, "# TYPE ", 7) == 0) {
+            name = line + 7;
+            len = (int) strcspn(name, " ");
+            snprintf(head, sizeof(head), "# TYPE %.*s ", len, name);
+            type = strstr(st.tt.data, head);
+            assert_ptr_equal(type, line);
+            assert_null(strstr(line + 1, head));
+
+        } else if (line[0] != '#') {
+            assert_true(len != 0);
+            assert_memory_equal(line, name, (size_t) len);
+        }
+    }
+}
+
+
 static void
 print(size_t n)
 {
@@ -47,8 +76,9 @@ print(size_t n)
     reports[1].name = KUBE_STR("b\"\\\nx");
 
     text_test_reset(&st.tt);
-    kube_prometheus_print(&st.tt.text, reports, n, KUBE_STR("1.22.1"));
+    kube_prometheus_print(&st.tt.text, reports, n, KUBE_STR("1.22\"1"));
     assert_false(st.tt.text.failed);
+    check_families();
 }
 
 
@@ -72,7 +102,7 @@ test_prometheus_informer(void **state)
     has("# HELP nginx_kube_build_info Versions, as labels; always 1.\n"
         "# TYPE nginx_kube_build_info gauge\n"
         "nginx_kube_build_info{version=\"");
-    has(",nginx=\"1.22.1\"} 1\n");
+    has(",nginx=\"1.22\\\"1\"} 1\n");
     has("# HELP nginx_kube_ready Whether what the configuration needs has "
         "once synced.\n"
         "# TYPE nginx_kube_ready gauge\n"
