@@ -294,6 +294,62 @@ test_lost_without_a_store(void **state)
 }
 
 
+/* Nothing was stored since the scope's record: all that it says must be so. */
+static void
+test_sums_agree(void **state)
+{
+    bed_t                b;
+    unsigned             i;
+    kube_arena_t         arena;
+    kube_scope_info_t    info;
+    kube_zone_writer_t  *w;
+
+    (void) state;
+
+    for (i = 0; i < 4; i++) {
+        (void) takeover_lone(&b, &w);
+        kube_arena_init(&arena, &b.own.alloc, 1 << 16);
+        assert_int_equal(kube_zone_scope_read(&b.zone, 1, &arena, &info),
+                         KUBE_OK);
+        info.count += (i == 1);
+        info.digest.lo += (i == 2);
+        info.digest.hi += (i == 3);
+        assert_int_equal(kube_zone_scope_publish(w, 1, &info), KUBE_OK);
+        kube_zone_writer_destroy(w);
+        kube_arena_done(&arena);
+
+        bed_start(&b);
+        bed_settle(&b);
+        bed_assert_equal(&b);
+        assert_int_equal(b.server->lists, (i == 0) ? 2 : 3);
+        bed_done(&b);
+    }
+}
+
+
+/* One that died in a burst: the watch repeats what it stored, without a list. */
+static void
+test_stored_since(void **state)
+{
+    bed_t                b;
+    uint32_t             e;
+    kube_zone_writer_t  *w;
+
+    (void) state;
+
+    e = takeover_lone(&b, &w);
+    server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "lone-a");
+    kube_zone_remove(w, e);
+    kube_zone_writer_destroy(w);
+
+    bed_start(&b);
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, 2);
+    bed_done(&b);
+}
+
+
 /* An eviction that could not even leave a name: counted, and it heals. */
 static void
 test_evicted_without_a_name(void **state)
@@ -658,6 +714,8 @@ main(void)
         cmocka_unit_test(test_damaged_zone),
         cmocka_unit_test(test_distrust),
         cmocka_unit_test(test_lost_without_a_store),
+        cmocka_unit_test(test_sums_agree),
+        cmocka_unit_test(test_stored_since),
         cmocka_unit_test(test_evicted_without_a_name),
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_crash_loop),
