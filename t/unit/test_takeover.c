@@ -7,10 +7,32 @@
  */
 
 #include "informer_bed.h"
+#include "kube_zone_counters.h"
 #include "kube_zone_image.h"
 #include "kube_zone_poison.h"
 #include "kube_zone_recover.h"
+#include "kube_zone_scope.h"
 #include "kube_zone_writer.h"
+
+
+/* The scope that has no room for its record; KUBE_SCOPES_MAX: none. */
+static unsigned  takeover_full = KUBE_SCOPES_MAX;
+
+
+static kube_rc_t
+takeover_scope_publish(kube_zone_writer_t *w, unsigned scope,
+    const kube_scope_info_t *info)
+{
+    return (scope == takeover_full) ? KUBE_FULL
+                                    : kube_zone_scope_publish(w, scope, info);
+}
+
+
+#define kube_zone_scope_publish  takeover_scope_publish
+
+#include "kube_informer_takeover.c"
+
+#undef kube_zone_scope_publish
 
 
 static void
@@ -58,15 +80,23 @@ test_scope_changed(void **state)
     bed_shop(&b);
     bed_settle(&b);
     bed_stop(&b);
+    kube_zone_scope_set(&b.zone, 1, KUBE_COUNTER_EVENTS_MODIFIED, 7);
+    kube_zone_scope_set(&b.zone, 0, KUBE_COUNTER_EVENTS_MODIFIED, 7);
 
     b.selector = "app=web";
     bed_start(&b);
     b.server->mute = true;
     bed_settle(&b);
 
-    /* nothing is claimed, but all is there */
+    /* nothing is claimed, but all is there; what was counted was another's */
     assert_int_equal(zone_version(&b.zone, 0, &info, ns), 0);
     assert_false(info.synced);
+    assert_int_equal(kube_zone_scope_counter(&b.zone, 0,
+                                             KUBE_COUNTER_EVENTS_MODIFIED),
+                     0);
+    assert_int_equal(kube_zone_scope_counter(&b.zone, 1,
+                                             KUBE_COUNTER_EVENTS_MODIFIED),
+                     7);
     assert_true(zone_version(&b.zone, 1, &info, ns) != 0);
     assert_true(info.synced);
     view_make(&view, &b.zone);
@@ -231,10 +261,24 @@ test_distrust(void **state)
         kube_zone_writer_destroy(w);
     }
 
+    /* as long as one of them shows a version, for its record has no room */
+    takeover_full = 1;
+    bed_start(&b);
+    assert_int_equal(kube_informer_process(b.inf, b.server->io.now_ms, 0),
+                     KUBE_OK);
+    bed_stop(&b);
+    takeover_full = KUBE_SCOPES_MAX;
+    w = takeover_writer(&b, &takeover);
+    assert_true(takeover.distrust);
+    kube_zone_writer_destroy(w);
+
     bed_start(&b);
     bed_settle(&b);
     bed_assert_equal(&b);
     assert_int_equal(b.server->lists, 4);
+
+    /* there is no version, but more than in any state file */
+    assert_false(kube_informer_wants_state(b.inf));
     bed_stop(&b);
 
     w = takeover_writer(&b, &takeover);
@@ -389,6 +433,60 @@ test_evicted_without_a_name(void **state)
     bed_settle(&b);
     bed_assert_equal(&b);
     assert_int_equal(b.server->lists, 3);
+    bed_done(&b);
+}
+
+
+/* The same, known by the word beside the scope's record alone. */
+static void
+test_evicted_uncounted(void **state)
+{
+    bed_t                b;
+    uint32_t             e;
+    kube_arena_t         arena;
+    kube_scope_info_t    info;
+    kube_zone_writer_t  *w;
+
+    (void) state;
+
+    e = takeover_lone(&b, &w);
+    kube_zone_evict_begin(w, e, 1);
+    kube_zone_scope_unnamed(w, 1);
+    kube_zone_remove(w, e);
+    kube_zone_evict_end(w);
+    kube_zone_writer_destroy(w);
+
+    /* the successor says so as well, and then heals it */
+    bed_start(&b);
+    (void) bed_process(&b);
+    kube_arena_init(&arena, &b.own.alloc, 1 << 16);
+    assert_int_equal(kube_zone_scope_read(&b.zone, 1, &arena, &info),
+                     KUBE_OK);
+    assert_int_equal(info.refused_unnamed, 1);
+    assert_true(info.rv.len != 0);
+    kube_arena_done(&arena);
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, 3);
+    bed_done(&b);
+}
+
+
+/* A cluster without objects has been seen, too: no state file knows better. */
+static void
+test_empty(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_settle(&b);
+    assert_true(kube_informer_wants_state(b.inf));
+    bed_stop(&b);
+    bed_start(&b);
+    bed_settle(&b);
+    assert_false(kube_informer_wants_state(b.inf));
     bed_done(&b);
 }
 
@@ -717,6 +815,8 @@ main(void)
         cmocka_unit_test(test_sums_agree),
         cmocka_unit_test(test_stored_since),
         cmocka_unit_test(test_evicted_without_a_name),
+        cmocka_unit_test(test_evicted_uncounted),
+        cmocka_unit_test(test_empty),
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_crash_loop),
         cmocka_unit_test(test_crash_loop_resumes),
