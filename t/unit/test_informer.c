@@ -8,6 +8,9 @@
  */
 
 #include "informer_bed.h"
+#include "kube_informer_impl.h"
+#include "kube_zone_guard.h"
+#include "kube_zone_image.h"
 
 
 static void
@@ -95,6 +98,118 @@ test_relist_is_a_diff(void **state)
     assert_int_equal(b.changes[KUBE_CHANGE_ADD], 0);
     assert_int_equal(b.changes[KUBE_CHANGE_UPDATE], 1);
     assert_int_equal(b.changes[KUBE_CHANGE_DELETE], 1);
+    bed_done(&b);
+}
+
+
+/* More events at once than are applied in one turn: no version before them. */
+static void
+test_burst(void **state)
+{
+    bed_t     b;
+    char      name[16], service[16];
+    unsigned  i;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+
+    /* of few Services: these do not wait for their turn */
+    for (i = 0; i < KUBE_INFORMER_DELTAS + 100; i++) {
+        snprintf(name, sizeof(name), "s-%u", i);
+        snprintf(service, sizeof(service), "s-%u", i % 10);
+        server_put_slice(b.server, "shop", name, service, i);
+    }
+
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(bed_version(&b, 1), b.server->rv);
+    bed_done(&b);
+}
+
+
+/* A restored server: readers of versions are told that a new epoch began. */
+static void
+test_rollback(void **state)
+{
+    bed_t               b;
+    unsigned            i;
+    uint64_t            epoch;
+    kube_writer_info_t  info;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    bed_stop(&b);
+
+    for (i = 0; i < b.server->objects_n; i++) {
+        b.server->objects[i].rv = i + 1;
+    }
+
+    b.server->rv = 20;
+    b.server->log_n = 0;
+    b.server->window = UINT64_MAX;
+    bed_start(&b);
+    assert_int_equal(kube_informer_process(b.inf, b.server->io.now_ms, 1),
+                     KUBE_OK);
+    kube_zone_writer_info(&b.zone, &info);
+    epoch = info.epoch;
+
+    /* the promise does not hold until the older state is taken for true */
+    for (i = 0; i < 5000 && b.logged[KUBE_EV_ROLLBACK] < 2; i++) {
+        server_run(b.server);
+        b.server->window = (b.server->lists >= 4) ? 0 : UINT64_MAX;
+        assert_int_equal(kube_informer_process(b.inf, b.server->io.now_ms, 1),
+                         KUBE_OK);
+
+        if (kube_informer_deadline(b.inf) != KUBE_NEVER
+            && kube_informer_deadline(b.inf) > b.server->io.now_ms)
+        {
+            b.server->io.now_ms += 100;
+        }
+    }
+
+    assert_int_equal(b.logged[KUBE_EV_ROLLBACK], 2);
+    kube_zone_writer_info(&b.zone, &info);
+    assert_int_equal(info.epoch, epoch + 2);
+    bed_converge(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(bed_version(&b, 0), 20);
+    bed_done(&b);
+}
+
+
+/* Who finds that the zone was written to trusts nothing of it any more. */
+static void
+test_disturbed(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    b.server->io.now_ms += KUBE_INFORMER_CHECK_MS;
+    assert_int_equal(bed_process(&b), KUBE_OK);
+    assert_int_equal(kube_word_get(&b.zone.image->history.distrust), 0);
+
+    /* as a reader does who finds a record that is none */
+    kube_word_add(&b.zone.image->corrupt, 1);
+    b.server->io.now_ms += KUBE_INFORMER_CHECK_MS;
+    assert_int_equal(bed_process(&b), KUBE_CHANGED);
+    assert_int_equal(kube_word_get(&b.zone.image->history.distrust), 1);
+
+    bed_stop(&b);
+    bed_start(&b);
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(kube_word_get(&b.zone.image->history.distrust), 0);
+    assert_int_equal(b.server->lists, 4);
     bed_done(&b);
 }
 
@@ -492,6 +607,9 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_sync_and_events),
         cmocka_unit_test(test_relist_is_a_diff),
+        cmocka_unit_test(test_burst),
+        cmocka_unit_test(test_rollback),
+        cmocka_unit_test(test_disturbed),
         cmocka_unit_test(test_version_waits),
         cmocka_unit_test(test_backlog),
         cmocka_unit_test(test_full_zone),

@@ -437,37 +437,70 @@ test_evicted_without_a_name(void **state)
 }
 
 
-/* The same, known by the word beside the scope's record alone. */
+/*
+ * The same, known by the word beside the scope's record alone; also where
+ * nothing is missing after all: then the list changes nothing but that.
+ */
 static void
 test_evicted_uncounted(void **state)
 {
     bed_t                b;
+    char                 ns[16];
+    unsigned             missing;
     uint32_t             e;
-    kube_arena_t         arena;
     kube_scope_info_t    info;
     kube_zone_writer_t  *w;
 
     (void) state;
 
-    e = takeover_lone(&b, &w);
-    kube_zone_evict_begin(w, e, 1);
-    kube_zone_scope_unnamed(w, 1);
-    kube_zone_remove(w, e);
-    kube_zone_evict_end(w);
-    kube_zone_writer_destroy(w);
+    for (missing = 0; missing < 2; missing++) {
+        e = takeover_lone(&b, &w);
+        kube_zone_scope_unnamed(w, 1);
 
-    /* the successor says so as well, and then heals it */
+        if (missing) {
+            kube_zone_evict_begin(w, e, 1);
+            kube_zone_remove(w, e);
+            kube_zone_evict_end(w);
+        }
+
+        kube_zone_writer_destroy(w);
+
+        /* the successor says so as well, and then heals it */
+        bed_start(&b);
+        (void) bed_process(&b);
+        assert_true(zone_version(&b.zone, 1, &info, ns) != 0);
+        assert_int_equal(info.refused_unnamed, 1);
+        bed_settle(&b);
+        bed_assert_equal(&b);
+        (void) zone_version(&b.zone, 1, &info, ns);
+        assert_int_equal(info.refused_unnamed, 0);
+        assert_int_equal(b.server->lists, 3);
+        bed_done(&b);
+    }
+}
+
+
+/* Who cannot show a scope has not synced it, and tries again. */
+static void
+test_scope_without_room(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_make(&b, ZONE_BYTES);
+    bed_shop(&b);
+    takeover_full = 1;
     bed_start(&b);
-    (void) bed_process(&b);
-    kube_arena_init(&arena, &b.own.alloc, 1 << 16);
-    assert_int_equal(kube_zone_scope_read(&b.zone, 1, &arena, &info),
-                     KUBE_OK);
-    assert_int_equal(info.refused_unnamed, 1);
-    assert_true(info.rv.len != 0);
-    kube_arena_done(&arena);
     bed_settle(&b);
+    assert_false(kube_informer_synced(b.inf));
+    assert_int_equal(b.logged[KUBE_EV_SYNCED], 1);
+    assert_true(b.logged[KUBE_EV_ZONE_FULL] != 0);
+
+    takeover_full = KUBE_SCOPES_MAX;
+    bed_converge(&b);
     bed_assert_equal(&b);
-    assert_int_equal(b.server->lists, 3);
+    assert_int_equal(b.logged[KUBE_EV_SYNCED], 2);
     bed_done(&b);
 }
 
@@ -816,6 +849,7 @@ main(void)
         cmocka_unit_test(test_stored_since),
         cmocka_unit_test(test_evicted_without_a_name),
         cmocka_unit_test(test_evicted_uncounted),
+        cmocka_unit_test(test_scope_without_room),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_crash_loop),
