@@ -4,7 +4,9 @@
 Copyright (C) the nginx-kube-informer authors
 SPDX-License-Identifier: BSD-2-Clause
 
-    mutants.py [--jobs N] [--list] [WORD ...]     those whose text has a WORD
+    mutants.py [--jobs N] [--list] [--note] [--new] [--asan] [WORD ...]
+
+Without a WORD all, else those whose text has one.
 
 t/mutants/*.txt has them:
 
@@ -12,14 +14,18 @@ t/mutants/*.txt has them:
 
     * what is wrong
     @ function, or file.c:function, or file.c:*
+    = zone_paused                     the test that finds it, or "asan zone_paused"
     -lines that stand there, one after the other
     +lines in their place
 
 Lines are compared without the white space around them, and must be in the
 function once.  An empty line of the file need not be written.  Each mutant is
-built in one of the copies of the tree, without a sanitizer; the tests run one
-after the other up to the first that fails.  What survives is tried again with
-the sanitizers.  t/util/orders.py is one of the tests.
+built in one of the copies of the tree, without a sanitizer.  The test that its
+row names is run first, then the one of the source file's name, then those of
+the room up to the first that fails.  --asan tries what survives once more, with
+the sanitizers.  t/util/orders.py is one of the tests.  --note writes into the
+rows which test found it, where another one did; --new is for those of which no
+test is known.
 
 Exit code 1: a mutant survived, or one does not apply any more.
 """
@@ -36,10 +42,11 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ROOT / "t/mutants"
 WORK = ROOT / "build/mutants"
 PARTS = ("src", "t/unit", "t/util", "t/model", "config", "Makefile")
-LIMIT = 600
-FLAVOURS = ("debug", "asan")
+LIMIT = 300
+PLAIN, SANITIZED = "debug", "asan"
 
 
 class Gone(Exception):
@@ -51,7 +58,7 @@ class Mutant:
 
     def __init__(self, room, what, tests):
         self.room, self.what, self.tests = room, what, tests
-        self.where, self.before, self.after = "", [], []
+        self.where, self.noted, self.before, self.after = "", [], [], []
 
     def __str__(self):
         return f"{self.room}: {self.what}"
@@ -88,11 +95,23 @@ class Mutant:
         lines[first : last + 1] = [line + "\n" for line in self.after]
         return path, text[:begin] + "".join(lines) + text[end:]
 
+    def runs(self, path, flavours):
+        """Lists of (flavour, test): each list is built in one go."""
+        own = path.stem.removeprefix("kube_")
+        first = [own] if (ROOT / f"t/unit/test_{own}.c").exists() else []
+        flavour = SANITIZED if SANITIZED in self.noted else PLAIN
+        noted = [(flavour, name) for name in self.noted[-1:]]
+        names = list(dict.fromkeys([*first, "orders", *self.tests]))
+        rest = [(f, name) for f in flavours for name in names]
+        rest = [run for run in rest if run not in noted and run != (SANITIZED, "orders")]
+        n = len(names)
+        return [part for part in (noted, rest[:2], rest[2:6], rest[6:n], rest[n:]) if part]
+
 
 def load():
     """All mutants."""
     found = []
-    for path in sorted((ROOT / "t/mutants").glob("*.txt")):
+    for path in sorted(ROOMS.glob("*.txt")):
         tests = []
         for line in path.read_text().splitlines():
             if line.startswith("tests:"):
@@ -101,6 +120,8 @@ def load():
                 found.append(Mutant(path.stem, line[2:], tests))
             elif line.startswith("@ "):
                 found[-1].where = line[2:].strip()
+            elif line.startswith("= "):
+                found[-1].noted = line[2:].split()
             elif line.startswith("-"):
                 found[-1].before.append(line[1:])
             elif line.startswith("+"):
@@ -110,19 +131,38 @@ def load():
     return found
 
 
+def note(mutant, finder):
+    """Writes the test that finds a mutant into its row."""
+    path = ROOMS / f"{mutant.room}.txt"
+    head, row, tail = path.read_text().partition(f"* {mutant.what}\n")
+    tail = re.sub(r"\A(@ .*\n)(?:= .*\n)?", rf"\g<1>= {finder}\n", tail)
+    path.write_text(head + row + tail)
+
+
 class Copy:
     """A copy of the tree, in which one mutant after the other is built."""
 
-    def __init__(self, number):
-        self.dir = WORK / str(number)
-        shutil.rmtree(self.dir, ignore_errors=True)
+    def __init__(self, number, flavours):
+        self.dir, self.flavours = WORK / str(number), flavours
+        self.dir.mkdir(parents=True, exist_ok=True)
         for part in PARTS:
-            source = ROOT / part
-            if source.is_dir():
-                shutil.copytree(source, self.dir / part, ignore=shutil.ignore_patterns("target"))
-            elif source.exists():
-                self.dir.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, self.dir / part)
+            self.update(ROOT / part)
+
+    def update(self, source):
+        """Brings a file or folder up to date; what is the same keeps its time."""
+        target = self.dir / source.relative_to(ROOT)
+        if source.name in ("target", "__pycache__"):
+            return
+        if source.is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+            names = {path.name for path in source.iterdir()}
+            for path in target.iterdir():
+                if path.name not in names and path.is_file():
+                    path.unlink()
+            for name in sorted(names):
+                self.update(source / name)
+        elif not target.exists() or target.read_bytes() != source.read_bytes():
+            shutil.copyfile(source, target)
 
     def make(self, flavour, tests):
         """Builds some tests; the error, or None."""
@@ -135,40 +175,42 @@ class Copy:
         )
         return done.stdout.decode(errors="replace") if done.returncode else None
 
-    def run(self, flavour, name):
-        """Why a test fails, or None."""
+    def fails(self, flavour, name):
+        """True if the test fails, or does not end."""
         if name == "orders":
             command = [sys.executable, "t/util/orders.py"]
         else:
             command = [f"build/{flavour}/unit/test_{name}"]
         env = dict(os.environ, ASAN_OPTIONS="detect_leaks=1", UBSAN_OPTIONS="halt_on_error=1")
+        env.pop("KUBE_PROOF", None)
         try:
             done = subprocess.run(
                 command, cwd=self.dir, env=env, timeout=LIMIT,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
-            return f"{name} (time)"
-        return name if done.returncode else None
+            return True
+        return done.returncode != 0
 
     def check(self, mutants):
         """The tests pass where nothing is planted."""
-        why = self.verdict(sorted({name for m in mutants for name in m.tests}), FLAVOURS[:1])
-        if why:
-            raise SystemExit(f"mutants: {why} fails without a mutant")
+        runs = {run for m in mutants for part in m.runs(m.find()[0], [PLAIN])[:2] for run in part}
+        parts = [[run for run in sorted(runs) if run[0] == f] for f in (PLAIN, SANITIZED)]
+        found = self.verdict(parts)
+        if found:
+            raise SystemExit(f"mutants: {found} fails without a mutant")
 
-    def verdict(self, tests, flavours=FLAVOURS):
+    def verdict(self, parts):
         """The test that fails, or None."""
-        for flavour in flavours:
-            batches = [tests[:1], tests[1:5], tests[5:]]
-            for batch in batches:
-                error = self.make(flavour, [name for name in batch if name != "orders"])
+        for part in parts:
+            for flavour in (PLAIN, SANITIZED):
+                names = [name for f, name in part if f == flavour and name != "orders"]
+                error = self.make(flavour, names) if names else None
                 if error:
                     raise Gone("it does not build:\n" + error)
-                for name in batch:
-                    why = self.run(flavour, name)
-                    if why:
-                        return why
+            for flavour, name in part:
+                if self.fails(flavour, name):
+                    return name if flavour == PLAIN else f"{flavour} {name}"
         return None
 
     def plant(self, mutant):
@@ -177,12 +219,8 @@ class Copy:
         target = self.dir / path.relative_to(ROOT)
         original = target.read_text()
         target.write_text(text)
-        tests = [*mutant.tests]
-        own = path.stem.removeprefix("kube_")
-        if (ROOT / f"t/unit/test_{own}.c").exists():
-            tests = [own, *(name for name in tests if name != own)]
         try:
-            return self.verdict([*tests[:1], "orders", *tests[1:]])
+            return self.verdict(mutant.runs(path, self.flavours))
         finally:
             target.write_text(original)
 
@@ -192,10 +230,15 @@ def main(argv):
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--note", action="store_true")
+    parser.add_argument("--new", action="store_true")
+    parser.add_argument("--asan", action="store_true")
     parser.add_argument("words", nargs="*")
     args = parser.parse_args(argv)
 
     mutants = [m for m in load() if not args.words or any(w in str(m) for w in args.words)]
+    if args.new:
+        mutants = [m for m in mutants if not m.noted]
     gone, survived, todo, lock = [], [], queue.Queue(), threading.Lock()
     for mutant in mutants:
         try:
@@ -207,8 +250,9 @@ def main(argv):
     if args.list:
         return bool(gone)
 
-    copies = [Copy(n) for n in range(args.jobs)]
-    copies[0].check(mutants)
+    flavours = [PLAIN, SANITIZED] if args.asan else [PLAIN]
+    copies = [Copy(n, flavours) for n in range(args.jobs)]
+    copies[0].check(list(todo.queue))
 
     def work(copy):
         while True:
@@ -218,14 +262,17 @@ def main(argv):
                 return
             began = time.monotonic()
             try:
-                why = copy.plant(mutant)
-                line = f"killed          {mutant}: {why}" if why else f"SURVIVED        {mutant}"
-                bad = None if why else survived
+                found = copy.plant(mutant)
+                verdict = "killed" if found else "SURVIVED"
+                line = f"{verdict:16}{mutant}" + (f": {found}" if found else "")
+                bad = None if found else survived
             except Gone as e:
-                line, bad = f"does not apply  {mutant}: {e}", gone
+                found, line, bad = None, f"does not apply  {mutant}: {e}", gone
             with lock:
                 if bad is not None:
                     bad.append(mutant)
+                if args.note and found and found.split() != mutant.noted:
+                    note(mutant, found)
                 print(f"{line}  {time.monotonic() - began:.0f} s", flush=True)
 
     threads = [threading.Thread(target=work, args=(copy,)) for copy in copies]
