@@ -371,7 +371,7 @@ test_sums_agree(void **state)
 }
 
 
-/* One that died in a burst: the watch repeats what it stored, without a list. */
+/* One that died in a burst: the watch repeats what it stored, without list. */
 static void
 test_stored_since(void **state)
 {
