@@ -89,6 +89,13 @@ static const ngx_kube_bounds_t  ngx_kube_outdated_bounds = {
     ngx_kube_parse_msec, 0, NGX_KUBE_DAY, "time", "from 0 to 24h"
 };
 
+static ngx_conf_enum_t  ngx_kube_watch_lists[] = {
+    { ngx_string("auto"), KUBE_WATCH_LIST_AUTO },
+    { ngx_string("on"), KUBE_WATCH_LIST_ON },
+    { ngx_string("off"), KUBE_WATCH_LIST_OFF },
+    { ngx_null_string, 0 }
+};
+
 static ngx_conf_post_t  ngx_kube_verify_post = { ngx_kube_warn_verify };
 
 
@@ -133,6 +140,10 @@ static ngx_command_t  ngx_kube_block_commands[] = {
     { ngx_string("page_size"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
       ngx_kube_set_bounded, 0, ngx_kube_field(page_size),
       (void *) &ngx_kube_page_bounds },
+
+    { ngx_string("watch_list"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot, 0, ngx_kube_field(watch_list),
+      ngx_kube_watch_lists },
 
     { ngx_string("max_object"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
       ngx_kube_set_bounded, 0, ngx_kube_field(max_object),
@@ -180,7 +191,6 @@ static ngx_command_t  ngx_kube_block_commands[] = {
 
     ngx_kube_planned("field_selector"),
     ngx_kube_planned("endpoints"),
-    ngx_kube_planned("watch_list"),
     ngx_kube_planned("resync"),
     ngx_kube_planned("max_stale"),
     ngx_kube_planned("topology_node"),

@@ -537,6 +537,7 @@ ngx_kube_host_informer(ngx_kube_host_t *host)
     }
 
     conf.reflector.page_size = (uint32_t) block->page_size;
+    conf.reflector.watch_list = (kube_watch_list_t) block->watch_list;
     conf.reflector.watch_timeout_ms = block->watch_timeout;
     conf.reflector.idle_timeout_ms = block->idle_timeout;
     conf.reflector.backoff.first_ms = block->backoff_first;

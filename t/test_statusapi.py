@@ -20,7 +20,7 @@ CONF = """
     server { listen 127.0.0.1:PORT; location / { proxy_pass http://web; } }
 """
 
-STATES = {"idle", "listing", "watching", "backoff", "damped", "stopped"}
+STATES = {"idle", "listing", "streaming", "watching", "backoff", "damped", "stopped"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 

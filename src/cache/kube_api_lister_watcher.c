@@ -359,6 +359,7 @@ api_event(api_call_t *call, const kube_envelope_t *envelope,
 
     case KUBE_WATCH_BOOKMARK:
         result->kind = KUBE_RESULT_BOOKMARK;
+        result->initial_events_end = event.initial_events_end;
         return KUBE_OK;
 
     case KUBE_WATCH_ERROR:
@@ -712,6 +713,7 @@ api_begin(api_lw_t *lw, bool watch, const kube_list_options_t *options,
     request.field_selector = lw->conf.field_selector;
     request.watch = watch;
     request.bookmarks = watch;
+    request.initial_events = (watch && options->initial_events);
     request.rv = options->rv;
     request.not_older_than = options->not_older_than;
     request.limit = options->limit;

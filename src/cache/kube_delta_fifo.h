@@ -42,7 +42,8 @@ typedef struct {
     kube_str_t            reason;       /* REFUSED: static text */
     uint64_t              uid_hash;     /* REFUSED: kube_uid_hash() */
     const kube_record_t  *record;       /* REPLACED and UPDATED; else NULL */
-    uint64_t              read_ms;      /* when its last byte was read */
+    uint64_t              read_ms;      /* when its last byte was read;
+                                           KUBE_NEVER: it is no change */
     int64_t               trigger_ms;   /* slices: unix ms; 0: unknown */
 } kube_delta_t;
 

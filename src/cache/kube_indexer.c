@@ -290,8 +290,9 @@ indexer_put(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
         return KUBE_OK;
     }
 
-    /* latencies are those of events: a list is not late */
-    if (!listed) {
+    /* latencies are those of changes: neither a list is late nor what a
+       WatchList begins with */
+    if (!listed && delta->read_ms != KUBE_NEVER) {
         item.read_ms = delta->read_ms;
         item.trigger_ms = delta->trigger_ms;
     }

@@ -123,6 +123,7 @@ informer_scope_init(kube_informer_t *inf, unsigned scope)
     options.ns = s->ns;
     options.step = inf->conf.reflector;
     options.step.seed += scope;
+    options.step.traits = &inf->traits;
 
     s->reflector = kube_reflector_create(&inf->alloc, &options, &lw);
     if (s->reflector == NULL) {

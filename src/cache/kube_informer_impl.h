@@ -66,6 +66,7 @@ struct kube_informer_s {
     kube_indexer_t         *indexer;
     informer_scope_t       *scopes;
     unsigned                scopes_n;
+    kube_server_traits_t    traits;
     kube_list_turn_t        turn;
     kube_trouble_t         *trouble;
     kube_hand_t             hand;         /* what it would have died of */

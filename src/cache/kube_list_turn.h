@@ -5,7 +5,8 @@
  * KUBE_LIST_TURN_MS loses its turn as soon as another one waits, and goes on
  * beside that.  So one list that hangs holds up no other for longer.
  *
- * The turn is of the whole list, all its pages.  Scopes are numbered from 0.
+ * A WatchList takes no turn: its server sends it at the reader's pace.  The
+ * turn is of the whole list, all its pages.  Scopes are numbered from 0.
  * It knows no list and calls nobody: who waits asks again at the deadline.
  * Owned by kube_informer, used by its reflectors; one thread.
  *

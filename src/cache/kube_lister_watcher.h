@@ -30,7 +30,9 @@ typedef struct kube_call_s  kube_call_t;
 /* The part of metav1.ListOptions that differs from call to call. */
 typedef struct {
     kube_str_t  rv;               /* resourceVersion; empty: none is asked */
-    bool        not_older_than;   /* resourceVersionMatch; lists, needs rv */
+    bool        initial_events;   /* watches: a WatchList, see below */
+    bool        not_older_than;   /* resourceVersionMatch; lists, needs rv;
+                                     a WatchList always */
     uint32_t    limit;            /* lists; 0: in one piece */
     kube_str_t  continue_token;   /* lists */
     uint32_t    timeout_s;        /* watches; 0: the source's own */
@@ -41,7 +43,9 @@ typedef struct {
  *
  *   a list   OPENED, then META once and ITEM any number of times in any order,
  *            ALIVE anywhere, then END: rc is KUBE_OK only for a whole page
- *   a watch  OPENED, then EVENT, BOOKMARK, UNREADABLE, ALIVE, then END
+ *   a watch  OPENED, then EVENT, BOOKMARK, UNREADABLE, ALIVE, then END; of a
+ *            WatchList the first events are what is there, up to a BOOKMARK
+ *            with initial_events_end
  *   either   STATUS in place of OPENED (refused), or later in a watch (an
  *            ERROR event); END alone where there was no answer
  *
@@ -73,6 +77,7 @@ typedef enum {
 typedef struct {
     kube_result_kind_t     kind;
     kube_rv_t              rv;         /* len 0: none, or unusable */
+    bool                   initial_events_end;    /* BOOKMARK */
 
     /* ADDED, MODIFIED, DELETED or UNKNOWN (which is always refused) */
     kube_watch_type_t      type;

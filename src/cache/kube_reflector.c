@@ -33,6 +33,7 @@
 typedef struct {
     kube_call_t            *handle;       /* NULL: none */
     bool                    watch;
+    bool                    stream;       /* a WatchList that is no watch yet */
     kube_rv_t               began;        /* a watch: the version then */
     uint64_t                sent_ms;
     uint64_t                opened_ms;    /* or KUBE_NEVER */
@@ -175,7 +176,8 @@ reflector_show_error(kube_reflector_t *r, const char *reason,
 static const char *
 reflector_doing(const kube_reflector_t *r)
 {
-    return !r->call.watch ? "list of"
+    return r->call.stream ? "WatchList of"
+           : !r->call.watch ? "list of"
            : (r->call.opened_ms == KUBE_NEVER) ? "request to follow"
            : "watch of";
 }
@@ -266,13 +268,6 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
     }
 
     reflector_count(r, counter, 1);
-    reflector_show_error(r, kube_verdict_text(status->verdict),
-                         status->message);
-
-    if (cause != KUBE_CAUSES) {
-        reflector_suffer(r, cause, r->now_ms);
-        r->suffering.attempts++;
-    }
 
     kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_REQUEST_FAILED,
                    "%s %s was answered %d %s: %s%s", reflector_doing(r),
@@ -282,6 +277,20 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
 
     reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_STATUS,
                                          .status = status });
+
+    /* a server that has no WatchList is in order */
+
+    if (r->call.stream && r->action.kind == KUBE_ACTION_LIST) {
+        return;
+    }
+
+    reflector_show_error(r, kube_verdict_text(status->verdict),
+                         status->message);
+
+    if (cause != KUBE_CAUSES) {
+        reflector_suffer(r, cause, r->now_ms);
+        r->suffering.attempts++;
+    }
 
     /* it has no other way to ask left: it does not follow */
 
@@ -387,7 +396,8 @@ reflector_queue(kube_reflector_t *r, kube_delta_kind_t kind,
     }
 
     return kube_delta_fifo_object(r->options.fifo, kind, r->options.scope,
-                                  &result->object, r->now_ms);
+                                  &result->object,
+                                  r->call.stream ? KUBE_NEVER : r->now_ms);
 }
 
 
@@ -533,28 +543,58 @@ reflector_on_unreadable(kube_reflector_t *r, const char *what)
 }
 
 
+/* The scope follows from now on. */
+static void
+reflector_watching(kube_reflector_t *r)
+{
+    r->suffering.cause = KUBE_CAUSES;
+
+    reflector_count(r, KUBE_COUNTER_WATCHES, 1);
+    reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
+
+    kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_WATCH,
+                   "watch of %s from %.*s is open", r->label,
+                   (int) r->call.began.len, r->call.began.data);
+}
+
+
+static bool
+reflector_has_no_watch_list(const kube_reflector_t *r)
+{
+    const kube_server_traits_t  *traits;
+
+    traits = r->options.step.traits;
+
+    return traits != NULL && traits->no_watch_list;
+}
+
+
 static void
 reflector_on_opened(kube_reflector_t *r)
 {
+    bool  known;
+
     r->call.opened_ms = r->now_ms;
     reflector_gauge(r, KUBE_COUNTER_GAUGE_FORBIDDEN, 0);
 
     if (r->call.watch) {
-        reflector_count(r, KUBE_COUNTER_WATCHES, 1);
-        reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
-
-        kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_WATCH,
-                       "watch of %s from %.*s is open", r->label,
-                       (int) r->call.began.len, r->call.began.data);
+        reflector_watching(r);
     }
 
     /* a list that is answered ends a silence, but follows nothing yet */
 
-    if (r->call.watch || r->suffering.attempts == 0) {
+    if (r->suffering.attempts == 0) {
         r->suffering.cause = KUBE_CAUSES;
     }
 
+    known = reflector_has_no_watch_list(r);
     reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_OPENED });
+
+    if (!known && reflector_has_no_watch_list(r)) {
+        kube_log_event(&r->log, r->now_ms, KUBE_LOG_NOTICE, KUBE_EV_LIST,
+                       "the API server grants lists of %s, but no WatchList: "
+                       "it is not asked for one again", r->label);
+    }
 }
 
 
@@ -599,6 +639,66 @@ reflector_list_done(kube_reflector_t *r)
 }
 
 
+/*
+ * What a WatchList begins with goes the way of events, for it has no version
+ * until its end: where a newer object is held the older is passed over.
+ */
+static void
+reflector_on_initial(kube_reflector_t *r, const kube_result_t *result)
+{
+    bool       added;
+    kube_rc_t  rc;
+
+    if (!reflector_begin_list(r)) {
+        return;
+    }
+
+    added = (result->type == KUBE_WATCH_ADDED);
+    r->list.items += added;
+
+    rc = reflector_queue(r, (result->type == KUBE_WATCH_DELETED)
+                            ? KUBE_DELTA_DELETED : KUBE_DELTA_UPDATED,
+                         result);
+
+    if (rc != KUBE_OK) {
+        reflector_failed(r, rc, "");
+        return;
+    }
+
+    reflector_input(r, &(kube_input_t) { .kind = added ? KUBE_INPUT_ITEM
+                                                       : KUBE_INPUT_EVENT,
+                                         .rv = result->rv });
+}
+
+
+/* The list of a WatchList is whole: its stream is a watch from now on. */
+static void
+reflector_on_initial_end(kube_reflector_t *r, const kube_rv_t *rv)
+{
+    if (rv->len == 0) {
+        reflector_failed(r, KUBE_PROTO, "a WatchList without a version");
+        return;
+    }
+
+    reflector_on_meta(r, rv);
+
+    if (r->action.kind == KUBE_ACTION_NONE) {
+        reflector_list_done(r);
+    }
+
+    if (r->action.kind != KUBE_ACTION_NONE) {
+        return;
+    }
+
+    r->call.stream = false;
+    r->call.watch = true;
+    r->call.began = *rv;
+    r->call.opened_ms = r->now_ms;
+
+    reflector_watching(r);
+}
+
+
 static void
 reflector_on_end(kube_reflector_t *r, const kube_result_t *result)
 {
@@ -607,7 +707,7 @@ reflector_on_end(kube_reflector_t *r, const kube_result_t *result)
         return;
     }
 
-    if (r->call.watch) {
+    if (r->call.watch || r->call.stream) {
         reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_CLOSED });
         return;
     }
@@ -649,12 +749,26 @@ reflector_result(kube_reflector_t *r, const kube_result_t *result)
         return;
 
     case KUBE_RESULT_EVENT:
-        reflector_on_event(r, result);
+
+        if (r->call.stream) {
+            reflector_on_initial(r, result);
+
+        } else {
+            reflector_on_event(r, result);
+        }
+
         return;
 
     case KUBE_RESULT_BOOKMARK:
         reflector_count(r, KUBE_COUNTER_EVENTS_BOOKMARK, 1);
-        reflector_on_version(r, KUBE_INPUT_BOOKMARK, &result->rv);
+
+        if (!r->call.stream) {
+            reflector_on_version(r, KUBE_INPUT_BOOKMARK, &result->rv);
+
+        } else if (result->initial_events_end) {
+            reflector_on_initial_end(r, &result->rv);
+        }
+
         return;
 
     case KUBE_RESULT_UNREADABLE:
@@ -766,7 +880,8 @@ reflector_count_list(kube_reflector_t *r, const kube_action_t *action)
 
     if (!action->relist) {
         kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_LIST,
-                       "list of %s", r->label);
+                       "%s of %s", (action->kind == KUBE_ACTION_STREAM)
+                       ? "WatchList" : "list", r->label);
         return;
     }
 
@@ -775,8 +890,9 @@ reflector_count_list(kube_reflector_t *r, const kube_action_t *action)
     reflector_count(r, counter, 1);
 
     kube_log_event(&r->log, r->now_ms, KUBE_LOG_NOTICE, KUBE_EV_RELIST,
-                   "list of %s again (%s), %s \"%.*s\"", r->label,
-                   reflector_reason(counter),
+                   "%s of %s again (%s), %s \"%.*s\"",
+                   (action->kind == KUBE_ACTION_STREAM) ? "WatchList" : "list",
+                   r->label, reflector_reason(counter),
                    action->not_older_than ? "not older than" : "at",
                    (int) action->rv.len,
                    action->rv.len ? action->rv.data : "");
@@ -791,6 +907,7 @@ reflector_call(kube_reflector_t *r, const kube_action_t *action)
 
     call = &r->call;
     call->watch = (action->kind == KUBE_ACTION_WATCH);
+    call->stream = (action->kind == KUBE_ACTION_STREAM);
     call->began = r->machine.rv;
     call->sent_ms = r->now_ms;
     call->opened_ms = KUBE_NEVER;
@@ -803,12 +920,13 @@ reflector_call(kube_reflector_t *r, const kube_action_t *action)
     memset(&options, 0, sizeof(kube_list_options_t));
 
     options.rv = action->rv;
+    options.initial_events = call->stream;
     options.not_older_than = action->not_older_than;
     options.limit = action->limit;
     options.continue_token = action->continue_token;
     options.timeout_s = action->timeout_s;
 
-    call->handle = call->watch
+    call->handle = (call->watch || call->stream)
                    ? r->lw.watch(r->lw.ctx, &options, r->now_ms)
                    : r->lw.list(r->lw.ctx, &options, r->now_ms);
 
@@ -820,7 +938,10 @@ reflector_call(kube_reflector_t *r, const kube_action_t *action)
 }
 
 
-/* Carries out the action; false: a list has to wait for its turn. */
+/*
+ * Carries out the action; false: a list has to wait for its turn, or a
+ * WatchList until lists are allowed.
+ */
 static bool
 reflector_act(kube_reflector_t *r)
 {
@@ -837,7 +958,12 @@ reflector_act(kube_reflector_t *r)
         }
 
         r->turn = false;
-        r->waiting = false;
+        r->waiting = (action.kind == KUBE_ACTION_STREAM
+                      && r->now_ms < r->options.turn->held_until_ms);
+
+        if (r->waiting) {
+            return false;
+        }
 
     } else if (action.first_page) {
 
@@ -852,11 +978,12 @@ reflector_act(kube_reflector_t *r)
         }
     }
 
-    r->action.kind = KUBE_ACTION_NONE;
+    memset(&r->action, 0, sizeof(kube_action_t));
 
     switch (action.kind) {
 
     case KUBE_ACTION_LIST:
+    case KUBE_ACTION_STREAM:
     case KUBE_ACTION_WATCH:
         reflector_call(r, &action);
         return true;
@@ -908,6 +1035,7 @@ reflector_gauges(kube_reflector_t *r)
     static const kube_scope_state_t  states[] = {
         [KUBE_REFLECTOR_IDLE] = KUBE_STATE_IDLE,
         [KUBE_REFLECTOR_LISTING] = KUBE_STATE_LISTING,
+        [KUBE_REFLECTOR_STREAMING] = KUBE_STATE_STREAMING,
         [KUBE_REFLECTOR_OPENING] = KUBE_STATE_WATCHING,
         [KUBE_REFLECTOR_WATCHING] = KUBE_STATE_WATCHING,
         [KUBE_REFLECTOR_BACKOFF] = KUBE_STATE_BACKOFF,
@@ -994,6 +1122,10 @@ uint64_t
 kube_reflector_deadline(const kube_reflector_t *r)
 {
     uint64_t  silence_ms;
+
+    if (r->waiting && r->action.kind == KUBE_ACTION_STREAM) {
+        return r->options.turn->held_until_ms;
+    }
 
     if (r->waiting) {
         return kube_list_turn_deadline(r->options.turn, r->options.scope);

@@ -92,15 +92,13 @@ reflector_timeout(uint64_t ms, unsigned timeouts)
 }
 
 
-/* The earliest of the timers that run while WATCHING. */
+/* The earliest of the timers of an open stream that may be silent so long. */
 static uint64_t
-reflector_watch_deadline(const kube_reflector_machine_t *m)
+reflector_idle_deadline(const kube_reflector_watch_t *watch, uint64_t idle_ms)
 {
-    uint64_t                       deadline_ms, object_ms;
-    const kube_reflector_watch_t  *watch;
+    uint64_t  deadline_ms, object_ms;
 
-    watch = &m->watch;
-    deadline_ms = watch->alive_ms + m->conf.idle_timeout_ms;
+    deadline_ms = watch->alive_ms + idle_ms;
 
     if (watch->deadline_ms < deadline_ms) {
         deadline_ms = watch->deadline_ms;
@@ -109,9 +107,30 @@ reflector_watch_deadline(const kube_reflector_machine_t *m)
     object_ms = (watch->partial_ms != KUBE_NEVER)
                 ? watch->partial_ms + KUBE_OBJECT_MS : KUBE_NEVER;
 
-    if (object_ms < deadline_ms) {
-        deadline_ms = object_ms;
-    }
+    return (object_ms < deadline_ms) ? object_ms : deadline_ms;
+}
+
+
+/* Bytes alone, as bookmarks without the end, are no progress of a list. */
+static uint64_t
+reflector_stream_deadline(const kube_reflector_machine_t *m)
+{
+    uint64_t  deadline_ms, item_ms;
+
+    deadline_ms = reflector_idle_deadline(&m->watch, KUBE_STREAM_MS);
+    item_ms = m->list.item_ms + KUBE_LIST_MS;
+
+    return (item_ms < deadline_ms) ? item_ms : deadline_ms;
+}
+
+
+/* The earliest of the timers that run while WATCHING. */
+static uint64_t
+reflector_watch_deadline(const kube_reflector_machine_t *m)
+{
+    uint64_t  deadline_ms;
+
+    deadline_ms = reflector_idle_deadline(&m->watch, m->conf.idle_timeout_ms);
 
     if (m->demand.wanted && m->demand.due_ms < deadline_ms) {
         deadline_ms = m->demand.due_ms;
@@ -130,6 +149,10 @@ reflector_progress(kube_reflector_machine_t *m)
     case KUBE_REFLECTOR_LISTING:
         m->deadline_ms = m->now_ms + reflector_timeout(KUBE_LIST_MS,
                                                        m->list.timeouts);
+        break;
+
+    case KUBE_REFLECTOR_STREAMING:
+        m->deadline_ms = reflector_stream_deadline(m);
         break;
 
     case KUBE_REFLECTOR_OPENING:
@@ -184,6 +207,83 @@ reflector_demand_due(kube_reflector_machine_t *m, kube_backoff_t *pace)
 }
 
 
+/* Draws timeoutSeconds, and sets what a stream begins with. */
+static uint32_t
+reflector_stream_begin(kube_reflector_machine_t *m)
+{
+    uint64_t  t, timeout_s;
+
+    t = (m->conf.watch_timeout_ms < 1000) ? 1000 : m->conf.watch_timeout_ms;
+    timeout_s = kube_random_range(&m->random, t, 2 * t - 1) / 1000;
+
+    if (timeout_s > UINT32_MAX) {
+        timeout_s = UINT32_MAX;
+    }
+
+    m->watch.moved = 0;
+    m->watch.partial_ms = KUBE_NEVER;
+    m->watch.deadline_ms = m->now_ms + timeout_s * 1000
+                           + KUBE_DEADLINE_MARGIN_MS;
+
+    return (uint32_t) timeout_s;
+}
+
+
+/* A WatchList has moved on: both of its timers start anew. */
+static kube_action_t
+reflector_stream_progress(kube_reflector_machine_t *m)
+{
+    m->list.item_ms = m->now_ms;
+    m->watch.alive_ms = m->now_ms;
+    m->watch.partial_ms = KUBE_NEVER;
+
+    return reflector_progress(m);
+}
+
+
+static kube_action_t
+reflector_stream_action(kube_reflector_machine_t *m)
+{
+    uint32_t  timeout_s;
+
+    timeout_s = reflector_stream_begin(m);
+
+    m->list.answered = false;
+    m->state = KUBE_REFLECTOR_STREAMING;
+    (void) reflector_stream_progress(m);
+
+    return (kube_action_t) {
+        .kind = KUBE_ACTION_STREAM,
+        .relist = (m->listed || m->rv.len != 0),
+        .reason = m->reason,
+        .rv = kube_rv_str(reflector_floor(m)),
+        .not_older_than = true,
+        .timeout_s = timeout_s
+    };
+}
+
+
+static bool
+reflector_may_stream(const kube_reflector_machine_t *m)
+{
+    const kube_reflector_list_t  *list;
+
+    list = &m->list;
+
+    if (m->conf.watch_list == KUBE_WATCH_LIST_OFF
+        || list->plain
+        || list->instead
+        || (m->conf.watch_list == KUBE_WATCH_LIST_AUTO
+            && m->conf.traits != NULL
+            && m->conf.traits->no_watch_list))
+    {
+        return false;
+    }
+
+    return list->ask == KUBE_ASK_FROM_CACHE || list->ask == KUBE_ASK_NOT_OLDER;
+}
+
+
 static kube_action_t
 reflector_list(kube_reflector_machine_t *m)
 {
@@ -204,16 +304,22 @@ reflector_list(kube_reflector_machine_t *m)
     list->known = false;
     list->rollback = false;
 
-    action = reflector_page_action(m);
-    action.first_page = true;
+    if (reflector_may_stream(m)) {
+        action = reflector_stream_action(m);
 
-    if (list->ask == KUBE_ASK_FROM_CACHE) {
-        action.rv = KUBE_STR("0");
+    } else {
+        action = reflector_page_action(m);
 
-    } else if (!reflector_asks[list->ask].consistent) {
-        action.rv = kube_rv_str(floor);
-        action.not_older_than = true;
+        if (list->ask == KUBE_ASK_FROM_CACHE) {
+            action.rv = KUBE_STR("0");
+
+        } else if (!reflector_asks[list->ask].consistent) {
+            action.rv = kube_rv_str(floor);
+            action.not_older_than = true;
+        }
     }
+
+    action.first_page = true;
 
     if (action.relist) {
         list->started_ms = m->now_ms;
@@ -234,28 +340,18 @@ reflector_list(kube_reflector_machine_t *m)
 static kube_action_t
 reflector_watch(kube_reflector_machine_t *m)
 {
-    uint64_t  t, timeout_s;
+    uint32_t  timeout_s;
 
-    t = (m->conf.watch_timeout_ms < 1000) ? 1000 : m->conf.watch_timeout_ms;
-    timeout_s = kube_random_range(&m->random, t, 2 * t - 1) / 1000;
-
-    if (timeout_s > UINT32_MAX) {
-        timeout_s = UINT32_MAX;
-    }
+    timeout_s = reflector_stream_begin(m);
 
     m->list.instead = false;
-    m->watch.moved = 0;
-    m->watch.partial_ms = KUBE_NEVER;
-    m->watch.deadline_ms = m->now_ms + timeout_s * 1000
-                           + KUBE_DEADLINE_MARGIN_MS;
-
     m->state = KUBE_REFLECTOR_OPENING;
     (void) reflector_progress(m);
 
     return (kube_action_t) {
         .kind = KUBE_ACTION_WATCH,
         .rv = kube_rv_str(&m->rv),
-        .timeout_s = (uint32_t) timeout_s
+        .timeout_s = timeout_s
     };
 }
 
@@ -288,6 +384,14 @@ reflector_sleep(kube_reflector_machine_t *m, kube_reflector_next_t next,
 }
 
 
+static bool
+reflector_lists(const kube_reflector_machine_t *m)
+{
+    return m->state == KUBE_REFLECTOR_LISTING
+           || m->state == KUBE_REFLECTOR_STREAMING;
+}
+
+
 /*
  * What follows a pause unless the failure says otherwise: the same again.  If
  * a list in place of useless watches fails too, it is an outage, which is to
@@ -296,11 +400,11 @@ reflector_sleep(kube_reflector_machine_t *m, kube_reflector_next_t next,
 static kube_reflector_next_t
 reflector_same(kube_reflector_machine_t *m)
 {
-    if (m->state != KUBE_REFLECTOR_LISTING) {
+    if (!reflector_lists(m)) {
         return KUBE_NEXT_WATCH;
     }
 
-    if (!m->list.instead || m->list.known) {
+    if (!m->list.instead) {
         return KUBE_NEXT_LIST;
     }
 
@@ -348,7 +452,7 @@ reflector_useless(kube_reflector_machine_t *m, bool outage)
 {
     kube_reflector_watch_t  *watch;
 
-    if (m->state == KUBE_REFLECTOR_LISTING) {
+    if (reflector_lists(m)) {
         return reflector_same(m);
     }
 
@@ -368,6 +472,35 @@ reflector_useless(kube_reflector_machine_t *m, bool outage)
     m->list.instead = true;
 
     return KUBE_NEXT_LIST;
+}
+
+
+/* The server was away: what comes back may be another version of it. */
+static void
+reflector_forget(kube_reflector_machine_t *m)
+{
+    m->list.plain = false;
+    m->list.suspect = false;
+    m->list.broken = 0;
+
+    if (m->conf.traits != NULL) {
+        m->conf.traits->no_watch_list = false;
+    }
+}
+
+
+/*
+ * A WatchList has ended too early.  One that was not even granted says nothing
+ * of what the server can do, but a plain list may have more luck.
+ */
+static void
+reflector_broken(kube_reflector_machine_t *m)
+{
+    if (++m->list.broken >= KUBE_STREAM_BROKEN_MAX) {
+        m->list.broken = 0;
+        m->list.plain = true;
+        m->list.suspect = m->list.answered;
+    }
 }
 
 
@@ -395,12 +528,21 @@ reflector_end(kube_reflector_machine_t *m, kube_rc_t rc)
     }
 
     answered = (m->state == KUBE_REFLECTOR_WATCHING
-                || (m->state == KUBE_REFLECTOR_LISTING && m->list.answered));
+                || (reflector_lists(m) && m->list.answered));
 
     unreachable = (rc == KUBE_CONNECT
                    || rc == KUBE_TLS
                    || (!answered
                        && (rc == KUBE_TIMEOUT || rc == KUBE_CLOSED)));
+
+    if (rc == KUBE_CONNECT) {
+        reflector_forget(m);
+
+    } else if (m->state == KUBE_REFLECTOR_STREAMING
+               && (rc == KUBE_OK || rc == KUBE_CLOSED || rc == KUBE_TIMEOUT))
+    {
+        reflector_broken(m);
+    }
 
     next = (rc == KUBE_CONNECT || rc == KUBE_TLS)
            ? reflector_same(m) : reflector_useless(m, !answered);
@@ -436,6 +578,12 @@ static kube_action_t
 reflector_list_opened(kube_reflector_machine_t *m)
 {
     m->list.answered = true;
+
+    if (m->list.suspect && m->conf.traits != NULL) {
+        m->conf.traits->no_watch_list = true;
+    }
+
+    m->list.suspect = false;
 
     return reflector_progress(m);
 }
@@ -514,6 +662,13 @@ reflector_meta(kube_reflector_machine_t *m)
     m->list.stale = 0;
     m->list.rollback_ms = KUBE_NEVER;
 
+    /* its items come now: what has begun is brought to its end */
+
+    if (m->list.instead) {
+        m->list.instead = false;
+        m->list.plain = true;
+    }
+
     return reflector_progress(m);
 }
 
@@ -557,6 +712,25 @@ reflector_page(kube_reflector_machine_t *m)
 }
 
 
+/* All of the list was taken: its version is ours. */
+static void
+reflector_complete(kube_reflector_machine_t *m)
+{
+    m->rv = m->list.rv;
+    m->listed = true;
+    m->next = KUBE_NEXT_WATCH;
+    m->list.ask = KUBE_ASK_NOT_OLDER;
+    m->list.timeouts = 0;
+    m->list.rollback_ms = KUBE_NEVER;
+    m->list.plain = false;
+    m->list.broken = 0;
+    m->watch.protocol_errors = 0;
+    m->watch.unreadable = false;
+    kube_backoff_healthy(&m->demand.backoff, m->now_ms);
+    kube_backoff_healthy(&m->demand.urgent, m->now_ms);
+}
+
+
 static kube_action_t
 reflector_list_done(kube_reflector_machine_t *m)
 {
@@ -568,17 +742,7 @@ reflector_list_done(kube_reflector_machine_t *m)
     }
 
     rollback = m->list.rollback;
-
-    m->rv = m->list.rv;
-    m->listed = true;
-    m->next = KUBE_NEXT_WATCH;
-    m->list.ask = KUBE_ASK_NOT_OLDER;
-    m->list.timeouts = 0;
-    m->list.rollback_ms = KUBE_NEVER;
-    m->watch.protocol_errors = 0;
-    m->watch.unreadable = false;
-    kube_backoff_healthy(&m->demand.backoff, m->now_ms);
-    kube_backoff_healthy(&m->demand.urgent, m->now_ms);
+    reflector_complete(m);
 
     action = reflector_resume(m);
 
@@ -594,6 +758,94 @@ static kube_action_t
 reflector_list_alive(kube_reflector_machine_t *m)
 {
     return m->input->partial ? reflector_nothing : reflector_progress(m);
+}
+
+
+static kube_action_t
+reflector_stream_opened(kube_reflector_machine_t *m)
+{
+    m->list.answered = true;
+    m->credentials_tried = false;
+
+    return reflector_stream_progress(m);
+}
+
+
+/* What was taken of a list that fails is the floor of the next. */
+static kube_action_t
+reflector_stream_event(kube_reflector_machine_t *m)
+{
+    if (kube_rv_cmp(&m->input->rv, &m->list.rv) > 0) {
+        m->list.rv = m->input->rv;
+    }
+
+    return reflector_nothing;
+}
+
+
+static kube_action_t
+reflector_stream_item(kube_reflector_machine_t *m)
+{
+    (void) reflector_stream_event(m);
+
+    return reflector_stream_progress(m);
+}
+
+
+/* The version, of which a server says that it is not older than ours. */
+static kube_action_t
+reflector_stream_meta(kube_reflector_machine_t *m)
+{
+    if (m->input->rv.len == 0
+        || kube_rv_cmp(&m->input->rv, reflector_floor(m)) < 0)
+    {
+        m->list.plain = true;
+        m->list.suspect = true;
+
+        return reflector_pause(m);
+    }
+
+    m->list.rv = m->input->rv;
+    m->list.known = true;
+    m->list.stale = 0;
+
+    return reflector_stream_progress(m);
+}
+
+
+static kube_action_t
+reflector_stream_done(kube_reflector_machine_t *m)
+{
+    kube_action_t  action;
+
+    if (!m->list.known) {
+        return reflector_pause(m);
+    }
+
+    reflector_complete(m);
+    action = reflector_watch_opened(m);
+    action.synced = true;
+
+    return action;
+}
+
+
+/* A plain list meets the same object, but knows its place. */
+static kube_action_t
+reflector_stream_unreadable(kube_reflector_machine_t *m)
+{
+    m->list.plain = true;
+
+    return reflector_pause(m);
+}
+
+
+static kube_action_t
+reflector_stream_protocol(kube_reflector_machine_t *m)
+{
+    reflector_broken(m);
+
+    return reflector_pause(m);
 }
 
 
@@ -751,6 +1003,44 @@ reflector_list_status(kube_reflector_machine_t *m)
 }
 
 
+static kube_action_t
+reflector_stream_status(kube_reflector_machine_t *m)
+{
+    if (reflector_is_unauthorized(m)) {
+        return (kube_action_t) { .kind = KUBE_ACTION_CREDENTIALS };
+    }
+
+    switch (m->input->status->verdict) {
+
+    case KUBE_VERDICT_EXPIRED:
+        m->reason = KUBE_RELIST_EXPIRED;
+        m->list.ask = reflector_asks[m->list.ask].refused;
+        return reflector_list(m);
+
+    case KUBE_VERDICT_TOO_LARGE_RV:
+        m->reason = KUBE_RELIST_TOO_LARGE_RV;
+        m->list.ask = reflector_asks[m->list.ask].refused;
+        return reflector_list(m);
+
+    case KUBE_VERDICT_INVALID:
+    case KUBE_VERDICT_NOT_FOUND:
+        m->list.plain = true;
+        m->list.suspect = true;
+        return reflector_list(m);
+
+    case KUBE_VERDICT_FORBIDDEN:
+        /* the permission may come: nothing is learnt of the server */
+        m->list.plain = true;
+        return reflector_list(m);
+
+    default:
+        reflector_broken(m);
+        return reflector_sleep(m, KUBE_NEXT_LIST, false,
+                               m->input->status->retry_after_s * 1000ull);
+    }
+}
+
+
 /* A refused watch, or an ERROR event of an open one. */
 static kube_action_t
 reflector_watch_status(kube_reflector_machine_t *m)
@@ -865,6 +1155,26 @@ reflector_call_timer(kube_reflector_machine_t *m)
 }
 
 
+/* It gets no end: nothing came, or nothing that belongs to a list. */
+static kube_action_t
+reflector_stream_timer(kube_reflector_machine_t *m)
+{
+    kube_action_t  action;
+
+    if (m->now_ms < m->deadline_ms) {
+        return reflector_nothing;
+    }
+
+    m->list.plain = true;
+    m->list.suspect = true;
+
+    action = reflector_list(m);
+    action.timeout = "no end of the initial events";
+
+    return action;
+}
+
+
 static kube_action_t
 reflector_watch_timer(kube_reflector_machine_t *m)
 {
@@ -893,7 +1203,7 @@ reflector_backoff_timer(kube_reflector_machine_t *m)
 }
 
 
-/* In LISTING and BACKOFF it has to wait: reflector_resume() sees to it. */
+/* In a list and in BACKOFF it has to wait: reflector_resume() sees to it. */
 static kube_action_t
 reflector_relist_later(kube_reflector_machine_t *m)
 {
@@ -961,6 +1271,25 @@ static const reflector_step_pt
         [KUBE_INPUT_CLOSED] = reflector_closed,
         [KUBE_INPUT_FAILED] = reflector_failed,
         [KUBE_INPUT_TIMER] = reflector_call_timer,
+        [KUBE_INPUT_RELIST] = reflector_relist_later,
+        [KUBE_INPUT_STOP] = reflector_stop
+    },
+
+    [KUBE_REFLECTOR_STREAMING] = {
+        [KUBE_INPUT_SENT] = reflector_stream_progress,
+        [KUBE_INPUT_OPENED] = reflector_stream_opened,
+        [KUBE_INPUT_META] = reflector_stream_meta,
+        [KUBE_INPUT_ITEM] = reflector_stream_item,
+        [KUBE_INPUT_LIST_DONE] = reflector_stream_done,
+        [KUBE_INPUT_EVENT] = reflector_stream_event,
+        [KUBE_INPUT_BOOKMARK] = reflector_ignore,
+        [KUBE_INPUT_ALIVE] = reflector_watch_alive,
+        [KUBE_INPUT_UNREADABLE] = reflector_stream_unreadable,
+        [KUBE_INPUT_STATUS] = reflector_stream_status,
+        [KUBE_INPUT_PROTOCOL] = reflector_stream_protocol,
+        [KUBE_INPUT_CLOSED] = reflector_closed,
+        [KUBE_INPUT_FAILED] = reflector_failed,
+        [KUBE_INPUT_TIMER] = reflector_stream_timer,
         [KUBE_INPUT_RELIST] = reflector_relist_later,
         [KUBE_INPUT_STOP] = reflector_stop
     },

@@ -28,6 +28,20 @@
  *              STATUS too large -> CONSISTENT at once, once
  *              STATUS invalid   -> BACKOFF, CONSISTENT: it may be the version
  *              other STATUS, FAILED, PROTOCOL, CLOSED, TIMER -> BACKOFF, list
+ *   STREAMING  SENT, OPENED     -> STREAMING (the timers start)
+ *              ITEM             -> STREAMING (progress)
+ *              EVENT            -> STREAMING: a change behind the items
+ *              BOOKMARK         -> STREAMING: it is not the one
+ *              META             -> STREAMING: the one; none or older than what
+ *                                  we have: BACKOFF, a plain list
+ *              LIST_DONE        -> WATCHING: the same call goes on as a watch
+ *              STATUS expired, too large -> CONSISTENT at once
+ *              STATUS invalid, not found, forbidden -> a plain list at once
+ *              TIMER            -> a plain list at once
+ *              UNREADABLE       -> BACKOFF, a plain list
+ *              other STATUS, FAILED, PROTOCOL, CLOSED -> BACKOFF, the same;
+ *                                  after three, but for what did not connect:
+ *                                  a plain list
  *   OPENING    SENT             -> OPENING (the timer starts)
  *              OPENED           -> WATCHING (evidence of being current)
  *              STATUS expired   -> relist; too large -> CONSISTENT (both at
@@ -74,6 +88,16 @@
  * KUBE_TIMEOUT_MAX_MS: what is merely slow must succeed in the end.  The idle
  * timer of an open watch never does.
  *
+ * WatchList: a list by ADDED events, ended by the bookmark that says so, whose
+ * stream goes on as the watch.  It is asked for in place of a first page at
+ * FROM_CACHE or NOT_OLDER (a server holds the latter back until it is true),
+ * and never for CONSISTENT, whose version has to be known before its items are
+ * taken, nor in place of useless watches.  Once it came to a plain list, that
+ * stays so until a list is complete.  If the server grants a plain list though
+ * it refused the WatchList or never ended it, that is remembered
+ * (kube_server_traits_t), until the server cannot be connected to: it may come
+ * back as another version.
+ *
  * Rollback (a server restored from a backup): a CONSISTENT list older than our
  * version is not applied; only when a second one, at least KUBE_ROLLBACK_MS
  * later, says so too is it accepted.  One lagging replica cannot cause it.
@@ -98,6 +122,8 @@
 #define KUBE_DEADLINE_MARGIN_MS  30000    /* beyond timeoutSeconds */
 #define KUBE_LIST_MS             60000    /* no head, no item, no page's end */
 #define KUBE_OPEN_MS             30000    /* a watch without a head */
+#define KUBE_STREAM_MS           10000    /* a WatchList without a byte */
+#define KUBE_STREAM_BROKEN_MAX   3        /* WatchLists without their end */
 #define KUBE_OBJECT_MS           60000    /* an event begun, not complete */
 #define KUBE_TIMEOUT_MAX_MS      600000   /* to which LIST and OPEN double */
 #define KUBE_RELIST_PACE_MS      10000    /* between lists that a 410 causes */
@@ -116,6 +142,7 @@
 typedef enum {
     KUBE_REFLECTOR_IDLE = 0,
     KUBE_REFLECTOR_LISTING,
+    KUBE_REFLECTOR_STREAMING,   /* the initial events of a WatchList */
     KUBE_REFLECTOR_OPENING,
     KUBE_REFLECTOR_WATCHING,
     KUBE_REFLECTOR_BACKOFF,
@@ -129,7 +156,8 @@ typedef enum {
     KUBE_INPUT_OPENED,        /* the request was granted */
     KUBE_INPUT_META,          /* the list's version is known: rv; answered by
                                  NONE (go on) or an action (discard it) */
-    KUBE_INPUT_ITEM,          /* an item was taken by the FIFO */
+    KUBE_INPUT_ITEM,          /* an item was taken by the FIFO; rv: of a
+                                 WatchList's, its own */
     KUBE_INPUT_PAGE,          /* a page ended with a continue token */
     KUBE_INPUT_LIST_DONE,     /* the last page ended; all items were taken */
     KUBE_INPUT_EVENT,         /* rv: of the event, taken by the FIFO */
@@ -186,6 +214,7 @@ typedef struct {
 typedef enum {
     KUBE_ACTION_NONE = 0,
     KUBE_ACTION_LIST,          /* start (the next page of) a list */
+    KUBE_ACTION_STREAM,        /* open a WatchList */
     KUBE_ACTION_WATCH,         /* open a watch */
     KUBE_ACTION_SLEEP,         /* nothing until deadline_ms */
     KUBE_ACTION_CREDENTIALS,   /* read them again, then TIMER at once */
@@ -193,35 +222,53 @@ typedef enum {
 } kube_action_kind_t;
 
 /*
- * LIST, WATCH, SLEEP, CREDENTIALS and STOP each mean first: cancel the call in
- * progress, if any.  Strings borrow from the machine until its next input.
+ * LIST, STREAM, WATCH, SLEEP, CREDENTIALS and STOP each mean first: cancel the
+ * call in progress, if any.  Strings borrow from the machine until its next
+ * input.
  */
 typedef struct {
     kube_action_kind_t     kind;
-    bool                   first_page;      /* LIST: a new list begins */
-    bool                   relist;          /* LIST: not the first ever */
+    bool                   first_page;      /* LIST: a new list begins; STREAM:
+                                               always */
+    bool                   relist;          /* either: not the first ever */
     bool                   rollback;        /* after LIST_DONE: new epoch */
     bool                   synced;          /* after LIST_DONE: list is whole */
-    kube_relist_reason_t   reason;          /* LIST, relist */
+    kube_relist_reason_t   reason;          /* either, relist */
     kube_str_t             rv;
     bool                   not_older_than;
     uint32_t               limit;           /* 0: in one piece */
     kube_str_t             continue_token;
-    uint32_t               timeout_s;       /* WATCH */
+    uint32_t               timeout_s;       /* STREAM, WATCH */
     const char            *timeout;         /* after TIMER: what was too slow;
                                                NULL: nothing was */
     bool                   illegal;         /* NONE: see below */
 } kube_action_t;
 
+/* Whether lists are asked for as WatchLists. */
+typedef enum {
+    KUBE_WATCH_LIST_OFF = 0,
+    KUBE_WATCH_LIST_AUTO,      /* unless the server is known not to do it */
+    KUBE_WATCH_LIST_ON         /* always, before a plain list */
+} kube_watch_list_t;
+
+/* What is known of an API server by all its scopes; at first all zero. */
 typedef struct {
-    uint32_t             page_size;          /* 0: one piece */
-    uint64_t             watch_timeout_ms;   /* drawn from [t, 2t) */
-    uint64_t             idle_timeout_ms;
-    kube_backoff_conf_t  backoff;
-    uint64_t             seed;
+    bool  no_watch_list;       /* refused, or never ended, and a plain list was
+                                  granted */
+} kube_server_traits_t;
+
+typedef struct {
+    uint32_t               page_size;        /* 0: one piece */
+    kube_watch_list_t      watch_list;
+    kube_server_traits_t  *traits;           /* borrowed, shared by scopes;
+                                                NULL: nothing is remembered */
+    uint64_t               watch_timeout_ms; /* drawn from [t, 2t) */
+    uint64_t               idle_timeout_ms;
+    kube_backoff_conf_t    backoff;
+    uint64_t               seed;
     /* NULL, or a row of counters for each state, one for each input: the
        coverage of a test.  Borrowed. */
-    uint32_t           (*coverage)[KUBE_INPUTS];
+    uint32_t             (*coverage)[KUBE_INPUTS];
 } kube_reflector_conf_t;
 
 /* The list in progress, or the last one. */
@@ -238,11 +285,15 @@ typedef struct {
     bool                    answered;       /* something came for this page */
     bool                    rollback;       /* older, and accepted as such */
     bool                    instead;        /* in place of useless watches */
+    bool                    plain;          /* no WatchList, until complete */
+    bool                    suspect;        /* one was refused, or not ended */
+    unsigned                broken;         /* WatchLists in a row */
+    uint64_t                item_ms;        /* of a WatchList, the last one */
     uint64_t                started_ms;     /* of the last relist */
     uint64_t                rollback_ms;    /* first older CONSISTENT list */
 } kube_reflector_list_t;
 
-/* The watch in progress. */
+/* The watch in progress; its timers are those of a WatchList too. */
 typedef struct {
     unsigned                moved;          /* events with a newer version */
     unsigned                short_ones;     /* in a row */

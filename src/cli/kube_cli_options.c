@@ -24,6 +24,7 @@ enum {
     OPTION_SELECTOR,
     OPTION_ZONE_SIZE,
     OPTION_PAGE_SIZE,
+    OPTION_WATCH_LIST,
     OPTION_TIMEOUT,
     OPTION_UNTIL_SYNCED,
     OPTION_DIGEST,
@@ -43,6 +44,7 @@ static const struct option  options_known[] = {
     { "selector",     required_argument, NULL, OPTION_SELECTOR },
     { "zone-size",    required_argument, NULL, OPTION_ZONE_SIZE },
     { "page-size",    required_argument, NULL, OPTION_PAGE_SIZE },
+    { "watch-list",   required_argument, NULL, OPTION_WATCH_LIST },
     { "timeout",      required_argument, NULL, OPTION_TIMEOUT },
     { "until-synced", no_argument,       NULL, OPTION_UNTIL_SYNCED },
     { "digest",       no_argument,       NULL, OPTION_DIGEST },
@@ -67,6 +69,8 @@ kube_cli_usage(void)
 "  --selector RES=EXPR   label selector of services or endpointslices\n"
 "  --zone-size SIZE      room for objects, such as 64m\n"
 "  --page-size N         objects a page of a list, 0: one piece; 500\n"
+"  --watch-list HOW      lists as streams: on, off, or auto (unless the\n"
+"                        server is found to have none); auto\n"
 "  --until-synced        end once everything was listed; it is a failure if a\n"
 "                        part is refused, by the server or for want of room\n"
 "  --digest              also a line whenever a resourceVersion is complete\n"
@@ -191,6 +195,31 @@ options_list(kube_cli_options_t *o, int option, const char *value)
 
 
 static bool
+options_watch_list(kube_cli_options_t *o, const char *value)
+{
+    size_t  i;
+
+    static const struct {
+        const char         *word;
+        kube_watch_list_t   watch_list;
+    } words[] = {
+        { "auto", KUBE_WATCH_LIST_AUTO },
+        { "on", KUBE_WATCH_LIST_ON },
+        { "off", KUBE_WATCH_LIST_OFF }
+    };
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(words[i].word, value) == 0) {
+            o->watch_list = words[i].watch_list;
+            return true;
+        }
+    }
+
+    return options_bad("--watch-list", "none of auto, on and off", value);
+}
+
+
+static bool
 options_number(kube_cli_options_t *o, int option, const char *value)
 {
     switch (option) {
@@ -255,6 +284,9 @@ options_one(kube_cli_options_t *o, int option, const char *value)
     case OPTION_TIMEOUT:
         return options_number(o, option, value);
 
+    case OPTION_WATCH_LIST:
+        return options_watch_list(o, value);
+
     case OPTION_IN_CLUSTER:
         o->in_cluster = true;
         return true;
@@ -297,6 +329,7 @@ kube_cli_options_parse(kube_cli_options_t *options, int argc,
 
     options->zone_size = 64u << 20;
     options->page_size = 500;
+    options->watch_list = KUBE_WATCH_LIST_AUTO;
 
     for ( ;; ) {
         option = getopt_long(argc, argv, "h", options_known, NULL);

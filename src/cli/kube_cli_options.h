@@ -13,30 +13,32 @@
 
 
 #include "kube_limits.h"
+#include "kube_reflector_step.h"
 #include "kube_resource.h"
 
 
 #define KUBE_CLI_SERVERS_MAX  8
 
 typedef struct {
-    const char  *kubeconfig;            /* NULL: none */
-    const char  *context;
-    const char  *token_file;
-    const char  *ca_file;
-    const char  *servers[KUBE_CLI_SERVERS_MAX];
-    size_t       servers_n;
-    bool         in_cluster;
-    kube_str_t   namespaces[KUBE_NAMESPACES_MAX];
-    size_t       namespaces_n;          /* 0: all */
-    kube_str_t   selectors[KUBE_RESOURCES];
-    uint64_t     zone_size;             /* bytes */
-    uint64_t     timeout_ms;            /* 0: none */
-    uint64_t     page_size;
-    bool         until_synced;
-    bool         digest;
-    bool         verbose;
-    bool         help;
-    bool         version;
+    const char         *kubeconfig;     /* NULL: none */
+    const char         *context;
+    const char         *token_file;
+    const char         *ca_file;
+    const char         *servers[KUBE_CLI_SERVERS_MAX];
+    size_t              servers_n;
+    bool                in_cluster;
+    kube_str_t          namespaces[KUBE_NAMESPACES_MAX];
+    size_t              namespaces_n;   /* 0: all */
+    kube_str_t          selectors[KUBE_RESOURCES];
+    uint64_t            zone_size;      /* bytes */
+    uint64_t            timeout_ms;     /* 0: none */
+    uint64_t            page_size;
+    kube_watch_list_t   watch_list;
+    bool                until_synced;
+    bool                digest;
+    bool                verbose;
+    bool                help;
+    bool                version;
 } kube_cli_options_t;
 
 /* Views into argv.  False: an error was printed (exit code 2). */

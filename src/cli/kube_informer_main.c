@@ -390,6 +390,7 @@ cli_informer(cli_t *cli)
     conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
     conf.max_outdated_ms = KUBE_OUTDATED_MS_DEFAULT;
     conf.reflector.page_size = (uint32_t) cli->options.page_size;
+    conf.reflector.watch_list = cli->options.watch_list;
     conf.reflector.watch_timeout_ms = 300000;
     conf.reflector.idle_timeout_ms = 90000;
     conf.reflector.backoff.first_ms = KUBE_BACKOFF_FIRST_MS;

@@ -14,16 +14,19 @@
 #include "kube_request.h"
 
 
-/* A request has one of the first four bits, a parameter those it fits. */
+/* A request has one of the first five bits, a parameter those it fits. */
 enum {
     REQUEST_LIST = 1,        /* the first page, at no version */
     REQUEST_LIST_AT = 2,     /* the first page, with a version */
     REQUEST_PAGE = 4,        /* a later page: its token says which version */
     REQUEST_WATCH = 8,
+    REQUEST_STREAM = 16,     /* a WatchList */
 
     REQUEST_LISTS = REQUEST_LIST | REQUEST_LIST_AT | REQUEST_PAGE,
-    REQUEST_VERSIONS = REQUEST_LIST_AT | REQUEST_WATCH,
-    REQUEST_ALL = REQUEST_LISTS | REQUEST_WATCH
+    REQUEST_WATCHES = REQUEST_WATCH | REQUEST_STREAM,
+    REQUEST_VERSIONS = REQUEST_LIST_AT | REQUEST_WATCHES,
+    REQUEST_MATCHES = REQUEST_LIST_AT | REQUEST_STREAM,
+    REQUEST_ALL = REQUEST_LISTS | REQUEST_WATCHES
 };
 
 typedef enum {
@@ -57,13 +60,14 @@ typedef struct {
       text }
 
 static const request_parameter_t  request_parameters[] = {
-    P("watch",                WATCH,    FLAG,   watch,          "true"),
-    P("allowWatchBookmarks",  WATCH,    FLAG,   bookmarks,      "true"),
+    P("watch",                WATCHES,  FLAG,   watch,          "true"),
+    P("allowWatchBookmarks",  WATCHES,  FLAG,   bookmarks,      "true"),
+    P("sendInitialEvents",    STREAM,   FLAG,   initial_events, "true"),
     P("limit",                LISTS,    NUMBER, limit,          NULL),
     P("continue",             PAGE,     TEXT,   continue_token, NULL),
     P("resourceVersion",      VERSIONS, TEXT,   rv,             NULL),
-    P("resourceVersionMatch", LIST_AT,  FLAG,   not_older_than, "NotOlderThan"),
-    P("timeoutSeconds",       WATCH,    NUMBER, timeout_s,      NULL),
+    P("resourceVersionMatch", MATCHES,  FLAG,   not_older_than, "NotOlderThan"),
+    P("timeoutSeconds",       WATCHES,  NUMBER, timeout_s,      NULL),
     P("labelSelector",        ALL,      TEXT,   label_selector, NULL),
     P("fieldSelector",        ALL,      TEXT,   field_selector, NULL)
 };
@@ -199,7 +203,8 @@ kube_request_path(const kube_request_t *request, char *out, size_t size)
     request_put_text(&w, "/");
     request_put_text(&w, info->text);
 
-    kind = request->watch ? REQUEST_WATCH
+    kind = request->watch && request->initial_events ? REQUEST_STREAM
+           : request->watch ? REQUEST_WATCH
            : request->continue_token.len != 0 ? REQUEST_PAGE
            : request->rv.len != 0 ? REQUEST_LIST_AT : REQUEST_LIST;
 

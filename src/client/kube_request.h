@@ -3,8 +3,9 @@
  *
  * It does not know the server's address, nor who asks.  It knows the server's
  * rules (apimachinery, internalversion/validation): a continuation carries
- * neither resourceVersion nor resourceVersionMatch, and a plain watch never
- * carries resourceVersionMatch.  It is pure: anyone may call it.
+ * neither resourceVersion nor resourceVersionMatch, a plain watch never carries
+ * resourceVersionMatch, and a WatchList always does.  It is pure: anyone may
+ * call it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -24,8 +25,9 @@ typedef struct {
     kube_str_t       field_selector;
     bool             watch;
     bool             bookmarks;         /* watch only */
+    bool             initial_events;    /* watch only: a WatchList */
     kube_str_t       rv;                /* empty: no resourceVersion */
-    bool             not_older_than;    /* list with rv only */
+    bool             not_older_than;    /* list with rv, and WatchList */
     uint32_t         limit;             /* list only; 0: no limit */
     kube_str_t       continue_token;    /* list only */
     uint32_t         timeout_s;         /* watch only; 0: the server's choice */

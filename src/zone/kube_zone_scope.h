@@ -30,7 +30,8 @@
     XX(WATCHING, "watching")                                                  \
     XX(BACKOFF, "backoff")                                                    \
     XX(DAMPED, "damped")      /* the informer crashed too often */            \
-    XX(STOPPED, "stopped")
+    XX(STOPPED, "stopped")                                                    \
+    XX(STREAMING, "streaming")    /* a list, as a WatchList */
 
 typedef enum {
 #define XX(name, text)  KUBE_STATE_##name,

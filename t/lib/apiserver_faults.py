@@ -33,7 +33,8 @@ class Fault:
     retry_after, location   short for these headers
     http        the protocol in the status line, default HTTP/1.1
     The normal answer, changed:
-    as_of       a list as it was at this resourceVersion (a lagging replica)
+    as_of       a list or WatchList as it was at this resourceVersion (a lagging
+                replica)
     list_rv     another resourceVersion in a list's metadata
     remaining   another remainingItemCount
     mutate      a function of the payload's bytes (each event, each list)

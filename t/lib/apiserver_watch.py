@@ -200,12 +200,15 @@ async def start(server, stream, resource, options, selector, rv):
             if stream.loop.time() >= deadline:
                 raise st.too_large(rv, store.rv)
             await asyncio.sleep(0.01)
-        found = [o for o in store.sorted_at(resource.name) if selector(o)]
-        for obj in found:
-            watcher.push("raw", event_line("ADDED", obj.full))
-        watcher.told_rv = store.rv
+        at = store.rv
+        if stream.wire.fault is not None and stream.wire.fault.as_of is not None:
+            at = stream.wire.fault.as_of
+        for obj in store.sorted_at(resource.name, None if at == store.rv else at):
+            if selector(obj):
+                watcher.push("raw", event_line("ADDED", obj.full))
+        watcher.told_rv = at
         if options.initial and options.bookmarks and server.settings.initial_end:
-            watcher.push("raw", bookmark_line(resource.name, store.rv, True))
+            watcher.push("raw", bookmark_line(resource.name, at, True))
     elif rv:
         if rv > store.rv and server.settings.strict_future:
             raise st.too_large(rv, store.rv)

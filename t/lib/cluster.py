@@ -18,6 +18,10 @@ from status import Status
 ALLOW = "allow_address 127.0.0.0/8 ::1;"
 QUICK = "backoff 50ms 500ms unreachable=500ms;"
 
+# How a block asks for lists unless it says so itself.  Most tests are about plain
+# lists and their pages; t/test_watch_list.py is about WatchLists.
+WATCH_LIST = os.environ.get("KUBE_WATCH_LIST", "off")
+
 VARIABLES = (
     "kube_service kube_pod kube_node kube_zone kube_endpoint_state kube_generation "
     "kube_age kube_synced kube_error"
@@ -45,12 +49,13 @@ def informer(api, more="", name="", zone="kube 4m", quick=True, state="state_pat
     loopback addresses are allowed, and the backoff is short.
     """
     backoff = "" if "backoff" in more else QUICK
+    watch_list = "" if "watch_list" in more else f"watch_list {WATCH_LIST};"
     line = api if api.startswith("api ") else f"api {api};"
     if zone and not zone.startswith("zone "):
         zone = f"zone {zone};"
     return (
         f"kube_informer {name} {{\n    {zone}\n    {line}\n    {ALLOW if quick else ''}\n"
-        f"    {backoff if quick else ''}\n    {state}\n    {more}\n}}\n"
+        f"    {backoff if quick else ''}\n    {watch_list}\n    {state}\n    {more}\n}}\n"
     )
 
 

@@ -46,6 +46,11 @@
     EVENT("BOOKMARK", "{\"kind\":\"Service\",\"apiVersion\":\"v1\","          \
           "\"metadata\":{\"resourceVersion\":\"" rv "\"}}")
 
+#define INITIAL_END(rv, is)                                                   \
+    EVENT("BOOKMARK", "{\"kind\":\"Service\",\"apiVersion\":\"v1\","          \
+          "\"metadata\":{\"resourceVersion\":\"" rv "\",\"annotations\":{"     \
+          "\"k8s.io/initial-events-end\":" is "}}}")
+
 #define STATUS(code, reason, more)                                            \
     "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"             \
     "\"status\":\"Failure\",\"message\":\"told so\",\"reason\":\"" reason     \
@@ -61,6 +66,7 @@ typedef struct {
     kube_delta_fifo_t    *fifo;
     kube_reflector_t     *r;
     kube_list_turn_t      turn;
+    kube_server_traits_t  traits;
     uint32_t              coverage[KUBE_REFLECTOR_STATES][KUBE_INPUTS];
     char                  reason[64];
     char                  message[KUBE_MESSAGE_LEN_MAX];
@@ -82,7 +88,8 @@ bed_log(void *ctx, kube_log_level_t level, kube_event_id_t id,
 
 
 static inline void
-bed_make(bed_t *b, const kube_alloc_t *alloc, const char *ns, size_t keys_max)
+bed_make_for(bed_t *b, const kube_alloc_t *alloc, const char *ns,
+    size_t keys_max, kube_watch_list_t watch_list)
 {
     kube_seed_t                      seed;
     kube_lister_watcher_t            lw;
@@ -131,6 +138,8 @@ bed_make(bed_t *b, const kube_alloc_t *alloc, const char *ns, size_t keys_max)
     options.resource = KUBE_RESOURCE_SERVICES;
     options.ns = kube_str(ns);
     options.step.page_size = 2;
+    options.step.watch_list = watch_list;
+    options.step.traits = &b->traits;
     options.step.watch_timeout_ms = 300000;
     options.step.idle_timeout_ms = 90000;
     options.step.backoff.first_ms = 800;
@@ -140,6 +149,13 @@ bed_make(bed_t *b, const kube_alloc_t *alloc, const char *ns, size_t keys_max)
     options.step.coverage = b->coverage;
 
     b->r = kube_reflector_create(&b->alloc, &options, &lw);
+}
+
+
+static inline void
+bed_make(bed_t *b, const kube_alloc_t *alloc, const char *ns, size_t keys_max)
+{
+    bed_make_for(b, alloc, ns, keys_max, KUBE_WATCH_LIST_OFF);
 }
 
 

@@ -25,6 +25,7 @@
 typedef struct {
     kube_reflector_machine_t  r;
     kube_action_t             action;
+    kube_server_traits_t      traits;
     uint64_t                  now_ms;
     uint32_t                  coverage[KUBE_REFLECTOR_STATES][KUBE_INPUTS];
 } bed_t;
@@ -33,6 +34,7 @@ typedef struct {
 static const char *const  state_names[] = {
     [KUBE_REFLECTOR_IDLE] = "IDLE",
     [KUBE_REFLECTOR_LISTING] = "LISTING",
+    [KUBE_REFLECTOR_STREAMING] = "STREAMING",
     [KUBE_REFLECTOR_OPENING] = "OPENING",
     [KUBE_REFLECTOR_WATCHING] = "WATCHING",
     [KUBE_REFLECTOR_BACKOFF] = "BACKOFF",
@@ -42,6 +44,7 @@ static const char *const  state_names[] = {
 static const char *const  action_names[] = {
     [KUBE_ACTION_NONE] = "none",
     [KUBE_ACTION_LIST] = "list",
+    [KUBE_ACTION_STREAM] = "stream",
     [KUBE_ACTION_WATCH] = "watch",
     [KUBE_ACTION_SLEEP] = "sleep",
     [KUBE_ACTION_CREDENTIALS] = "credentials",
@@ -196,18 +199,28 @@ wake(bed_t *b)
 
 
 static inline void
-bed_init(bed_t *b)
+bed_make(bed_t *b, kube_watch_list_t watch_list)
 {
     kube_reflector_conf_t  counted;
 
     memset(b, 0xa5, sizeof(bed_t));
     memset(b->coverage, 0, sizeof(b->coverage));
+    memset(&b->traits, 0, sizeof(b->traits));
 
     b->now_ms = 1000000;
     counted = conf;
     counted.coverage = b->coverage;
+    counted.watch_list = watch_list;
+    counted.traits = &b->traits;
 
     kube_reflector_machine_init(&b->r, &counted);
+}
+
+
+static inline void
+bed_init(bed_t *b)
+{
+    bed_make(b, KUBE_WATCH_LIST_OFF);
 }
 
 
@@ -215,7 +228,8 @@ bed_init(bed_t *b)
 static inline void
 bed_in(bed_t *b, kube_reflector_state_t state)
 {
-    bed_init(b);
+    bed_make(b, (state == KUBE_REFLECTOR_STREAMING) ? KUBE_WATCH_LIST_AUTO
+                                                    : KUBE_WATCH_LIST_OFF);
 
     if (state == KUBE_REFLECTOR_IDLE) {
         return;
@@ -226,6 +240,7 @@ bed_in(bed_t *b, kube_reflector_state_t state)
     switch (state) {
 
     case KUBE_REFLECTOR_LISTING:
+    case KUBE_REFLECTOR_STREAMING:
         say_status(b, KUBE_VERDICT_EXPIRED);
         break;
 

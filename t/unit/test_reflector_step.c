@@ -38,6 +38,25 @@ static const char *const  matrix[KUBE_REFLECTOR_STATES][KUBE_INPUTS] = {
         [KUBE_INPUT_STOP] = "STOPPED stop"
     },
 
+    [KUBE_REFLECTOR_STREAMING] = {
+        [KUBE_INPUT_SENT] = "",
+        [KUBE_INPUT_OPENED] = "",
+        [KUBE_INPUT_META] = "",
+        [KUBE_INPUT_ITEM] = "",
+        [KUBE_INPUT_LIST_DONE] = "BACKOFF sleep",
+        [KUBE_INPUT_EVENT] = "",
+        [KUBE_INPUT_BOOKMARK] = "",
+        [KUBE_INPUT_ALIVE] = "",
+        [KUBE_INPUT_UNREADABLE] = "BACKOFF sleep",
+        [KUBE_INPUT_STATUS] = "BACKOFF sleep",
+        [KUBE_INPUT_PROTOCOL] = "BACKOFF sleep",
+        [KUBE_INPUT_CLOSED] = "BACKOFF sleep",
+        [KUBE_INPUT_FAILED] = "BACKOFF sleep",
+        [KUBE_INPUT_TIMER] = "LISTING list",
+        [KUBE_INPUT_RELIST] = "",
+        [KUBE_INPUT_STOP] = "STOPPED stop"
+    },
+
     [KUBE_REFLECTOR_OPENING] = {
         [KUBE_INPUT_SENT] = "",
         [KUBE_INPUT_OPENED] = "WATCHING none",

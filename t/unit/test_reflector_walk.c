@@ -1,6 +1,6 @@
 /*
  * test_reflector_walk - versions that must not go back, in sequences written
- * by hand and in a hundred thousand random inputs.
+ * by hand and in hundreds of thousands of random inputs.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -129,6 +129,8 @@ walk_input(kube_random_t *random, kube_input_t *input, kube_status_t *status,
                                   KUBE_INPUT_START },
         [KUBE_REFLECTOR_LISTING] = { KUBE_INPUT_META, KUBE_INPUT_ITEM,
                                      KUBE_INPUT_LIST_DONE },
+        [KUBE_REFLECTOR_STREAMING] = { KUBE_INPUT_META, KUBE_INPUT_ITEM,
+                                       KUBE_INPUT_LIST_DONE },
         [KUBE_REFLECTOR_OPENING] = { KUBE_INPUT_SENT, KUBE_INPUT_OPENED,
                                      KUBE_INPUT_OPENED },
         [KUBE_REFLECTOR_WATCHING] = { KUBE_INPUT_EVENT, KUBE_INPUT_BOOKMARK,
@@ -216,6 +218,7 @@ walk_check(walk_t *w, const kube_input_t *input, const kube_rv_t *before,
         /* an open exchange is never left without an action */
         assert_int_equal(w->in_flight,
                          b->r.state == KUBE_REFLECTOR_LISTING
+                         || b->r.state == KUBE_REFLECTOR_STREAMING
                          || b->r.state == KUBE_REFLECTOR_OPENING
                          || b->r.state == KUBE_REFLECTOR_WATCHING);
         return;
@@ -242,6 +245,22 @@ walk_check(walk_t *w, const kube_input_t *input, const kube_rv_t *before,
         w->at_once++;
         break;
 
+    case KUBE_ACTION_STREAM:
+        assert_false(b->traits.no_watch_list);
+        assert_int_equal(b->r.state, KUBE_REFLECTOR_STREAMING);
+        assert_int_equal(deadline_ms - b->now_ms, KUBE_STREAM_MS);
+        assert_in_range(b->action.timeout_s, 300, 599);
+        assert_true(b->action.first_page);
+        assert_true(b->action.not_older_than);
+        /* a version that is not the newest taken would let it go back */
+        assert_true(b->action.rv.len == 0
+                    ? b->r.rv.len == 0 && b->r.list.rv.len == 0
+                    : b->action.rv.data == b->r.rv.data
+                      || b->action.rv.data == b->r.list.rv.data);
+        w->in_flight = true;
+        w->at_once++;
+        break;
+
     case KUBE_ACTION_LIST:
         assert_int_equal(b->r.state, KUBE_REFLECTOR_LISTING);
         assert_in_range(deadline_ms - b->now_ms, KUBE_LIST_MS,
@@ -264,7 +283,7 @@ walk_check(walk_t *w, const kube_input_t *input, const kube_rv_t *before,
 
 
 static void
-test_random_walk(void **state)
+random_walk(kube_watch_list_t watch_list, unsigned cells_expected)
 {
     walk_t                  w;
     bool                    legal[KUBE_REFLECTOR_STATES][KUBE_INPUTS];
@@ -276,16 +295,14 @@ test_random_walk(void **state)
     kube_status_t           status;
     kube_reflector_state_t  state_before;
 
-    (void) state;
-
     memset(&w, 0, sizeof(w));
     memset(legal, 0, sizeof(legal));
-    bed_init(&w.b);
+    bed_make(&w.b, watch_list);
     kube_random_init(&random, 42);
     rollbacks = 0;
     reached = 0;
 
-    for (i = 0; i < 100000; i++) {
+    for (i = 0; i < 200000; i++) {
 
         walk_input(&random, &input, &status, &w.b.r);
 
@@ -309,6 +326,11 @@ test_random_walk(void **state)
 
         default:
             break;
+        }
+
+        /* another scope could not connect */
+        if (i % 16 == 0) {
+            w.b.traits.no_watch_list = false;
         }
 
         before = w.b.r.rv;
@@ -340,7 +362,7 @@ test_random_walk(void **state)
     }
 
     cells += legal[KUBE_REFLECTOR_IDLE][KUBE_INPUT_START];
-    assert_int_equal(cells, 34);
+    assert_int_equal(cells, cells_expected);
 
     /* a walk that never got there shows nothing */
     assert_true(rollbacks > 0);
@@ -351,8 +373,24 @@ test_random_walk(void **state)
     assert_true(reached & (1ull << (KUBE_REFLECTOR_WATCHING * 8
                                     + KUBE_REFLECTOR_OPENING)));
 
+    assert_int_equal(reached & (1ull << (KUBE_REFLECTOR_STREAMING * 8
+                                         + KUBE_REFLECTOR_WATCHING)),
+                     (watch_list == KUBE_WATCH_LIST_OFF)
+                     ? 0 : 1ull << (KUBE_REFLECTOR_STREAMING * 8
+                                    + KUBE_REFLECTOR_WATCHING));
+
     assert_int_equal(say(&w.b, KUBE_INPUT_STOP), KUBE_ACTION_STOP);
     assert_int_equal(w.b.r.deadline_ms, KUBE_NEVER);
+}
+
+
+static void
+test_random_walk(void **state)
+{
+    (void) state;
+
+    random_walk(KUBE_WATCH_LIST_OFF, 34);
+    random_walk(KUBE_WATCH_LIST_AUTO, 49);
 }
 
 
