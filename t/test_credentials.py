@@ -7,6 +7,7 @@
 
 import base64
 import contextlib
+import datetime
 import os
 
 import pytest
@@ -298,6 +299,127 @@ class TestKubeconfig:
         started(gateway)
         assert {(r.user, r.auth) for r in cluster.api.requests} == {("gateway", "certificate")}
         following(cluster, gateway)
+
+
+SAYS = (
+    '{"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", '
+    '"status": {"token": "%s"%s}}'
+)
+
+
+@pytest.mark.cluster(token="first")
+class TestExecPlugin:
+    """A kubeconfig that logs in with a program."""
+
+    @staticmethod
+    def says(gateway, token, lifetime=None):
+        """What the program prints from now on."""
+        more = ""
+        if lifetime is not None:
+            ends = datetime.datetime.now(datetime.timezone.utc) + lifetime
+            more = ends.strftime(', "expirationTimestamp": "%Y-%m-%dT%H:%M:%SZ"')
+        gateway.write("said.json", SAYS % (token, more))
+
+    def prepared(self, cluster, before="", token="first", lifetime=None):
+        """A gateway whose plugin prints a file, and does something before."""
+        gateway = with_kubeconfig(cluster, "")
+        script = gateway.write("plugin", f"{before}\ncat {gateway.path('said.json')}\n")
+        user = (
+            "exec:\n  apiVersion: client.authentication.k8s.io/v1\n  command: sh\n"
+            f"  args: [{script}]\n  interactiveMode: Never\n  provideClusterInfo: true\n"
+        )
+        text = KUBECONFIG.format(server=cluster.api.url, cluster="", user=indented(user))
+        gateway.write("kube.yaml", text)
+        self.says(gateway, token, lifetime)
+        return gateway
+
+    def test_nothing_is_sent_before_its_word(self, cluster):
+        """It may take its time, and is asked once for all watches."""
+        fifo = "fifo"
+        gateway = self.prepared(cluster)
+        gateway.write(
+            "plugin",
+            f"cat {gateway.path(fifo)} > /dev/null\necho asked >&2\n"
+            f"cat {gateway.path('said.json')}\n",
+        )
+        os.mkfifo(gateway.path(fifo))
+        os.chmod(gateway.path(fifo), 0o666)
+        gateway.start()
+        with open(gateway.path(fifo), "w"):
+            # the plugin runs; an informer that does not wait would have asked
+            gateway.wait_log("started: 2 scopes")
+            assert cluster.api.requests == []
+        gateway.status.wait_synced()
+        assert {r.token for r in cluster.api.requests} == {"first"}
+        assert "credentials" not in gateway.log()
+
+    def test_asked_again_after_401(self, cluster):
+        gateway = started(self.prepared(cluster))
+        cluster.steady(gateway)
+        cluster.api.auth.add_token("second")
+        self.says(gateway, "second")
+        cluster.api.auth.revoke_token("first")
+        count = len(cluster.api.requests)
+        cluster.api.close_watches(how="clean")
+        following(cluster, gateway)
+        refused = [r for r in cluster.api.requests[count:] if r.status == 401]
+        assert 1 <= len(refused) <= 4 * PATIENCE
+        assert cluster.api.count(verb="list") == 2
+
+    def test_asked_again_before_it_expires(self, cluster):
+        """No request is refused for want of a fresh token."""
+        gateway = self.prepared(cluster, lifetime=datetime.timedelta(seconds=4))
+        gateway.start()
+        gateway.status.wait_synced()
+        cluster.api.auth.add_token("second")
+        self.says(gateway, "second")
+
+        def seen():
+            cluster.api.close_watches(how="clean")
+            return any(r.token == "second" for r in cluster.api.requests)
+
+        wait_until(seen)
+        following(cluster, gateway)
+        assert not [r for r in cluster.api.requests if r.status == 401]
+
+    @pytest.mark.parametrize(
+        "before, why",
+        [
+            ("echo no session >&2; exit 4", r"exited with code 4, it says .{0,5}no session"),
+            ("kill -9 $$", r"ended by signal 9"),
+            ("echo hello", r"not JSON"),
+        ],
+    )
+    def test_failure_is_named_and_heals(self, cluster, before, why):
+        gateway = self.prepared(cluster, before)
+        gateway.start()
+        found = gateway.status.wait(lambda i: i["degraded"])
+        assert found["degraded"][0]["cause"] == "credentials"
+        gateway.wait_log(why)
+        assert cluster.api.requests == []
+        gateway.write("plugin", f"cat {gateway.path('said.json')}\n")
+        gateway.status.wait_synced()
+        gateway.status.wait(lambda i: not i["degraded"])
+
+    def test_it_ends_with_nginx(self, cluster):
+        gateway = self.prepared(cluster)
+        pid = gateway.path("pids/pid")
+        gateway.write("pids/none", "")
+        os.chmod(gateway.path("pids"), 0o777)
+        gateway.write("plugin", f"echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 1000\n")
+        gateway.start()
+        wait_until(lambda: os.path.exists(pid))
+        with open(pid) as f:
+            plugin = int(f.read())
+        gateway.stop()
+
+        def gone():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                with open(f"/proc/{plugin}/stat") as f:
+                    return f.read().rpartition(")")[2].split()[0] == "Z"
+            return True
+
+        wait_until(gone)
 
 
 def writable_memory(pid):

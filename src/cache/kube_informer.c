@@ -789,6 +789,7 @@ kube_informer_put_state(void *informer, const kube_record_t *record)
         .now_ms = inf->now_ms,
         .scope = informer_scope_of(inf, &id),
         .resource = id.resource,
+        .blame = KUBE_BLAME_OBJECT,
         .ns = &id.meta.ns,
         .name = &id.meta.name,
         .uid = &id.meta.uid

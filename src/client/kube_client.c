@@ -29,6 +29,7 @@ struct kube_client_s {
     uint64_t             forced_ms;      /* last re-read on demand, or NEVER */
     bool                 reread;         /* one was asked for too soon */
     bool                 readable;       /* all needed files, at least once */
+    bool                 renewing;       /* an exec plugin is asked after 401 */
 };
 
 
@@ -92,6 +93,7 @@ static kube_rc_t
 client_refresh(kube_client_t *client, bool force, uint64_t now_ms)
 {
     bool       first;
+    uint64_t   due_ms;
     unsigned   changed;
     kube_rc_t  rc;
 
@@ -109,6 +111,15 @@ client_refresh(kube_client_t *client, bool force, uint64_t now_ms)
                                    ? KUBE_CREDENTIALS_PERIOD_MS
                                    : KUBE_CLIENT_REREAD_MS);
 
+    due_ms = kube_credentials_due(client->credentials);
+
+    if (client->readable && due_ms < client->refresh_ms) {
+        client->refresh_ms = due_ms;
+    }
+
+    kube_transport_watch(client->transport,
+                         kube_credentials_fd(client->credentials));
+
     /* before the first success no connection was made with others */
 
     if (changed != 0 && !first) {
@@ -116,6 +127,39 @@ client_refresh(kube_client_t *client, bool force, uint64_t now_ms)
     }
 
     return client->readable ? KUBE_OK : rc;
+}
+
+
+/* Hears an exec plugin; what waited for its word goes on, or fails. */
+static void
+client_hear(kube_client_t *client, uint64_t now_ms)
+{
+    kube_rc_t  rc;
+
+    if (!kube_credentials_poll(client->credentials, now_ms)) {
+        return;
+    }
+
+    /* its descriptor is closed, and the next may bear the same number */
+
+    kube_transport_watch(client->transport, -1);
+
+    client->renewing = false;
+
+    rc = client_refresh(client, false, now_ms);
+
+    kube_transport_unpark(client->transport,
+                          rc == KUBE_OK ? KUBE_OK : KUBE_NO_CREDENTIALS,
+                          kube_credentials_why(client->credentials));
+}
+
+
+/* A request would be sent without credentials, or with refused ones. */
+static bool
+client_waits(const kube_client_t *client)
+{
+    return (!client->readable || client->renewing)
+           && kube_credentials_fd(client->credentials) != -1;
 }
 
 
@@ -130,6 +174,11 @@ client_start(void *ctx, const kube_request_t *request,
 
     if (!client->readable && now_ms >= client->refresh_ms) {
         (void) client_refresh(client, client->reread, now_ms);
+    }
+
+    if (client_waits(client)) {
+        return kube_transport_park(client->transport, request, handler,
+                                   handler_ctx, exchange);
     }
 
     if (!client->readable) {
@@ -173,6 +222,7 @@ client_verdict(void *ctx, size_t server, bool good)
 static kube_rc_t
 client_credentials(void *ctx, uint64_t now_ms)
 {
+    kube_rc_t       rc;
     kube_client_t  *client = ctx;
 
     if (client->forced_ms != KUBE_NEVER
@@ -192,7 +242,12 @@ client_credentials(void *ctx, uint64_t now_ms)
 
     client->forced_ms = now_ms;
 
-    return client_refresh(client, true, now_ms);
+    rc = client_refresh(client, true, now_ms);
+    client->renewing = true;
+
+    /* what is asked next waits for its word */
+
+    return (rc == KUBE_AGAIN) ? KUBE_OK : rc;
 }
 
 
@@ -232,6 +287,8 @@ kube_client_process(kube_client_t *client, uint64_t now_ms)
 {
     client->now_ms = now_ms;
 
+    client_hear(client, now_ms);
+
     if (client->readable && now_ms >= client->refresh_ms) {
         (void) client_refresh(client, client->reread, now_ms);
     }
@@ -243,9 +300,14 @@ kube_client_process(kube_client_t *client, uint64_t now_ms)
 uint64_t
 kube_client_deadline(const kube_client_t *client)
 {
-    uint64_t  deadline_ms;
+    uint64_t  deadline_ms, due_ms;
 
     deadline_ms = kube_transport_deadline(client->transport);
+
+    if (kube_credentials_fd(client->credentials) != -1) {
+        due_ms = kube_credentials_due(client->credentials);
+        deadline_ms = (due_ms < deadline_ms) ? due_ms : deadline_ms;
+    }
 
     if (client->readable && client->refresh_ms < deadline_ms) {
         return client->refresh_ms;

@@ -41,7 +41,10 @@ static const size_t  config_strings[] = {
     offsetof(kube_config_t, token.path),
     offsetof(kube_config_t, token.data),
     offsetof(kube_config_t, tls_server_name),
-    offsetof(kube_config_t, proxy_url)
+    offsetof(kube_config_t, proxy_url),
+    offsetof(kube_config_t, exec.command),
+    offsetof(kube_config_t, exec.api_version),
+    offsetof(kube_config_t, exec.install_hint)
 };
 
 
@@ -83,6 +86,17 @@ kube_config_done(kube_config_t *config)
                                      ((char *) config + config_strings[i]));
     }
 
+    for (i = 0; i < config->exec.args_n; i++) {
+        kube_secret_free(&config->alloc, &config->exec.args[i]);
+    }
+
+    for (i = 0; i < config->exec.env_n; i++) {
+        kube_secret_free(&config->alloc, &config->exec.env[i]);
+    }
+
+    config->exec.args_n = 0;
+    config->exec.env_n = 0;
+    config->exec.cluster_info = false;
     config->tls_verify_off = false;
 }
 
@@ -556,6 +570,13 @@ kube_config_check(const kube_config_t *config, kube_error_t *error)
     if (config_has(&config->certificate) != config_has(&config->key)) {
         return config_error(error, KUBE_INVALID, "a client certificate needs "
                             "its key, and a key its certificate: give both");
+    }
+
+    if (config->exec.command.len != 0
+        && (config_has(&config->token) || config_has(&config->certificate)))
+    {
+        return config_error(error, KUBE_INVALID, "a user logs in with exec, or "
+                            "with a token or certificate, not with both");
     }
 
     if (config->tls_verify_off && config_has(&config->ca)) {

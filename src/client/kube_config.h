@@ -36,6 +36,22 @@ typedef struct {
     kube_str_t  data;        /* empty: none */
 } kube_source_t;
 
+/* Of arguments, and of what stands in its environment. */
+#define KUBE_EXEC_WORDS_MAX  64
+
+/* A program that logs in: a kubeconfig's exec; kube_exec.h runs it. */
+typedef struct {
+    kube_str_t  command;       /* with a slash: where it is; without: a name
+                                  for PATH; empty: there is none */
+    kube_str_t  args[KUBE_EXEC_WORDS_MAX];
+    size_t      args_n;
+    kube_str_t  env[KUBE_EXEC_WORDS_MAX];    /* NAME=value */
+    size_t      env_n;
+    kube_str_t  api_version;   /* client.authentication.k8s.io/v1, v1beta1 */
+    kube_str_t  install_hint;
+    bool        cluster_info;  /* it is told of the cluster */
+} kube_exec_conf_t;
+
 typedef struct {
     kube_alloc_t   alloc;
     kube_str_t     servers[KUBE_SERVERS_MAX];   /* as add_server() left them */
@@ -49,6 +65,7 @@ typedef struct {
                                                    none, whatever the
                                                    environment says */
     bool           tls_verify_off;
+    kube_exec_conf_t  exec;
 } kube_config_t;
 
 /*
@@ -74,7 +91,7 @@ kube_rc_t kube_config_in_cluster(kube_config_t *config, const char *host,
  * Relative paths in it are relative to the file.  Known: server,
  * certificate-authority[-data], tls-server-name, insecure-skip-tls-verify
  * (refused with a CA), proxy-url, token, tokenFile, client-certificate[-data],
- * client-key[-data].  exec, auth-provider, username/password and impersonation
+ * client-key[-data], exec.  auth-provider, username/password and impersonation
  * are refused with a text that names them: a half-working login is worse than
  * none.  Merge keys (<<) are followed.
  *

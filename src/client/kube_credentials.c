@@ -14,12 +14,20 @@
 #include <sys/stat.h>
 
 #include "kube_credentials.h"
+#include "kube_exec.h"
 #include "kube_limits.h"
 #include "kube_secret.h"
 
 
-/* A path and what is wrong with it. */
-#define CREDENTIALS_WHY_MAX  512
+/* A path and what is wrong with it, or what an exec plugin says. */
+#define CREDENTIALS_WHY_MAX  1536
+
+/* Between two runs of an exec plugin, ms; after failures up to the other. */
+#define CREDENTIALS_EXEC_FIRST_MS  1000
+#define CREDENTIALS_EXEC_MAX_MS    30000
+
+/* A supervisor that does not keep to the plugin's time is given up, ms. */
+#define CREDENTIALS_EXEC_GRACE_MS  2000
 
 struct kube_credentials_s {
     kube_alloc_t          alloc;
@@ -30,6 +38,15 @@ struct kube_credentials_s {
     bool                  token_read;   /* from its file, at least once */
     bool                  complete;     /* nothing that is needed is missing */
     bool                  warned[KUBE_CREDENTIALS];    /* others may read it */
+
+    kube_exec_t          *exec;         /* NULL: no plugin logs in */
+    bool                  exec_said;    /* at least once */
+    bool                  exec_wanted;  /* after a 401 */
+    unsigned              exec_changed; /* by what it said, not told yet */
+    unsigned              exec_fails;   /* in a row */
+    uint64_t              exec_next_ms; /* not asked before */
+    uint64_t              exec_renew_ms;
+    uint64_t              exec_late_ms; /* of the one that runs */
     char                  why[CREDENTIALS_WHY_MAX];
     char                  said[CREDENTIALS_WHY_MAX];    /* in the log */
 };
@@ -86,6 +103,15 @@ kube_credentials_create(const kube_alloc_t *alloc, const kube_config_t *config,
 
     kube_log_init(&c->log, sink);
 
+    if (config->exec.command.len != 0) {
+        c->exec = kube_exec_create(alloc, config);
+
+        if (c->exec == NULL) {
+            kube_free(alloc, c);
+            return NULL;
+        }
+    }
+
     return c;
 }
 
@@ -101,6 +127,8 @@ kube_credentials_destroy(kube_credentials_t *credentials)
     }
 
     alloc = credentials->alloc;
+
+    kube_exec_destroy(credentials->exec);
 
     for (i = 0; i < KUBE_CREDENTIALS; i++) {
         kube_secret_free(&alloc, &credentials->now[i]);
@@ -257,6 +285,147 @@ credentials_replace(kube_credentials_t *c, kube_credential_t which,
 }
 
 
+static void
+credentials_exec_failed(kube_credentials_t *c, uint64_t now_ms)
+{
+    uint64_t  pause_ms;
+
+    pause_ms = CREDENTIALS_EXEC_FIRST_MS << (c->exec_fails < 5 ? c->exec_fails
+                                                               : 5);
+
+    c->exec_fails++;
+    c->exec_next_ms = now_ms + (pause_ms < CREDENTIALS_EXEC_MAX_MS
+                                ? pause_ms : CREDENTIALS_EXEC_MAX_MS);
+
+    if (c->exec_said && strcmp(kube_exec_why(c->exec), c->said) != 0) {
+        (void) snprintf(c->said, sizeof(c->said), "%s",
+                        kube_exec_why(c->exec));
+        kube_log_event(&c->log, now_ms, KUBE_LOG_WARN, KUBE_EV_CREDENTIALS,
+                       "%s; what it said last stays in use", c->said);
+    }
+}
+
+
+/* Asks the plugin if that is due; KUBE_OK: there is what to log in with. */
+static kube_rc_t
+credentials_exec(kube_credentials_t *c, uint64_t now_ms, bool force)
+{
+    kube_rc_t  rc;
+
+    c->exec_wanted = c->exec_wanted || force;
+    rc = KUBE_IO;
+
+    if (kube_exec_fd(c->exec) == -1
+        && now_ms >= c->exec_next_ms
+        && (!c->exec_said || c->exec_wanted || now_ms >= c->exec_renew_ms))
+    {
+        c->exec_wanted = false;
+        c->exec_late_ms = now_ms + KUBE_EXEC_TIMEOUT_MS
+                          + CREDENTIALS_EXEC_GRACE_MS;
+
+        rc = kube_exec_start(c->exec, now_ms);
+
+        if (rc != KUBE_OK) {
+            credentials_exec_failed(c, now_ms);
+        }
+    }
+
+    if (c->exec_said) {
+        return KUBE_OK;
+    }
+
+    if (kube_exec_fd(c->exec) != -1) {
+        return KUBE_AGAIN;
+    }
+
+    (void) snprintf(c->why, sizeof(c->why), "%s", kube_exec_why(c->exec));
+
+    return rc;
+}
+
+
+bool
+kube_credentials_poll(kube_credentials_t *credentials, uint64_t now_ms)
+{
+    kube_rc_t            rc;
+    uint64_t             margin_ms;
+    kube_str_t           token, certificate, key;
+    kube_credentials_t  *c = credentials;
+    kube_exec_result_t   result;
+
+    if (c->exec == NULL || kube_exec_fd(c->exec) == -1) {
+        return false;
+    }
+
+    rc = kube_exec_poll(c->exec, now_ms, &result);
+
+    if (rc == KUBE_AGAIN) {
+        return false;
+    }
+
+    token = certificate = key = KUBE_STR_NULL;
+
+    if (rc != KUBE_OK
+        || kube_str_dup(&c->alloc, result.token, &token) != KUBE_OK
+        || kube_str_dup(&c->alloc, result.certificate, &certificate)
+           != KUBE_OK
+        || kube_str_dup(&c->alloc, result.key, &key) != KUBE_OK)
+    {
+        kube_secret_free(&c->alloc, &token);
+        kube_secret_free(&c->alloc, &certificate);
+        credentials_exec_failed(c, now_ms);
+
+        return true;
+    }
+
+    credentials_replace(c, KUBE_CREDENTIAL_TOKEN, token,
+                        KUBE_CREDENTIALS_TOKEN, &c->exec_changed);
+    credentials_replace(c, KUBE_CREDENTIAL_CERTIFICATE, certificate,
+                        KUBE_CREDENTIALS_CERTIFICATE, &c->exec_changed);
+    credentials_replace(c, KUBE_CREDENTIAL_KEY, key,
+                        KUBE_CREDENTIALS_CERTIFICATE, &c->exec_changed);
+
+    margin_ms = result.lifetime_ms / 10 < 60000 ? result.lifetime_ms / 10
+                                                : 60000;
+
+    c->exec_said = true;
+    c->exec_fails = 0;
+    c->exec_next_ms = now_ms + CREDENTIALS_EXEC_FIRST_MS;
+    c->exec_renew_ms = (result.lifetime_ms != KUBE_NEVER)
+                       ? now_ms + result.lifetime_ms - margin_ms : KUBE_NEVER;
+
+    return true;
+}
+
+
+int
+kube_credentials_fd(const kube_credentials_t *credentials)
+{
+    return credentials->exec != NULL ? kube_exec_fd(credentials->exec) : -1;
+}
+
+
+uint64_t
+kube_credentials_due(const kube_credentials_t *credentials)
+{
+    const kube_credentials_t  *c = credentials;
+
+    if (c->exec == NULL) {
+        return KUBE_NEVER;
+    }
+
+    if (kube_exec_fd(c->exec) != -1) {
+        return c->exec_late_ms;
+    }
+
+    if (!c->exec_said || c->exec_wanted || c->exec_renew_ms < c->exec_next_ms) {
+        return c->exec_next_ms;
+    }
+
+    return c->exec_renew_ms;
+}
+
+
 kube_rc_t
 kube_credentials_refresh(kube_credentials_t *credentials, uint64_t now_ms,
     bool force, unsigned *changed)
@@ -266,14 +435,17 @@ kube_credentials_refresh(kube_credentials_t *credentials, uint64_t now_ms,
     kube_str_t           values[KUBE_CREDENTIALS];
     kube_credentials_t  *c = credentials;
 
-    *changed = 0;
+    *changed = c->exec_changed;
+    c->exec_changed = 0;
 
-    if (c->complete && !force && now_ms < c->due_ms) {
+    if (c->complete && !force && now_ms < c->due_ms
+        && now_ms < kube_credentials_due(c))
+    {
         return KUBE_OK;
     }
 
-    rc = KUBE_OK;
     c->why[0] = '\0';
+    rc = (c->exec != NULL) ? credentials_exec(c, now_ms, force) : KUBE_OK;
 
     for (i = 0; i < KUBE_CREDENTIALS; i++) {
         rcs[i] = credentials_load(c, (kube_credential_t) i, now_ms,
@@ -291,7 +463,11 @@ kube_credentials_refresh(kube_credentials_t *credentials, uint64_t now_ms,
 
     for (i = 0; i < KUBE_CREDENTIALS; i++) {
 
-        if (rcs[i] != KUBE_OK) {
+        /* what a plugin said is in place already */
+
+        if (rcs[i] != KUBE_OK
+            || (c->exec != NULL && i != KUBE_CREDENTIAL_CA))
+        {
             kube_secret_free(&c->alloc, &values[i]);
             continue;
         }
@@ -301,7 +477,7 @@ kube_credentials_refresh(kube_credentials_t *credentials, uint64_t now_ms,
                             ? KUBE_CREDENTIALS_CERTIFICATE : 1u << i, changed);
     }
 
-    if (c->why[0] == '\0') {
+    if (c->why[0] == '\0' && c->exec_fails == 0) {
         c->said[0] = '\0';
     }
 

@@ -7,6 +7,11 @@
  * malformed, leaves the last good value in place and is reported.  Secrets are
  * zeroed before they are freed, and are never logged.
  *
+ * Where the configuration has an exec plugin, token and client certificate are
+ * what it said last.  It is asked again a tenth of their lifetime before they
+ * expire, at most a minute; after a 401; and after a failure, when 1 to 30 s
+ * have passed.  What it said serves until it says something else.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
@@ -51,11 +56,24 @@ void kube_credentials_destroy(kube_credentials_t *credentials);
  *
  * KUBE_OK; KUBE_IO, KUBE_INVALID, KUBE_TOO_LARGE or KUBE_NOMEM if a needed
  * file has never been readable: then the next call reads again whatever the
- * time.  A refused handshake (KUBE_TLS) is a reason to force: certificate and
- * key may have been read in mid-rotation.
+ * time; KUBE_AGAIN if an exec plugin has yet to say its first word.  A refused
+ * handshake (KUBE_TLS) is a reason to force: certificate and key may have been
+ * read in mid-rotation.
  */
 kube_rc_t kube_credentials_refresh(kube_credentials_t *credentials,
     uint64_t now_ms, bool force, unsigned *changed)  KUBE_MUST_CHECK;
+
+/*
+ * An exec plugin that runs: a descriptor, readable when a poll is due; -1: none
+ * runs.
+ */
+int kube_credentials_fd(const kube_credentials_t *credentials);
+
+/* Hears what it says.  True: it has ended, and a refresh is due. */
+bool kube_credentials_poll(kube_credentials_t *credentials, uint64_t now_ms);
+
+/* When an exec plugin is to be polled or asked; KUBE_NEVER: there is none. */
+uint64_t kube_credentials_due(const kube_credentials_t *credentials);
 
 /*
  * Which credential could not be read the last time, and why: for people,

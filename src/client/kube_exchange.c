@@ -467,20 +467,12 @@ kube_exchange_create_failed(kube_exchange_env_t *env, kube_rc_t rc,
 }
 
 
-kube_rc_t
-kube_exchange_create(kube_exchange_env_t *env, size_t server,
-    const char *path, const kube_exchange_handler_t *handler, void *ctx,
-    kube_exchange_t **exchange)
+/* Makes the handle of libcurl, with the credentials of this moment. */
+static kube_rc_t
+exchange_setup(kube_exchange_t *e, size_t server, const char *path)
 {
-    CURLcode          code;
-    kube_exchange_t  *e;
-
-    *exchange = NULL;
-
-    e = exchange_alloc(env, handler, ctx);
-    if (e == NULL) {
-        return KUBE_NOMEM;
-    }
+    CURLcode              code;
+    kube_exchange_env_t  *env = e->env;
 
     e->server = server;
     e->created_ms = env->now_ms;
@@ -495,11 +487,8 @@ kube_exchange_create(kube_exchange_env_t *env, size_t server,
     }
 
     if (code == CURLE_OK) {
-        *exchange = e;
         return KUBE_OK;
     }
-
-    kube_exchange_destroy(e);
 
     if (code == CURLE_OUT_OF_MEMORY) {
         return KUBE_NOMEM;
@@ -512,6 +501,70 @@ kube_exchange_create(kube_exchange_env_t *env, size_t server,
                    curl_easy_strerror(code));
 
     return code == CURLE_URL_MALFORMAT ? KUBE_TOO_LARGE : KUBE_INVALID;
+}
+
+
+kube_rc_t
+kube_exchange_create(kube_exchange_env_t *env, size_t server,
+    const char *path, const kube_exchange_handler_t *handler, void *ctx,
+    kube_exchange_t **exchange)
+{
+    kube_rc_t         rc;
+    kube_exchange_t  *e;
+
+    *exchange = NULL;
+
+    e = exchange_alloc(env, handler, ctx);
+    if (e == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    rc = exchange_setup(e, server, path);
+
+    if (rc != KUBE_OK) {
+        kube_exchange_destroy(e);
+        return rc;
+    }
+
+    *exchange = e;
+
+    return KUBE_OK;
+}
+
+
+kube_exchange_t *
+kube_exchange_park(kube_exchange_env_t *env, const char *path,
+    const kube_exchange_handler_t *handler, void *ctx)
+{
+    kube_str_t        copy;
+    kube_exchange_t  *e;
+
+    e = exchange_alloc(env, handler, ctx);
+
+    if (e == NULL || kube_str_dup(&env->alloc, kube_str(path), &copy)
+                     != KUBE_OK)
+    {
+        kube_free(&env->alloc, e);
+        return NULL;
+    }
+
+    e->path = (char *) (uintptr_t) copy.data;
+
+    return e;
+}
+
+
+kube_rc_t
+kube_exchange_unpark(kube_exchange_t *exchange, size_t server)
+{
+    kube_rc_t  rc;
+
+    rc = exchange_setup(exchange, server, exchange->path);
+
+    kube_free(&exchange->env->alloc, exchange->path);
+    exchange->path = NULL;
+
+    return rc;
 }
 
 
@@ -545,6 +598,7 @@ kube_exchange_destroy(kube_exchange_t *exchange)
     curl_slist_free_all(exchange->connect_to);
     curl_url_cleanup(exchange->url);
 
+    kube_free(&alloc, exchange->path);
     kube_free(&alloc, exchange);
 }
 

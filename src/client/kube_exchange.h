@@ -75,7 +75,10 @@ struct kube_exchange_s {
     kube_exchange_t                *next;          /* in the transport */
     const kube_exchange_handler_t  *handler;
     void                           *ctx;
-    CURL                           *easy;          /* NULL: never to be sent */
+    CURL                           *easy;          /* NULL: never to be sent,
+                                                      or not yet */
+    char                           *path;          /* parked: to be sent once
+                                                      credentials are there */
     CURLU                          *url;
     struct curl_slist              *headers;
     struct curl_slist              *connect_to;
@@ -116,6 +119,16 @@ kube_rc_t kube_exchange_create(kube_exchange_env_t *env, size_t server,
 kube_exchange_t *kube_exchange_create_failed(kube_exchange_env_t *env,
     kube_rc_t rc, const char *why, const kube_exchange_handler_t *handler,
     void *ctx)  KUBE_MUST_CHECK;
+
+/*
+ * Makes one for later: kube_exchange_unpark() does what create() does but for
+ * the memory, and returns the same.  NULL: out of memory.
+ */
+kube_exchange_t *kube_exchange_park(kube_exchange_env_t *env,
+    const char *path, const kube_exchange_handler_t *handler, void *ctx)
+    KUBE_MUST_CHECK;
+kube_rc_t kube_exchange_unpark(kube_exchange_t *exchange, size_t server)
+    KUBE_MUST_CHECK;
 
 /* Frees an exchange that is neither linked nor added; calls no handler. */
 void kube_exchange_destroy(kube_exchange_t *exchange);

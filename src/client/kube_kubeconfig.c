@@ -38,6 +38,8 @@ typedef struct {
 typedef enum {
     KUBECONFIG_TEXT,
     KUBECONFIG_PATH,
+    KUBECONFIG_LINE,     /* the first of a text */
+    KUBECONFIG_COMMAND,  /* a path if it has a slash */
     KUBECONFIG_PEM,      /* base64 of it */
     KUBECONFIG_TOKEN
 } kubeconfig_kind_t;
@@ -106,9 +108,24 @@ static const kubeconfig_field_t  kubeconfig_user_fields[] = {
     { NULL, KUBECONFIG_TEXT, 0, NULL }
 };
 
+static const kubeconfig_field_t  kubeconfig_exec_fields[] = {
+
+    { "command", KUBECONFIG_COMMAND,
+      offsetof(kube_config_t, exec.command),
+      "exec's command is not a program" },
+
+    { "apiVersion", KUBECONFIG_TEXT,
+      offsetof(kube_config_t, exec.api_version),
+      "exec's apiVersion is not a text" },
+
+    { "installHint", KUBECONFIG_LINE,
+      offsetof(kube_config_t, exec.install_hint),
+      "exec's installHint is not a text" },
+
+    { NULL, KUBECONFIG_TEXT, 0, NULL }
+};
+
 static const kubeconfig_refused_t  kubeconfig_user_refused[] = {
-    { "exec", "the user logs in with an exec plugin, which is not supported: "
-              "use a token, tokenFile or a client certificate" },
     { "auth-provider", "the user logs in with an auth-provider, which is not "
                        "supported: use a token or a client certificate" },
     { "username", "username and password are not supported: use a token or a "
@@ -344,6 +361,7 @@ static kube_rc_t
 kubeconfig_set(kubeconfig_t *k, const kubeconfig_field_t *f, kube_str_t text)
 {
     kube_str_t  *field;
+    const char  *end;
 
     field = (kube_str_t *) (void *) ((char *) k->config + f->offset);
 
@@ -358,6 +376,11 @@ kubeconfig_set(kubeconfig_t *k, const kubeconfig_field_t *f, kube_str_t text)
         return kube_secret_is_token(text)
                ? kube_config_set(k->config, field, text) : KUBE_INVALID;
 
+    case KUBECONFIG_LINE:
+        end = memchr(text.data, '\n', text.len);
+        text.len = (end != NULL) ? (size_t) (end - text.data) : text.len;
+        break;
+
     default:
         break;
     }
@@ -369,8 +392,14 @@ kubeconfig_set(kubeconfig_t *k, const kubeconfig_field_t *f, kube_str_t text)
         return KUBE_INVALID;
     }
 
-    return f->kind == KUBECONFIG_PATH ? kubeconfig_set_path(k, field, text)
-                                      : kube_config_set(k->config, field, text);
+    if (f->kind == KUBECONFIG_PATH
+        || (f->kind == KUBECONFIG_COMMAND
+            && memchr(text.data, '/', text.len) != NULL))
+    {
+        return kubeconfig_set_path(k, field, text);
+    }
+
+    return kube_config_set(k->config, field, text);
 }
 
 
@@ -540,6 +569,199 @@ kubeconfig_read_cluster(kubeconfig_t *k, kube_str_t name)
 }
 
 
+/* A word that a program is given: any text, on one line or several. */
+static void
+kubeconfig_add_word(kubeconfig_t *k, const yaml_node_t *node, kube_str_t name,
+    kube_str_t value, kube_str_t *words, size_t *n)
+{
+    char         *p;
+    size_t        size;
+    const char   *what;
+
+    what = "exec has more than 64 args or env, or one with a zero byte, or "
+           "one of more than 8192 bytes";
+
+    size = name.len + value.len + 2;
+
+    if (*n == KUBE_EXEC_WORDS_MAX
+        || size > KUBE_URL_LEN_MAX
+        || memchr(name.data, '\0', name.len) != NULL
+        || memchr(value.data, '\0', value.len) != NULL)
+    {
+        kubeconfig_fail(k, node, KUBE_INVALID, what);
+        return;
+    }
+
+    p = kube_alloc(&k->config->alloc, size);
+
+    if (p == NULL) {
+        kubeconfig_fail(k, node, KUBE_NOMEM, "out of memory");
+        return;
+    }
+
+    words[*n].data = p;
+
+    if (name.len != 0) {
+        memcpy(p, name.data, name.len);
+        p += name.len;
+        *p++ = '=';
+    }
+
+    memcpy(p, value.data, value.len);
+    p += value.len;
+    *p = '\0';
+
+    words[*n].len = (size_t) (p - words[*n].data);
+    (*n)++;
+}
+
+
+static void
+kubeconfig_read_args(kubeconfig_t *k, yaml_node_t *exec)
+{
+    yaml_node_t       *list, *node;
+    yaml_node_item_t  *i;
+
+    list = kubeconfig_find(k, exec, "args");
+
+    if (list == NULL) {
+        return;
+    }
+
+    if (list->type != YAML_SEQUENCE_NODE) {
+        kubeconfig_fail(k, list, KUBE_INVALID, "exec's args are a list");
+        return;
+    }
+
+    for (i = list->data.sequence.items.start;
+         i < list->data.sequence.items.top && k->error.rc == KUBE_OK;
+         i++)
+    {
+        node = yaml_document_get_node(&k->document, *i);
+
+        if (node == NULL || node->type != YAML_SCALAR_NODE) {
+            kubeconfig_fail(k, node, KUBE_INVALID,
+                            "one of exec's args is not a text");
+            return;
+        }
+
+        kubeconfig_add_word(k, node, KUBE_STR(""), kubeconfig_scalar(node),
+                            k->config->exec.args, &k->config->exec.args_n);
+    }
+}
+
+
+static void
+kubeconfig_read_env(kubeconfig_t *k, yaml_node_t *exec)
+{
+    kube_str_t         name, value;
+    yaml_node_t       *list, *item, *node;
+    yaml_node_item_t  *i;
+
+    list = kubeconfig_find(k, exec, "env");
+
+    if (list == NULL) {
+        return;
+    }
+
+    if (list->type != YAML_SEQUENCE_NODE) {
+        kubeconfig_fail(k, list, KUBE_INVALID, "exec's env is a list");
+        return;
+    }
+
+    for (i = list->data.sequence.items.start;
+         i < list->data.sequence.items.top && k->error.rc == KUBE_OK;
+         i++)
+    {
+        item = yaml_document_get_node(&k->document, *i);
+        name = kubeconfig_text(k, item, "name", "a name in exec's env is not "
+                               "a text", &node);
+        value = kubeconfig_text(k, item, "value", "a value in exec's env is "
+                                "not a text", &node);
+
+        if (name.len == 0 || memchr(name.data, '=', name.len) != NULL) {
+            kubeconfig_fail(k, item, KUBE_INVALID,
+                            "a name in exec's env is empty, or has a \"=\"");
+            return;
+        }
+
+        kubeconfig_add_word(k, item, name,
+                            value.len != 0 ? value : KUBE_STR(""),
+                            k->config->exec.env, &k->config->exec.env_n);
+    }
+}
+
+
+/* There is no terminal to ask at. */
+static void
+kubeconfig_read_mode(kubeconfig_t *k, yaml_node_t *exec)
+{
+    kube_str_t    mode;
+    yaml_node_t  *node;
+
+    mode = kubeconfig_text(k, exec, "interactiveMode",
+                           "exec's interactiveMode is not a text", &node);
+
+    if (kube_str_eq(mode, KUBE_STR("Always"))) {
+        kubeconfig_fail(k, node, KUBE_INVALID, "the exec plugin asks at a "
+                        "terminal (interactiveMode: Always): there is none");
+
+    } else if (mode.len != 0 && !kube_str_eq(mode, KUBE_STR("Never"))
+               && !kube_str_eq(mode, KUBE_STR("IfAvailable")))
+    {
+        kubeconfig_fail(k, node, KUBE_INVALID, "exec's interactiveMode is "
+                        "Never, IfAvailable or Always");
+
+    } else if (mode.len == 0
+               && kube_str_eq(k->config->exec.api_version,
+                              KUBE_STR("client.authentication.k8s.io/v1")))
+    {
+        kubeconfig_fail(k, exec, KUBE_INVALID, "exec of v1 needs an "
+                        "interactiveMode: Never or IfAvailable");
+    }
+}
+
+
+static void
+kubeconfig_read_exec(kubeconfig_t *k, yaml_node_t *user)
+{
+    kube_str_t         version;
+    yaml_node_t       *exec;
+    kube_exec_conf_t  *conf = &k->config->exec;
+
+    exec = kubeconfig_find(k, user, "exec");
+
+    if (exec == NULL) {
+        return;
+    }
+
+    kubeconfig_read_fields(k, exec, kubeconfig_exec_fields);
+
+    if (conf->command.len == 0) {
+        kubeconfig_fail(k, exec, KUBE_INVALID, "exec names no command");
+    }
+
+    version = conf->api_version;
+
+    if (!kube_str_eq(version, KUBE_STR("client.authentication.k8s.io/v1"))
+        && !kube_str_eq(version,
+                        KUBE_STR("client.authentication.k8s.io/v1beta1")))
+    {
+        kubeconfig_fail(k, exec, KUBE_INVALID, "exec's apiVersion is neither "
+                        "client.authentication.k8s.io/v1 nor v1beta1");
+    }
+
+    kubeconfig_read_mode(k, exec);
+
+    conf->cluster_info = kubeconfig_bool(k, exec, "provideClusterInfo",
+                                         "provideClusterInfo is neither true "
+                                         "nor false");
+
+    kubeconfig_read_args(k, exec);
+    kubeconfig_read_env(k, exec);
+}
+
+
 static void
 kubeconfig_read_user(kubeconfig_t *k, kube_str_t name)
 {
@@ -567,6 +789,7 @@ kubeconfig_read_user(kubeconfig_t *k, kube_str_t name)
     }
 
     kubeconfig_read_fields(k, user, kubeconfig_user_fields);
+    kubeconfig_read_exec(k, user);
 }
 
 

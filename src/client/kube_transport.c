@@ -56,6 +56,7 @@ struct kube_transport_s {
     size_t                server;        /* index of the one in use */
     kube_random_t         random;
     int                   epoll;
+    int                   watched;       /* another's; -1: none */
     uint64_t              timer_ms;      /* libcurl's, or KUBE_NEVER */
     bool                  initialised;   /* curl_global_init() */
     bool                  processing;
@@ -187,6 +188,7 @@ kube_transport_create(const kube_alloc_t *alloc,
     }
 
     t->epoll = -1;
+    t->watched = -1;
     t->timer_ms = KUBE_NEVER;
 
     env = &t->env;
@@ -411,6 +413,92 @@ kube_transport_refuse(kube_transport_t *transport, kube_rc_t rc,
 }
 
 
+kube_rc_t
+kube_transport_park(kube_transport_t *transport,
+    const kube_request_t *request, const kube_exchange_handler_t *handler,
+    void *ctx, kube_exchange_t **exchange)
+{
+    char       path[KUBE_URL_LEN_MAX];
+    kube_rc_t  rc;
+
+    *exchange = NULL;
+
+    rc = kube_request_path(request, path, sizeof(path));
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    *exchange = kube_exchange_park(&transport->env, path, handler, ctx);
+    if (*exchange == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    transport_append(transport, *exchange);
+
+    return KUBE_OK;
+}
+
+
+void
+kube_transport_unpark(kube_transport_t *transport, kube_rc_t rc,
+    const char *why)
+{
+    kube_rc_t          made;
+    kube_exchange_t   *e;
+    kube_transport_t  *t = transport;
+
+    for (e = t->exchanges; e != NULL; e = e->next) {
+
+        if (e->path == NULL || e->over || e->cancelled) {
+            continue;
+        }
+
+        if (rc != KUBE_OK) {
+            kube_exchange_fail(e, rc, why);
+            continue;
+        }
+
+        t->server = transport_choose_server(t);
+        made = kube_exchange_unpark(e, t->server);
+
+        if (made != KUBE_OK) {
+            kube_exchange_fail(e, made, "the request cannot be set up");
+        }
+    }
+
+    t->env.more = true;
+}
+
+
+void
+kube_transport_watch(kube_transport_t *transport, int fd)
+{
+    struct epoll_event  event;
+    kube_transport_t   *t = transport;
+
+    if (fd == t->watched) {
+        return;
+    }
+
+    if (t->watched != -1) {
+
+        /* it may be closed already, and is then gone by itself */
+
+        (void) epoll_ctl(t->epoll, EPOLL_CTL_DEL, t->watched, NULL);
+    }
+
+    t->watched = -1;
+
+    memset(&event, 0, sizeof(event));
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+
+    if (fd != -1 && epoll_ctl(t->epoll, EPOLL_CTL_ADD, fd, &event) == 0) {
+        t->watched = fd;
+    }
+}
+
+
 static void
 transport_unlink(kube_transport_t *t, kube_exchange_t *e)
 {
@@ -497,7 +585,7 @@ transport_add_new(kube_transport_t *t)
     (void) curl_multi_setopt(t->multi, CURLMOPT_MAXCONNECTS, n);
 
     for (e = t->exchanges; e != NULL; e = e->next) {
-        if (e->added || e->cancelled || e->over) {
+        if (e->added || e->cancelled || e->over || e->path != NULL) {
             continue;
         }
 
@@ -560,6 +648,11 @@ transport_round(kube_transport_t *t)
     n = epoll_wait(t->epoll, events, KUBE_TRANSPORT_EVENTS_MAX, 0);
 
     for (i = 0; i < n; i++) {
+
+        if (events[i].data.fd == t->watched) {
+            continue;    /* whoever asked for it looks before this call */
+        }
+
         what = 0;
 
         if (events[i].events & (EPOLLIN | EPOLLHUP)) {

@@ -119,6 +119,21 @@ kube_rc_t kube_transport_refuse(kube_transport_t *transport, kube_rc_t rc,
     kube_exchange_t **exchange)  KUBE_MUST_CHECK;
 
 /*
+ * Starts an exchange that waits for credentials: nothing is sent before
+ * kube_transport_unpark(), which sends all that wait (KUBE_OK), or ends them
+ * with rc and the static text at the next process().  KUBE_OK, KUBE_NOMEM,
+ * KUBE_TOO_LARGE or KUBE_INVALID, as start.
+ */
+kube_rc_t kube_transport_park(kube_transport_t *transport,
+    const kube_request_t *request, const kube_exchange_handler_t *handler,
+    void *ctx, kube_exchange_t **exchange)  KUBE_MUST_CHECK;
+void kube_transport_unpark(kube_transport_t *transport, kube_rc_t rc,
+    const char *why);
+
+/* Has the transport's descriptor readable when fd is; -1: none any more. */
+void kube_transport_watch(kube_transport_t *transport, int fd);
+
+/*
  * Ends an exchange without a callback; the pointer is dead afterwards.  A
  * handler may call it, even for its own exchange.
  */

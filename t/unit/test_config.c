@@ -29,6 +29,11 @@
 
 #define SERVER  "server: 'https://10.0.0.1:6443'"
 
+/* Parts of a login by a program. */
+#define V1      "apiVersion: client.authentication.k8s.io/v1"
+#define NEVER   "interactiveMode: Never"
+#define EXEC    "exec: {command: x, " V1 ", " NEVER
+
 
 typedef struct {
     alloc_test_t   at;
@@ -526,6 +531,32 @@ static const config_bad_t  config_bad[] = {
 
     { AROUND("{" SERVER "}", "[]"), KUBE_INVALID, "mapping" },
     { AROUND("{" SERVER "}", "{exec: {command: x}}"), KUBE_INVALID, "exec" },
+    { AROUND("{" SERVER "}", "{exec: x}"), KUBE_INVALID, "mapping" },
+    { AROUND("{" SERVER "}", "{exec: {" V1 ", " NEVER "}}"), KUBE_INVALID,
+      "names no command" },
+    { AROUND("{" SERVER "}", "{exec: {command: x, " V1 "}}"), KUBE_INVALID,
+      "interactiveMode" },
+    { AROUND("{" SERVER "}", "{exec: {command: x, " V1
+             ", interactiveMode: Always}}"), KUBE_INVALID, "terminal" },
+    { AROUND("{" SERVER "}", "{exec: {command: x, " V1
+             ", interactiveMode: Perhaps}}"), KUBE_INVALID, "IfAvailable" },
+    { AROUND("{" SERVER "}", "{exec: {command: x, " NEVER ", apiVersion: "
+             "client.authentication.k8s.io/v1alpha1}}"), KUBE_INVALID,
+      "apiVersion" },
+    { AROUND("{" SERVER "}", "{" EXEC ", args: x}}"), KUBE_INVALID, "args" },
+    { AROUND("{" SERVER "}", "{" EXEC ", args: [[x]]}}"), KUBE_INVALID,
+      "args" },
+    { AROUND("{" SERVER "}", "{" EXEC ", args: [\"a\\0b\"]}}"), KUBE_INVALID,
+      "zero byte" },
+    { AROUND("{" SERVER "}", "{" EXEC ", env: {A: b}}}"), KUBE_INVALID,
+      "env" },
+    { AROUND("{" SERVER "}", "{" EXEC ", env: [{value: b}]}}"), KUBE_INVALID,
+      "name" },
+    { AROUND("{" SERVER "}", "{" EXEC ", env: [{name: 'A=B', value: b}]}}"),
+      KUBE_INVALID, "name" },
+    { AROUND("{" SERVER "}", "{" EXEC ", provideClusterInfo: 'yes'}}"),
+      KUBE_INVALID, "provideClusterInfo" },
+    { AROUND("{" SERVER "}", "{token: t, " EXEC "}}"), KUBE_INVALID, "both" },
     { AROUND("{" SERVER "}", "{auth-provider: {name: gcp}}"), KUBE_INVALID,
       "auth-provider" },
     { AROUND("{" SERVER "}", "{username: a, password: b}"), KUBE_INVALID,
@@ -731,6 +762,50 @@ test_config_oom(void **state)
 }
 
 
+/* As "aws eks update-kubeconfig" and its like write it. */
+static void
+test_config_exec(void **state)
+{
+    kube_error_t       error;
+    config_fixture_t  *f = *state;
+
+    assert_int_equal(config_load(f, AROUND("{" SERVER "}", "\n"
+        "    exec:\n"
+        "      apiVersion: client.authentication.k8s.io/v1beta1\n"
+        "      command: aws\n"
+        "      args:\n      - eks\n      - get-token\n      - 'a b'\n"
+        "      - 7\n"
+        "      env:\n"
+        "      - {name: AWS_PROFILE, value: prod}\n"
+        "      - {name: EMPTY}\n"
+        "      installHint: |\n        get it\n        from here\n"
+        "      provideClusterInfo: true\n"), NULL, &error), KUBE_OK);
+
+    config_assert_str(f->config.exec.command, "aws");
+    config_assert_str(f->config.exec.api_version,
+                      "client.authentication.k8s.io/v1beta1");
+    assert_int_equal(f->config.exec.args_n, 4);
+    config_assert_str(f->config.exec.args[2], "a b");
+    config_assert_str(f->config.exec.args[3], "7");
+    assert_int_equal(f->config.exec.env_n, 2);
+    config_assert_str(f->config.exec.env[0], "AWS_PROFILE=prod");
+    config_assert_str(f->config.exec.env[1], "EMPTY=");
+    config_assert_str(f->config.exec.install_hint, "get it");
+    assert_true(f->config.exec.cluster_info);
+
+    /* a path counts from where the file is, as client-go has it */
+
+    assert_int_equal(config_load(f, AROUND("{" SERVER "}",
+        "{exec: {command: bin/login, args: null, env: null, " V1
+        ", interactiveMode: IfAvailable}}"), NULL, &error), KUBE_OK);
+    assert_int_equal(f->config.exec.command.data[0], '/');
+    assert_non_null(strstr(f->config.exec.command.data, "/bin/login"));
+    assert_int_equal(f->config.exec.args_n, 0);
+    assert_int_equal(f->config.exec.env_n, 0);
+    assert_false(f->config.exec.cluster_info);
+}
+
+
 int
 main(void)
 {
@@ -758,6 +833,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_config_set_and_check,
                                         config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(test_config_oom, config_setup,
+                                        config_teardown),
+        cmocka_unit_test_setup_teardown(test_config_exec, config_setup,
                                         config_teardown),
     };
 

@@ -8,8 +8,10 @@
 
 #include "alloc_test.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kube_credentials.h"
@@ -540,6 +542,144 @@ test_credentials_oom(void **state)
 }
 
 
+/* An exec plugin: a shell that prints what the file "token" holds. */
+
+#define EXEC_HEAD  "{\"kind\":\"ExecCredential\",\"apiVersion\":"            \
+                   "\"client.authentication.k8s.io/v1\",\"status\":{\"token\":"
+
+
+static void
+credentials_plugin(credentials_fixture_t *f)
+{
+    char               script[256];
+    kube_log_sink_t    sink;
+    kube_exec_conf_t  *exec = &f->config.exec;
+
+    snprintf(script, sizeof(script), "cat %s", f->token);
+
+    assert_int_equal(kube_config_set(&f->config, &f->config.token.path,
+                                     KUBE_STR_NULL), KUBE_OK);
+    assert_int_equal(kube_config_set(&f->config, &exec->command,
+                                     KUBE_STR("sh")), KUBE_OK);
+    assert_int_equal(kube_config_set(&f->config, &exec->api_version,
+                         KUBE_STR("client.authentication.k8s.io/v1")),
+                     KUBE_OK);
+    assert_int_equal(kube_config_set(&f->config, &exec->args[0],
+                                     KUBE_STR("-c")), KUBE_OK);
+    assert_int_equal(kube_config_set(&f->config, &exec->args[1],
+                                     kube_str(script)), KUBE_OK);
+    exec->args_n = 2;
+
+    assert_int_equal(kube_config_add_server(&f->config,
+                         KUBE_STR("https://api.example"), NULL), KUBE_OK);
+
+    kube_credentials_destroy(f->credentials);
+
+    sink.write = credentials_write_log;
+    sink.ctx = f;
+
+    f->credentials = kube_credentials_create(&f->at.alloc, &f->config, sink);
+    assert_non_null(f->credentials);
+}
+
+
+/* Waits for the plugin's word at that time of ours. */
+static void
+credentials_hear(credentials_fixture_t *f, uint64_t now_ms)
+{
+    struct pollfd  pfd;
+
+    while (!kube_credentials_poll(f->credentials, now_ms)) {
+        pfd.fd = kube_credentials_fd(f->credentials);
+        pfd.events = POLLIN;
+
+        assert_int_not_equal(pfd.fd, -1);
+        assert_int_equal(poll(&pfd, 1, 60000), 1);
+    }
+
+    assert_int_equal(kube_credentials_fd(f->credentials), -1);
+}
+
+
+static void
+test_credentials_exec(void **state)
+{
+    char                    text[256], ends[64];
+    time_t                  then;
+    uint64_t                due_ms;
+    credentials_fixture_t  *f = *state;
+
+    credentials_plugin(f);
+    assert_int_equal(kube_credentials_fd(f->credentials), -1);
+
+    /* not there at first: nothing can be sent, and it is asked again */
+
+    credentials_expect(f, 1000, false, KUBE_AGAIN, 0, "");
+    credentials_hear(f, 1000);
+    credentials_expect(f, 1001, false, KUBE_IO, 0, "");
+    assert_int_equal(kube_credentials_fd(f->credentials), -1);
+    assert_non_null(strstr(kube_credentials_why(f->credentials),
+                           "exec plugin \"sh\": it exited with code 1"));
+    assert_int_equal(f->lines, 0);
+
+    due_ms = kube_credentials_due(f->credentials);
+    assert_int_equal(due_ms, 2000);
+
+    /* its word holds until a tenth of its lifetime is left */
+
+    then = time(NULL) + 1000;
+    assert_int_not_equal(strftime(ends, sizeof(ends), "%Y-%m-%dT%H:%M:%SZ",
+                                  gmtime(&then)), 0);
+    snprintf(text, sizeof(text), EXEC_HEAD
+             "\"one\",\"expirationTimestamp\":\"%s\"}}", ends);
+    credentials_put(f->token, text);
+
+    credentials_expect(f, due_ms, false, KUBE_AGAIN, 0, "");
+    credentials_hear(f, due_ms);
+    credentials_expect(f, due_ms + 1, false, KUBE_OK, TOKEN, "one");
+
+    due_ms = kube_credentials_due(f->credentials);
+    assert_in_range(due_ms, 2000 + 930 * 1000, 2000 + 940 * 1000);
+
+    credentials_put(f->token, EXEC_HEAD "\"two\"}}");
+    credentials_expect(f, due_ms - 1, false, KUBE_OK, 0, "one");
+    assert_int_equal(kube_credentials_fd(f->credentials), -1);
+
+    /* the old one serves while the plugin runs */
+
+    credentials_expect(f, due_ms, false, KUBE_OK, 0, "one");
+    credentials_hear(f, due_ms);
+    credentials_expect(f, due_ms + 1, false, KUBE_OK, TOKEN, "two");
+    assert_true(kube_credentials_due(f->credentials) == KUBE_NEVER);
+
+    /* refused: it is asked, though not twice in a second */
+
+    credentials_put(f->token, EXEC_HEAD "\"three\"}}");
+    credentials_expect(f, due_ms + 2, true, KUBE_OK, 0, "two");
+    assert_int_equal(kube_credentials_fd(f->credentials), -1);
+    assert_int_equal(kube_credentials_due(f->credentials), due_ms + 1000);
+    credentials_expect(f, due_ms + 1000, false, KUBE_OK, 0, "two");
+    credentials_hear(f, due_ms + 1000);
+    credentials_expect(f, due_ms + 1001, false, KUBE_OK, TOKEN, "three");
+    assert_int_equal(f->lines, 0);
+
+    /* a failure leaves it in place, and is said once */
+
+    assert_int_equal(unlink(f->token), 0);
+    credentials_expect(f, due_ms + 9000, true, KUBE_OK, 0, "three");
+    credentials_hear(f, due_ms + 9000);
+    credentials_expect(f, due_ms + 9001, false, KUBE_OK, 0, "three");
+    assert_int_equal(f->lines, 1);
+    assert_non_null(strstr(f->line, "stays in use"));
+    assert_null(strstr(f->line, "three"));
+
+    credentials_expect(f, due_ms + 99000, true, KUBE_OK, 0, "three");
+    credentials_hear(f, due_ms + 99000);
+    credentials_expect(f, due_ms + 99001, false, KUBE_OK, 0, "three");
+    assert_int_equal(f->lines, 1);
+}
+
+
 int
 main(void)
 {
@@ -569,6 +709,9 @@ main(void)
                                         credentials_setup,
                                         credentials_teardown),
         cmocka_unit_test_setup_teardown(test_credentials_oom,
+                                        credentials_setup,
+                                        credentials_teardown),
+        cmocka_unit_test_setup_teardown(test_credentials_exec,
                                         credentials_setup,
                                         credentials_teardown),
     };
