@@ -81,7 +81,7 @@ DEPS = @sh t/util/deps.sh
 
 
 .PHONY: help matrix build modules lib cli demo demo-cluster test proof converge \
-    model mutants unit tsan unit-run instructions ring2 e2e testbed lint sources sizes \
+    model mutants unit tsan unit-run instructions bench-decode ring2 e2e testbed lint sources sizes \
     bare nginx-src install clean
 
 help: ## print this text
@@ -285,6 +285,29 @@ instructions: ## count instructions per event and request; BUILDS="dir dir" comp
 	@$(if $(BUILDS),:,$(SUBMAKE) build SKIP_DEPS=1)
 	@$(TEST_ENV) $(PYTHON) bench/instructions.py \
 	    $(foreach dir,$(or $(BUILDS),$(OUT)),--build $(dir)) $(BENCH_ARGS)
+
+# Lists as an API server's own serializer writes them; its types are t/cluster's.
+
+BENCH = build/bench
+
+bench-decode: ## on demand: time of decoding a list, beside cJSON (needs Go, valgrind)
+	@$(SUBMAKE) lib
+	@mkdir -p $(BENCH)/10000 $(BENCH)/500
+	@cd t/cluster && for n in 10000 500; do \
+	    $(GO) run -buildvcs=false ./lists -slices $$n \
+	        -dir $(abspath $(BENCH))/$$n || exit 1; \
+	done
+	@$(CC) $(STD) $(WARN_TEST) $(OPT_$(BUILD)) $(INC_cli) \
+	    -o $(BENCH)/decode bench/decode.c $(OUT)/libkube.a $(LIBS)
+	@$(BENCH)/decode $(BENCH)/10000/slices.json $(BENCH)/10000/services.json
+	@for stage in memchr frame decode results list cjson; do \
+	    valgrind --quiet --tool=callgrind --callgrind-out-file=$(BENCH)/out \
+	        --toggle-collect="bench_run_$$stage*" $(BENCH)/decode -i \
+	        $(BENCH)/500/slices.json $(BENCH)/500/services.json >/dev/null \
+	    && awk -v stage=$$stage '/^(summary|totals):/ { \
+	        printf "%-8s %8.0f instructions an endpoint\n", stage, $$2 / 5000; \
+	        exit }' $(BENCH)/out || exit 1; \
+	done
 
 lint: ## style, layers, symbols, static analysis, examples; prints sizes
 	$(DEPS) lint

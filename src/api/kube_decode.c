@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#include "kube_decode.h"
 #include "kube_decode_impl.h"
 
 
@@ -36,14 +35,17 @@ decode_say(kube_rc_t rc, const char *what, kube_error_t *error)
 }
 
 
-static void
-decode_begin(kube_decode_t *d, kube_arena_t *arena, kube_str_t text)
+void
+kube_decode_begin(kube_decode_t *d, kube_arena_t *arena, kube_str_t text)
 {
     kube_lexer_init(&d->lx, text);
 
     d->arena = arena;
     d->dropped = 0;
     d->nomem = false;
+    d->stream = false;
+    d->inside = false;
+    d->surprise = KUBE_SURPRISE_NONE;
 }
 
 
@@ -62,9 +64,8 @@ decode_end(kube_decode_t *d, kube_error_t *error)
 }
 
 
-/* Fills *meta with the texts that are good; NULL, or what is wrong. */
-static const char *
-decode_meta(kube_resource_t resource, const kube_envelope_t *envelope,
+const char *
+kube_decode_meta(kube_resource_t resource, const kube_envelope_t *envelope,
     kube_meta_t *meta)
 {
     kube_rv_t           rv;
@@ -98,8 +99,8 @@ decode_meta(kube_resource_t resource, const kube_envelope_t *envelope,
 }
 
 
-static void
-decode_reset(kube_object_t *object, kube_resource_t resource,
+void
+kube_decode_reset(kube_object_t *object, kube_resource_t resource,
     const kube_meta_t *meta)
 {
     memset(object, 0, sizeof(kube_object_t));
@@ -107,6 +108,13 @@ decode_reset(kube_object_t *object, kube_resource_t resource,
 
     /* meta begins every shape */
     object->u.service.meta = *meta;
+}
+
+
+void
+kube_decode_project(kube_decode_t *d, kube_object_t *object)
+{
+    decode_projections[object->resource](d, object);
 }
 
 
@@ -132,10 +140,10 @@ decode_body(kube_arena_t *arena, const kube_envelope_t *envelope,
     }
 
     meta = *kube_object_meta(object);
-    decode_begin(&d, arena, envelope->object);
+    kube_decode_begin(&d, arena, envelope->object);
 
     if (kube_lexer_enter(&d.lx, '{')) {
-        decode_projections[object->resource](&d, object);
+        kube_decode_project(&d, object);
 
     } else {
         kube_lexer_fail(&d.lx, "not an object");
@@ -145,7 +153,7 @@ decode_body(kube_arena_t *arena, const kube_envelope_t *envelope,
     *dropped = d.dropped;
 
     if (rc != KUBE_OK) {
-        decode_reset(object, object->resource, &meta);
+        kube_decode_reset(object, object->resource, &meta);
     }
 
     return rc;
@@ -163,8 +171,8 @@ kube_decode_object(kube_arena_t *arena, kube_resource_t resource,
     memset(&meta, 0, sizeof(kube_meta_t));
     *dropped = 0;
 
-    what = decode_meta(resource, envelope, &meta);
-    decode_reset(object, resource, &meta);
+    what = kube_decode_meta(resource, envelope, &meta);
+    kube_decode_reset(object, resource, &meta);
 
     if (what != NULL) {
         return decode_say(KUBE_INVALID, what, error);
@@ -174,8 +182,8 @@ kube_decode_object(kube_arena_t *arena, kube_resource_t resource,
 }
 
 
-static kube_watch_type_t
-decode_watch_type(kube_str_t text)
+kube_watch_type_t
+kube_decode_watch_type(kube_str_t text)
 {
     unsigned                  i;
     static const char *const  texts[] = {
@@ -204,7 +212,7 @@ decode_bookmark(kube_arena_t *arena, const kube_envelope_t *envelope,
     kube_decode_t           d;
     kube_decode_metadata_t  m;
 
-    decode_begin(&d, arena, envelope->object);
+    kube_decode_begin(&d, arena, envelope->object);
 
     m = (kube_decode_metadata_t) {
         .annotation_key = KUBE_STR("k8s.io/initial-events-end")
@@ -238,11 +246,11 @@ kube_decode_watch_event(kube_arena_t *arena, kube_resource_t resource,
     memset(event, 0, sizeof(kube_watch_event_t));
     memset(&meta, 0, sizeof(kube_meta_t));
 
-    event->type = decode_watch_type(envelope->type);
+    event->type = kube_decode_watch_type(envelope->type);
     *dropped = 0;
 
-    what = decode_meta(resource, envelope, &meta);
-    decode_reset(&event->object, resource, &meta);
+    what = kube_decode_meta(resource, envelope, &meta);
+    kube_decode_reset(&event->object, resource, &meta);
 
     if (envelope->type.len == 0) {
         return decode_say(KUBE_INVALID, "not a watch event", error);
@@ -294,7 +302,7 @@ kube_decode_list_meta(kube_arena_t *arena, kube_str_t text,
     meta->remaining = -1;
     rv = KUBE_STR_NULL;
 
-    decode_begin(&d, arena, text);
+    kube_decode_begin(&d, arena, text);
 
     if (!kube_lexer_enter(&d.lx, '{')) {
         kube_lexer_fail(&d.lx, "not an object");

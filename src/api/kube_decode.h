@@ -33,6 +33,28 @@ typedef enum {
 } kube_watch_type_t;
 
 /*
+ * What stood otherwise than API servers write it, so that kube_decode_scan left
+ * it to the slower readers; the text names it.
+ */
+#define KUBE_SURPRISE_MAP(XX)                                                 \
+    XX(HEAD, "head")              /* an event's, and metadata up to the       \
+                                     resourceVersion */                       \
+    XX(ADDRESSES, "addresses")    /* of an endpoint, as those below */        \
+    XX(CONDITIONS, "conditions")                                              \
+    XX(TARGET, "targetRef")                                                   \
+    XX(NAMES, "names")            /* hostname, nodeName, zone */              \
+    XX(ENDPOINT, "endpoint")      /* what follows these */                    \
+    XX(OBJECT, "object")          /* anything else of it */
+
+typedef enum {
+    KUBE_SURPRISE_NONE = 0,
+#define XX(name, text)  KUBE_SURPRISE_##name,
+    KUBE_SURPRISE_MAP(XX)
+#undef XX
+    KUBE_SURPRISES
+} kube_surprise_t;
+
+/*
  * One watch event.  For ADDED, MODIFIED, DELETED object is what
  * kube_decode_object() made of it and object_rc what that returned, with
  * error; its key and version are always given.  For BOOKMARK only rv and

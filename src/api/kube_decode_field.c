@@ -9,8 +9,6 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include <string.h>
-
 #include "kube_decode_impl.h"
 #include "kube_utf8.h"
 
@@ -160,6 +158,13 @@ kube_decode_other(kube_decode_t *d, kube_str_t name, kube_resource_t resource)
     kube_rc_t   rc;
     kube_str_t  text, version;
 
+    if (d->stream && (kube_str_eq(name, KUBE_STR("metadata"))
+                      || kube_str_eq(name, KUBE_STR("kind"))))
+    {
+        kube_decode_surprise(d, KUBE_SURPRISE_OBJECT);
+        return;
+    }
+
     if (!kube_str_eq(name, KUBE_STR("apiVersion"))) {
         kube_lexer_value(&d->lx, NULL);
         return;
@@ -201,16 +206,47 @@ decode_map(kube_decode_t *d, kube_str_t key, kube_str_t *value)
 
 
 void
+kube_decode_surprise(kube_decode_t *d, kube_surprise_t surprise)
+{
+    if (d->surprise == KUBE_SURPRISE_NONE) {
+        d->surprise = surprise;
+    }
+
+    kube_lexer_fail(&d->lx, "unexpected");
+}
+
+
+/* Is it a member of metadata that the envelope has? */
+static bool
+decode_in_envelope(kube_str_t name)
+{
+    return kube_str_eq(name, KUBE_STR("name"))
+           || kube_str_eq(name, KUBE_STR("namespace"))
+           || kube_str_eq(name, KUBE_STR("uid"))
+           || kube_str_eq(name, KUBE_STR("resourceVersion"));
+}
+
+
+void
 kube_decode_metadata(kube_decode_t *d, kube_decode_metadata_t *m)
 {
     kube_str_t  name;
 
-    if (kube_decode_enter(d, '{') != KUBE_OK) {
+    if (d->inside) {
+        d->inside = false;
+
+    } else if (d->stream) {
+        kube_decode_surprise(d, KUBE_SURPRISE_OBJECT);
+
+    } else if (kube_decode_enter(d, '{') != KUBE_OK) {
         return;
     }
 
     while (kube_lexer_member(&d->lx, &name)) {
-        if (kube_str_eq(name, KUBE_STR("labels"))) {
+        if (d->stream && decode_in_envelope(name)) {
+            kube_decode_surprise(d, KUBE_SURPRISE_OBJECT);
+
+        } else if (kube_str_eq(name, KUBE_STR("labels"))) {
             decode_map(d, m->label_key, &m->label);
 
         } else if (kube_str_eq(name, KUBE_STR("annotations"))) {

@@ -20,21 +20,104 @@
 #define KUBE_DECODE_IMPL_H
 
 
-#include "kube_arena.h"
-#include "kube_lexer.h"
-#include "kube_object.h"
+#include <string.h>
 
+#include "kube_decode.h"
+#include "kube_simd.h"
 
-typedef struct {
-    kube_lexer_t   lx;
-    kube_arena_t  *arena;
-    uint32_t       dropped;   /* parts that were left out */
-    bool           nomem;
-} kube_decode_t;
 
 /*
- * A projection: reads the object that d->lx stands before into *object, whose
- * resource and metadata are filled and the rest is zero.
+ * stream: the text is that of a stream, whose envelope kube_decode_scan has
+ * read.  Then a member of it that comes again is a surprise, and so is every
+ * fault.
+ */
+typedef struct {
+    kube_lexer_t      lx;
+    kube_arena_t     *arena;
+    uint32_t          dropped;   /* parts that were left out */
+    bool              nomem;
+    bool              stream;
+    bool              inside;    /* the walk begins inside of metadata */
+    kube_surprise_t   surprise;  /* the first one */
+} kube_decode_t;
+
+
+/* What kube_decode.c is made of, for kube_decode_scan.c. */
+
+void kube_decode_begin(kube_decode_t *d, kube_arena_t *arena,
+    kube_str_t text);
+
+/* An object without content. */
+void kube_decode_reset(kube_object_t *object, kube_resource_t resource,
+    const kube_meta_t *meta);
+
+/* Runs the projection of the object's resource. */
+void kube_decode_project(kube_decode_t *d, kube_object_t *object);
+
+/* Fills *meta with the texts that are good; NULL, or what is wrong. */
+const char *kube_decode_meta(kube_resource_t resource,
+    const kube_envelope_t *envelope, kube_meta_t *meta);
+
+kube_watch_type_t kube_decode_watch_type(kube_str_t text);
+
+
+/* Text that is compared with what is expected. */
+typedef struct {
+    const char  *p;
+    const char  *end;
+} kube_expect_t;
+
+
+/* Takes the text if it stands here. */
+static inline bool
+kube_expect(kube_expect_t *x, const char *text, size_t len)
+{
+    if ((size_t) (x->end - x->p) < len || memcmp(x->p, text, len) != 0) {
+        return false;
+    }
+
+    x->p += len;
+
+    return true;
+}
+
+
+#define KUBE_EXPECT(x, literal)                                               \
+    kube_expect(x, literal, sizeof(literal) - 1)
+
+
+/*
+ * Takes 1..max bytes of visible ASCII up to a quote, which stays; false where
+ * anything else stands there, or the text ends soon.
+ */
+static inline bool
+kube_expect_text(kube_expect_t *x, size_t max, kube_str_t *s)
+{
+    uint32_t     odd;
+    const char  *p;
+
+    for (p = x->p; x->end - p >= KUBE_SIMD_TEXT; p += KUBE_SIMD_TEXT) {
+        odd = kube_simd_odd(p);
+
+        if (odd == 0) {
+            continue;
+        }
+
+        p += __builtin_ctz(odd);
+        *s = (kube_str_t) { x->p, (size_t) (p - x->p) };
+        x->p = p;
+
+        return *p == '"' && s->len != 0 && s->len <= max;
+    }
+
+    return false;
+}
+
+
+/*
+ * A projection: reads the members of the object that was entered, up to its
+ * end, into *object, whose resource and metadata are filled and the rest is
+ * zero.  d->inside: it begins with kube_decode_metadata().
  */
 #define XX(name, text, path, version, kind, shape, named, decode)             \
     void kube_decode_##decode(kube_decode_t *d, kube_object_t *object);
@@ -81,6 +164,9 @@ typedef struct {
     kube_str_t  annotation_key;
     kube_str_t  annotation;
 } kube_decode_metadata_t;
+
+/* Ends the walk: what is expected of a stream is not what stands there. */
+void kube_decode_surprise(kube_decode_t *d, kube_surprise_t surprise);
 
 /* A value that is no text is read as the empty one. */
 void kube_decode_metadata(kube_decode_t *d, kube_decode_metadata_t *m);

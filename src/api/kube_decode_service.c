@@ -180,10 +180,16 @@ service_spec(kube_decode_t *d, service_decode_t *s)
 void
 kube_decode_service(kube_decode_t *d, kube_object_t *object)
 {
-    kube_str_t        name;
-    service_decode_t  s;
+    kube_str_t               name;
+    service_decode_t         s;
+    kube_decode_metadata_t   unused;
 
     s = (service_decode_t) { .service = &object->u.service };
+
+    if (d->inside) {
+        unused = (kube_decode_metadata_t) { .label_key = KUBE_STR_NULL };
+        kube_decode_metadata(d, &unused);
+    }
 
     while (kube_lexer_member(&d->lx, &name)) {
         if (kube_str_eq(name, KUBE_STR("spec"))) {

@@ -185,10 +185,118 @@ slice_endpoint(kube_decode_t *d, kube_endpoint_t *endpoint)
 }
 
 
+/* Reads true or false; false where anything else stands. */
+static inline bool
+slice_expect_bool(kube_expect_t *x, bool *value)
+{
+    *value = KUBE_EXPECT(x, "true");
+
+    return *value || KUBE_EXPECT(x, "false");
+}
+
+
+static inline bool
+slice_expect_text(kube_expect_t *x, kube_str_t *s)
+{
+    return kube_expect_text(x, KUBE_STRING_LEN_MAX, s);
+}
+
+
+/*
+ * Reads an endpoint as API servers write one, good in every field: the same
+ * that slice_endpoint() makes of it.  Otherwise the result says where it is
+ * not, nothing is taken, and *endpoint is not to be used.
+ */
+static kube_surprise_t
+slice_expected(kube_decode_t *d, kube_endpoint_t *endpoint)
+{
+    kube_str_t     text;
+    kube_expect_t  x;
+
+    x = (kube_expect_t) { d->lx.p, d->lx.end };
+
+    if (!KUBE_EXPECT(&x, "{\"addresses\":[\"")
+        || !slice_expect_text(&x, &text)
+        || kube_addr_parse(text, &endpoint->address) != KUBE_OK
+        || !KUBE_EXPECT(&x, "\"]"))
+    {
+        return KUBE_SURPRISE_ADDRESSES;
+    }
+
+    if (KUBE_EXPECT(&x, ",\"conditions\":{\"ready\":")
+        && (!slice_expect_bool(&x, &endpoint->ready)
+            || (KUBE_EXPECT(&x, ",\"serving\":")
+                && !slice_expect_bool(&x, &endpoint->serving))
+            || (KUBE_EXPECT(&x, ",\"terminating\":")
+                && !slice_expect_bool(&x, &endpoint->terminating))
+            || !KUBE_EXPECT(&x, "}")))
+    {
+        return KUBE_SURPRISE_CONDITIONS;
+    }
+
+    if (KUBE_EXPECT(&x, ",\"hostname\":\"")
+        && (!slice_expect_text(&x, &text) || !KUBE_EXPECT(&x, "\"")))
+    {
+        return KUBE_SURPRISE_NAMES;
+    }
+
+    if (KUBE_EXPECT(&x, ",\"targetRef\":{\"kind\":\"Pod\",\"namespace\":\"")
+        && (!slice_expect_text(&x, &text)
+            || !KUBE_EXPECT(&x, "\",\"name\":\"")
+            || !slice_expect_text(&x, &endpoint->pod)
+            || (KUBE_EXPECT(&x, "\",\"uid\":\"")
+                && !slice_expect_text(&x, &text))
+            || !KUBE_EXPECT(&x, "\"}")))
+    {
+        return KUBE_SURPRISE_TARGET;
+    }
+
+    if (KUBE_EXPECT(&x, ",\"nodeName\":\"")
+        && (!slice_expect_text(&x, &endpoint->node)
+            || !KUBE_EXPECT(&x, "\"")))
+    {
+        return KUBE_SURPRISE_NAMES;
+    }
+
+    if (KUBE_EXPECT(&x, ",\"zone\":\"")
+        && (!slice_expect_text(&x, &endpoint->zone)
+            || !KUBE_EXPECT(&x, "\"")))
+    {
+        return KUBE_SURPRISE_NAMES;
+    }
+
+    if (KUBE_EXPECT(&x, ",\"hints\":{\"forZones\":[{\"name\":\"")
+        && (!slice_expect_text(&x, &text) || !KUBE_EXPECT(&x, "\"}]}")))
+    {
+        return KUBE_SURPRISE_ENDPOINT;
+    }
+
+    if (!KUBE_EXPECT(&x, "}")) {
+        return KUBE_SURPRISE_ENDPOINT;
+    }
+
+    d->lx.p = x.p;
+
+    return KUBE_SURPRISE_NONE;
+}
+
+
+/* Makes an endpoint what it is without any member. */
+static void
+slice_endpoint_init(kube_endpoint_t *endpoint)
+{
+    memset(endpoint, 0, sizeof(kube_endpoint_t));
+
+    endpoint->ready = true;
+    endpoint->serving = true;
+}
+
+
 static void
 slice_endpoints(kube_decode_t *d, kube_decode_array_t *array)
 {
     bool              fresh;
+    kube_surprise_t   surprise;
     kube_endpoint_t  *endpoint;
 
     if (!kube_decode_array(d, array, "endpoints is no array")) {
@@ -205,8 +313,19 @@ slice_endpoints(kube_decode_t *d, kube_decode_array_t *array)
         }
 
         if (fresh) {
-            endpoint->ready = true;
-            endpoint->serving = true;
+            slice_endpoint_init(endpoint);
+        }
+
+        if (fresh && d->stream) {
+            surprise = slice_expected(d, endpoint);
+
+            if (surprise == KUBE_SURPRISE_NONE) {
+                continue;
+            }
+
+            d->surprise = (d->surprise != KUBE_SURPRISE_NONE) ? d->surprise
+                                                              : surprise;
+            slice_endpoint_init(endpoint);
         }
 
         slice_endpoint(d, endpoint);
@@ -310,6 +429,10 @@ kube_decode_slice(kube_decode_t *d, kube_object_t *object)
         .annotation_key = KUBE_STR("endpoints.kubernetes.io/"
                                    "last-change-trigger-time")
     };
+
+    if (d->inside) {
+        kube_decode_metadata(d, &meta);
+    }
 
     while (kube_lexer_member(&d->lx, &name)) {
         if (kube_str_eq(name, KUBE_STR("metadata"))) {

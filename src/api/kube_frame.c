@@ -623,6 +623,51 @@ frame_skips(const frame_cursor_t *c)
 }
 
 
+bool
+kube_frame_at_item(kube_frame_t *frame, kube_str_t *in)
+{
+    kube_str_t      rest;
+    frame_state_t   state;
+
+    state = frame->c.state;
+    rest = *in;
+    frame_skip_space(&rest);
+
+    if (state == FRAME_ITEM_AFTER && rest.len != 0 && *rest.data == ',') {
+        state = FRAME_ITEM;
+        frame_take(&rest, 1);
+        frame_skip_space(&rest);
+    }
+
+    if ((state != FRAME_GAP && state != FRAME_ITEM_FIRST
+         && state != FRAME_ITEM)
+        || rest.len == 0 || *rest.data != '{')
+    {
+        return false;
+    }
+
+    frame->c.state = state;
+    *in = rest;
+
+    return true;
+}
+
+
+bool
+kube_frame_take(kube_frame_t *frame, kube_str_t *in, size_t len)
+{
+    if (len > frame->item_bytes_max) {
+        return false;
+    }
+
+    frame->c.state = frame->watch ? FRAME_GAP : FRAME_ITEM_AFTER;
+    frame->c.carry_len = 0;
+    frame_take(in, len);
+
+    return true;
+}
+
+
 kube_rc_t
 kube_frame_next(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
 {

@@ -69,6 +69,19 @@ void kube_frame_destroy(kube_frame_t *frame);
 kube_rc_t kube_frame_next(kube_frame_t *frame, kube_str_t *in,
     kube_frame_item_t *item)  KUBE_MUST_CHECK;
 
+/*
+ * True where an item or event begins: its '{' is the first byte of *in, and
+ * what stands before it was taken.  False, with nothing taken, where anything
+ * else is next.
+ */
+bool kube_frame_at_item(kube_frame_t *frame, kube_str_t *in);
+
+/*
+ * After kube_frame_at_item(): its reader has found the item to have len bytes,
+ * which are taken.  False, with nothing taken, where that is above the limit.
+ */
+bool kube_frame_take(kube_frame_t *frame, kube_str_t *in, size_t len);
+
 /* True inside a started object: an end of input now is a truncation. */
 bool kube_frame_partial(const kube_frame_t *frame);
 

@@ -1,10 +1,10 @@
 /*
  * kube_lexer - the one reader of JSON text.
  *
- * Every byte of a list goes through kube_lexer_skip() once: strings are
- * passed over eight bytes at a time, and what lies between them by a table.
- * Vector code would replace lexer_quote() and the loop over lexer_bytes, and
- * nothing else.  No state but the caller's; for src/api only.
+ * Strings are passed over 16 bytes at a time, and containers 64 at a time: one
+ * bit of a mask for each quote and bracket (kube_simd).  What is left at the
+ * end of a text goes byte by byte, by a table.  No state but the caller's; for
+ * src/api only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "kube_lexer.h"
+#include "kube_simd.h"
 #include "kube_utf8.h"
 
 
@@ -56,18 +57,6 @@ kube_lexer_skip_init(kube_lexer_skip_t *s, bool lines)
 }
 
 
-/* The result is not 0 if a byte of word equals the byte of needles. */
-static inline uint64_t
-lexer_match(uint64_t word, uint64_t needles)
-{
-    uint64_t  x;
-
-    x = word ^ needles;
-
-    return (x - 0x0101010101010101ull) & ~x & 0x8080808080808080ull;
-}
-
-
 /*
  * Returns the place of the first quote or backslash from p on, or end; with
  * lines a newline is looked for as well.
@@ -75,28 +64,16 @@ lexer_match(uint64_t word, uint64_t needles)
 static inline const char *
 lexer_quote(const char *p, const char *end, bool lines)
 {
-    uint64_t  word, found;
+    uint32_t  found;
 
-    while (end - p >= 8) {
-        memcpy(&word, p, 8);
-
-        found = lexer_match(word, 0x2222222222222222ull)
-                | lexer_match(word, 0x5c5c5c5c5c5c5c5cull);
-
-        if (lines) {
-            found |= lexer_match(word, 0x0a0a0a0a0a0a0a0aull);
-        }
+    while (end - p >= KUBE_SIMD_TEXT) {
+        found = kube_simd_quote(p, lines);
 
         if (found != 0) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-            /* the lowest mark is right, those above it need not be */
-            return p + __builtin_ctzll(found) / 8;
-#else
-            break;
-#endif
+            return p + __builtin_ctz(found);
         }
 
-        p += 8;
+        p += KUBE_SIMD_TEXT;
     }
 
     while (p < end && *p != '"' && *p != '\\' && !(lines && *p == '\n')) {
@@ -154,14 +131,15 @@ kube_lexer_skip_string(kube_lexer_skip_t *s, const char **pp, const char *end)
 
 /* Returns false if the bracket closes one of another kind. */
 static inline bool
-lexer_bracket(kube_lexer_skip_t *s, char ch, uint8_t class)
+lexer_bracket(kube_lexer_skip_t *s, char ch)
 {
-    bool       object;
+    bool       object, open;
     uint32_t   at;
     uint64_t  *word, bit;
 
     object = (ch == '{' || ch == '}');
-    at = (class == LEXER_OPEN) ? s->depth++ : --s->depth;
+    open = (ch == '{' || ch == '[');
+    at = open ? s->depth++ : --s->depth;
 
     if (at >= KUBE_JSON_DEPTH_MAX) {
         s->too_deep = true;
@@ -171,7 +149,7 @@ lexer_bracket(kube_lexer_skip_t *s, char ch, uint8_t class)
     word = &s->objects[at / 64];
     bit = 1ull << (at % 64);
 
-    if (class == LEXER_OPEN) {
+    if (open) {
 
         /* the first bracket of a word begins it: nobody has zeroed it */
 
@@ -187,6 +165,86 @@ lexer_bracket(kube_lexer_skip_t *s, char ch, uint8_t class)
 }
 
 
+/* Of each bit: is the number of bits up to and with it odd? */
+static inline uint64_t
+lexer_parity(uint64_t bits)
+{
+    bits ^= bits << 1;
+    bits ^= bits << 2;
+    bits ^= bits << 4;
+    bits ^= bits << 8;
+    bits ^= bits << 16;
+    bits ^= bits << 32;
+
+    return bits;
+}
+
+
+/*
+ * Moves *p over blocks of 64 bytes, or up to a byte that a mask cannot judge:
+ * a backslash, or a newline where lines matter.  KUBE_AGAIN: what follows is
+ * for the loop over bytes.
+ */
+static kube_rc_t
+lexer_blocks(kube_lexer_skip_t *s, const char **pp, const char *end)
+{
+    unsigned            n, at;
+    uint64_t            inside, brackets;
+    const char         *p;
+    kube_simd_block_t   m;
+
+    p = *pp;
+
+    while (end - p >= KUBE_SIMD_BLOCK) {
+        m = kube_simd_block(p, s->lines);
+
+        inside = lexer_parity(m.quote) ^ (s->in_string ? UINT64_MAX : 0);
+        brackets = m.bracket & ~inside;
+        n = KUBE_SIMD_BLOCK;
+
+        if (m.odd != 0) {
+            n = (unsigned) __builtin_ctzll(m.odd);
+            brackets &= (1ull << n) - 1;
+        }
+
+        for ( /* void */ ; brackets != 0; brackets &= brackets - 1) {
+            at = (unsigned) __builtin_ctzll(brackets);
+
+            if (s->depth == UINT32_MAX || !lexer_bracket(s, p[at])) {
+                return KUBE_PROTO;
+            }
+
+            if (s->depth == 0) {
+                s->in_string = false;
+                *pp = p + at + 1;
+                return KUBE_OK;
+            }
+        }
+
+        if (n != 0) {
+            s->in_string = (inside >> (n - 1)) & 1;
+        }
+
+        p += n;
+
+        if (n == KUBE_SIMD_BLOCK) {
+            continue;
+        }
+
+        if (s->in_string) {
+            break;
+        }
+
+        /* outside of strings it means nothing */
+        p++;
+    }
+
+    *pp = p;
+
+    return KUBE_AGAIN;
+}
+
+
 kube_rc_t
 kube_lexer_skip(kube_lexer_skip_t *s, const char **pp, const char *end)
 {
@@ -197,6 +255,15 @@ kube_lexer_skip(kube_lexer_skip_t *s, const char **pp, const char *end)
     p = *pp;
 
     for ( ;; ) {
+        if (s->depth != 0 && !s->escaped) {
+            rc = lexer_blocks(s, &p, end);
+
+            if (rc != KUBE_AGAIN) {
+                *pp = p;
+                return rc;
+            }
+        }
+
         if (s->in_string) {
             rc = kube_lexer_skip_string(s, &p, end);
 
@@ -226,7 +293,7 @@ kube_lexer_skip(kube_lexer_skip_t *s, const char **pp, const char *end)
             continue;
         }
 
-        if (s->depth == UINT32_MAX || !lexer_bracket(s, p[-1], class)) {
+        if (s->depth == UINT32_MAX || !lexer_bracket(s, p[-1])) {
             return KUBE_PROTO;
         }
 

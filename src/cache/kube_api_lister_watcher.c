@@ -17,6 +17,7 @@
 
 #include "kube_api_lister_watcher.h"
 #include "kube_frame.h"
+#include "kube_decode_scan.h"
 
 
 /*
@@ -28,6 +29,13 @@
 /* A buffer above this is freed when it is empty. */
 #define API_BUFFER_KEPT   (16u << 10)
 
+/*
+ * An item whose end has not arrived stays in the buffer up to this size, in
+ * bytes, and so many looks at it: kube_decode_scan begins it anew each time.
+ */
+#define API_HELD_MAX      (KUBE_TICK_BYTES / 2)
+#define API_LOOKS_MAX     8
+
 /* What is kept of a transport's error. */
 #define API_TEXT_MAX      KUBE_MESSAGE_LEN_MAX
 
@@ -37,6 +45,7 @@ typedef struct {
     kube_arena_t                     arena;    /* of one result */
     kube_status_t                    status;   /* of one result */
     kube_frame_item_t                item;     /* of one result */
+    kube_decode_scan_t               scan;     /* of one result */
 } api_lw_t;
 
 /* One page of a list, or a watch: struct kube_call_s for those outside. */
@@ -63,6 +72,8 @@ typedef struct {
     size_t             cap;
     size_t             used;
     size_t             len;
+    size_t             held;       /* of these: an item without its end */
+    unsigned           looks;      /* at what is held */
     kube_str_t         token;      /* owned */
     char               text[API_TEXT_MAX];
 } api_call_t;
@@ -156,6 +167,14 @@ api_on_bytes(void *ctx, const char *data, size_t len)
 
     memcpy((char *) call->buffer + call->len, data, len);
     call->len += len;
+
+    /* no item ends without a bracket that closes */
+
+    if (call->held != 0 && call->held + len <= API_HELD_MAX
+        && memchr(data, '}', len) == NULL)
+    {
+        call->held += len;
+    }
 
     if (call->len == max) {
         api_ended(call, KUBE_OK, "");
@@ -292,6 +311,40 @@ api_refusal(const api_call_t *call, kube_rc_t rc)
 }
 
 
+/* Poison, and what the hand is given of it, is told from the envelope. */
+static bool
+api_take(api_call_t *call)
+{
+    bool              poison;
+    api_lw_t         *lw;
+    kube_hand_t       what;
+    kube_envelope_t  *envelope;
+
+    lw = call->lw;
+    envelope = &lw->item.envelope;
+
+    if (lw->conf.hand == NULL) {
+        return false;
+    }
+
+    what = (kube_hand_t) {
+        .now_ms = lw->conf.hand->now_ms,
+        .scope = lw->conf.scope,
+        .resource = lw->conf.resource,
+        .ns = &envelope->meta.ns,
+        .name = &envelope->meta.name,
+        .uid = &envelope->meta.uid,
+        .frame = &lw->item.bytes
+    };
+
+    poison = kube_zone_poison_refuses(lw->conf.zone, &what);
+
+    kube_hand_take(lw->conf.hand, &what, KUBE_STAGE_DECODE);
+
+    return poison;
+}
+
+
 static kube_rc_t
 api_list_item(api_call_t *call, const kube_envelope_t *envelope,
     kube_result_t *result)
@@ -425,32 +478,14 @@ static kube_rc_t
 api_object(api_call_t *call, kube_result_t *result)
 {
     bool              poison;
-    api_lw_t         *lw;
     kube_rc_t         rc;
-    kube_hand_t       what;
     kube_envelope_t  *envelope;
 
-    lw = call->lw;
-    envelope = &lw->item.envelope;
-    poison = false;
+    envelope = &call->lw->item.envelope;
     result->refusal = KUBE_REFUSAL_NONE;
 
-    if (lw->conf.hand != NULL) {
-        what = (kube_hand_t) {
-            .now_ms = lw->conf.hand->now_ms,
-            .scope = lw->conf.scope,
-            .resource = lw->conf.resource,
-            .ns = &envelope->meta.ns,
-            .name = &envelope->meta.name,
-            .uid = &envelope->meta.uid,
-            .frame = &lw->item.bytes
-        };
-
-        poison = kube_zone_poison_refuses(lw->conf.zone, &what);
-        envelope->too_large = (envelope->too_large || poison);
-
-        kube_hand_take(lw->conf.hand, &what, KUBE_STAGE_DECODE);
-    }
+    poison = api_take(call);
+    envelope->too_large = (envelope->too_large || poison);
 
     if (poison && call->watch && envelope->meta.name.len == 0) {
         result->kind = KUBE_RESULT_UNREADABLE;
@@ -510,6 +545,105 @@ api_item(api_call_t *call, kube_result_t *result)
 }
 
 
+/*
+ * Reads the item or event that *in begins with where it stands.  KUBE_OK: it
+ * is the result.  KUBE_AGAIN: its end has not arrived.  KUBE_INVALID: it is for
+ * the frame, and surprise says why.
+ */
+static kube_rc_t
+api_scan(api_call_t *call, kube_str_t *in, kube_result_t *result)
+{
+    size_t              len;
+    api_lw_t           *lw;
+    kube_rc_t           rc;
+    kube_frame_item_t  *item;
+
+    lw = call->lw;
+    item = &lw->item;
+
+    item->bytes = (kube_str_t) { in->data, 0 };
+
+    rc = kube_decode_scan_head(&lw->scan, lw->conf.resource, call->watch,
+                               *in, &item->envelope);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    if (api_take(call)) {
+        lw->scan.surprise = KUBE_SURPRISE_NONE;
+        return KUBE_INVALID;
+    }
+
+    rc = kube_decode_scan_body(&lw->scan, &lw->arena, &item->envelope,
+                               &result->object, &result->dropped, &len);
+
+    if (rc == KUBE_OK && !kube_frame_take(call->frame, in, len)) {
+        rc = KUBE_INVALID;
+    }
+
+    if (rc != KUBE_OK) {
+        kube_hand_leave(lw->conf.hand);
+        kube_arena_reset(&lw->arena);
+        return rc;
+    }
+
+    result->kind = call->watch ? KUBE_RESULT_EVENT : KUBE_RESULT_ITEM;
+    result->type = lw->scan.type;
+    result->rv = lw->scan.rv;
+    result->refusal = KUBE_REFUSAL_NONE;
+    result->what = "";
+
+    api_judge(call, result);
+
+    return KUBE_OK;
+}
+
+
+/*
+ * One result from the front of *in.  KUBE_AGAIN: it is used up, but for what
+ * is held.
+ */
+static kube_rc_t
+api_next_item(api_call_t *call, kube_str_t *in, kube_result_t *result)
+{
+    kube_rc_t  rc;
+
+    call->lw->scan.surprise = KUBE_SURPRISE_NONE;
+
+    if (kube_frame_at_item(call->frame, in)) {
+
+        rc = api_scan(call, in, result);
+
+        if (rc == KUBE_AGAIN && !call->ended && in->len <= API_HELD_MAX
+            && call->looks < API_LOOKS_MAX)
+        {
+            call->held = in->len;
+            call->looks++;
+            return KUBE_AGAIN;
+        }
+
+        call->held = 0;
+        call->looks = 0;
+
+        if (rc == KUBE_OK) {
+            return KUBE_OK;
+        }
+    }
+
+    rc = kube_frame_next(call->frame, in, &call->lw->item);
+
+    if (rc == KUBE_OK) {
+        rc = api_item(call, result);
+
+    } else if (rc != KUBE_AGAIN) {
+        rc = api_end(call, result, rc, (rc == KUBE_NOMEM) ? ""
+                                                          : "unreadable JSON");
+    }
+
+    return rc;
+}
+
+
 /* The buffer up to the next result.  KUBE_AGAIN: it is used up. */
 static kube_rc_t
 api_parse(api_call_t *call, kube_result_t *result)
@@ -517,34 +651,30 @@ api_parse(api_call_t *call, kube_result_t *result)
     kube_rc_t   rc;
     kube_str_t  in;
 
-    while (call->used != call->len) {
-
+    while (call->used != call->len
+           && (call->ended || call->used + call->held != call->len))
+    {
         in.data = (const char *) call->buffer + call->used;
         in.len = call->len - call->used;
 
-        rc = kube_frame_next(call->frame, &in, &call->lw->item);
+        rc = api_next_item(call, &in, result);
         call->used = call->len - in.len;
 
-        if (rc == KUBE_AGAIN) {
+        if (rc == KUBE_OK) {
+            return KUBE_OK;
+        }
+
+        if (call->held != 0) {
             break;
-        }
-
-        if (rc != KUBE_OK) {
-            return api_end(call, result, rc,
-                           (rc == KUBE_NOMEM) ? "" : "unreadable JSON");
-        }
-
-        rc = api_item(call, result);
-
-        if (rc != KUBE_AGAIN) {
-            return rc;
         }
     }
 
-    call->used = 0;
-    call->len = 0;
+    if (call->held == 0) {
+        call->used = 0;
+        call->len = 0;
+    }
 
-    if (call->cap > API_BUFFER_KEPT) {
+    if (call->len == 0 && call->cap > API_BUFFER_KEPT) {
         kube_free(&call->lw->alloc, call->buffer);
         call->buffer = NULL;
         call->cap = 0;
@@ -598,7 +728,7 @@ api_ready(void *ctx, const kube_call_t *handle)
 
     return call->ended
            || (call->code == 200
-               && (!call->opened || call->used != call->len
+               && (!call->opened || call->used + call->held != call->len
                    || call->fresh != 0));
 }
 
@@ -648,7 +778,8 @@ api_next(void *ctx, kube_call_t *handle, kube_result_t *result)
     if (call->fresh != 0) {
         result->kind = KUBE_RESULT_ALIVE;
         result->size_bytes = call->fresh;
-        result->partial = (!call->watch || kube_frame_partial(call->frame));
+        result->partial = (!call->watch || call->held != 0
+                           || kube_frame_partial(call->frame));
         call->fresh = 0;
 
         return KUBE_OK;

@@ -32,6 +32,12 @@
 /* At least twice the endpoints of a slice, and a power of two. */
 #define CONTENT_SLOTS_MAX    2048
 
+/*
+ * Names looked at before one is written out again: whoever picks names whose
+ * hashes collide makes his own record longer, and costs no more time.
+ */
+#define CONTENT_PROBES_MAX   16
+
 
 typedef struct {
     uint16_t  origin;      /* endpoint that used the name first, + 1 */
@@ -80,31 +86,55 @@ content_name_of(const content_names_t *names, const kube_endpoint_t *ep)
 }
 
 
+/* Of no use against collisions, which CONTENT_PROBES_MAX bounds. */
+static size_t
+content_name_hash(kube_str_t s)
+{
+    size_t    n;
+    uint64_t  hash, word;
+
+    hash = s.len;
+
+    for ( /* void */ ; s.len != 0; s.data += n, s.len -= n) {
+        n = (s.len < 8) ? s.len : 8;
+        word = 0;
+        memcpy(&word, s.data, n);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+        hash ^= hash >> 32;
+    }
+
+    return (size_t) hash;
+}
+
+
 /* Returns the number of endpoint i's name; a new name gets the next one. */
 static size_t
 content_name_number(content_names_t *names, const kube_slice_t *slice,
     size_t i)
 {
-    uint64_t         hash;
+    size_t           hash;
+    unsigned         probes;
     kube_str_t       s;
     content_slot_t  *slot;
 
     s = content_name_of(names, &slice->endpoints[i]);
-    hash = kube_hash64((kube_seed_t) { 0, 0 }, s.data, s.len);
+    hash = content_name_hash(s);
 
-    for (slot = &names->slots[hash & names->mask];
-         slot->origin != 0;
-         slot = &names->slots[++hash & names->mask])
-    {
+    for (probes = 0; probes < CONTENT_PROBES_MAX; probes++) {
+        slot = &names->slots[hash++ & names->mask];
+
+        if (slot->origin == 0) {
+            slot->origin = (uint16_t) (i + 1);
+            slot->number = (uint16_t) names->n;
+            break;
+        }
+
         if (kube_str_eq(s, content_name_of(names,
                                     &slice->endpoints[slot->origin - 1])))
         {
             return slot->number;
         }
     }
-
-    slot->origin = (uint16_t) (i + 1);
-    slot->number = (uint16_t) names->n;
 
     return names->n;
 }

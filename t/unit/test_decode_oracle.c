@@ -17,16 +17,15 @@
 #include <stdio.h>
 
 #include "decode_cases.h"
+#include "decode_change.h"
 #include "kube_date.h"
 #include "kube_json.h"
-#include "kube_record.h"
 #include "kube_utf8.h"
 
 
 #define COUNT(a)       (sizeof(a) / sizeof((a)[0]))
 
 #define ORACLE_ROUNDS  60000
-#define ORACLE_MAX     4096
 
 typedef struct {
     kube_arena_t  *arena;
@@ -570,39 +569,6 @@ oracle_is_plain(kube_str_t text)
 }
 
 
-static void
-oracle_same(const kube_object_t *a, const kube_object_t *b, const char *text)
-{
-    size_t   size;
-    void    *p, *q;
-
-    size = kube_record_size(a);
-
-    if (size == 0 || size != kube_record_size(b)) {
-        fail_msg("%s: records of %zu and %zu bytes", text, size,
-                 kube_record_size(b));
-    }
-
-    p = aligned_alloc(8, size);
-    q = aligned_alloc(8, size);
-    assert_non_null(p);
-    assert_non_null(q);
-
-    kube_record_encode(a, p);
-    kube_record_encode(b, q);
-
-    if (memcmp(p, q, size) != 0
-        || (kube_resource_info(a->resource)->shape == KUBE_SHAPE_SLICE
-            && a->u.slice.trigger_ms != b->u.slice.trigger_ms))
-    {
-        fail_msg("another object: %s", text);
-    }
-
-    free(p);
-    free(q);
-}
-
-
 /* One port as name|protocol|number|appProtocol. */
 static void
 oracle_print_ports(FILE *out, const kube_port_t *p, size_t n)
@@ -732,7 +698,7 @@ oracle_compare(decode_test_t *t, kube_resource_t resource, const char *text,
     }
 
     if (good) {
-        oracle_same(&t->object, &object, text);
+        change_same(&t->object, &object, text);
 
         if (o.dropped != t->dropped) {
             fail_msg("%s: %u left out, not %u", text, (unsigned) t->dropped,
@@ -775,85 +741,10 @@ oracle_of_cases(void **state)
 }
 
 
-static uint32_t
-oracle_random(uint64_t *seed, uint32_t below)
-{
-    *seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
-
-    return (uint32_t) (*seed >> 33) % below;
-}
-
-
-/*
- * Mostly a value is replaced by another, or a member put before others; at
- * times any bytes by anything.
- */
-static void
-oracle_change(uint64_t *seed, char *text)
-{
-    char                      tail[ORACLE_MAX];
-    size_t                    len, at, cut;
-    kube_str_t                value;
-    const char               *with;
-    kube_lexer_t              lx;
-    static const char *const  values[] = {
-        "null", "null", "\"\"", "{}", "[]", "7", "80", "-1", "65536", "true",
-        "false", "\"a\"", "\"Pod\"", "\"None\"", "\"1.1.1.1\"", "\"::1\"",
-        "\"UDP\"", "\"IPv6\"", "\"FQDN\"", "[null]", "[{}]", "[7,\"a\"]",
-        "\"a\\u0000\"", "\"\\ud800\"", "\"\\u0041\"", "\"a\\\"b\"", "\"\xff\"",
-        "\"\x01\"", "\"\xc3\xa4\"", "\"a b\"", "1e3", "8.0", "080"
-    };
-    static const char *const  members[] = {
-        "\"name\":\"x\",", "\"port\":5,", "\"port\":null,",
-        "\"conditions\":{\"ready\":false},", "\"zone\":\"z\",", "{\"port\":5},",
-        "\"endpoints\":[{}],", "\"ports\":[{}],", "\"spec\":{},",
-        "\"metadata\":{},", "\"addressType\":\"IPv4\",", "\"a\":[[{}]],"
-    };
-    static const char *const  others[] = {
-        "", "", "\\", "\"", "{", "}", "[", "]", ",", ":", "0", "x", "\n"
-    };
-
-    len = strlen(text);
-    at = oracle_random(seed, (uint32_t) len + 1);
-    cut = 0;
-
-    switch (oracle_random(seed, 8)) {
-    case 0:
-        with = others[oracle_random(seed, COUNT(others))];
-        cut = oracle_random(seed, 5);
-        break;
-
-    case 1:
-    case 2:
-        at += strcspn(text + at, "{[");
-        at += (text[at] != '\0');
-        with = members[oracle_random(seed, COUNT(members))];
-        break;
-
-    default:
-        at += strcspn(text + at, ":");
-        at += (text[at] != '\0');
-        kube_lexer_init(&lx, kube_str(text + at));
-        kube_lexer_value(&lx, &value);
-        cut = value.len;
-        with = values[oracle_random(seed, COUNT(values))];
-    }
-
-    cut = (cut < len - at) ? cut : len - at;
-
-    if (len - cut + strlen(with) + 1 > ORACLE_MAX) {
-        return;
-    }
-
-    (void) snprintf(tail, sizeof(tail), "%s%s", with, text + at + cut);
-    memcpy(text + at, tail, strlen(tail) + 1);
-}
-
-
 static void
 oracle_of_changes(void **state)
 {
-    char                   text[ORACLE_MAX];
+    char                   text[CHANGE_MAX];
     size_t                 i, k, n, changes;
     uint64_t               seed;
     const char            *from;
@@ -868,12 +759,12 @@ oracle_of_changes(void **state)
     n = 0;
 
     for (i = 0; i < ORACLE_ROUNDS; i++) {
-        k = oracle_random(&seed, 5);
+        k = change_random(&seed, 5);
 
         if (k < COUNT(oracle_tables)) {
             table = &oracle_tables[k];
             resource = table->resource;
-            from = table->cases[oracle_random(&seed,
+            from = table->cases[change_random(&seed,
                                               (uint32_t) table->n)].text;
 
         } else {
@@ -884,10 +775,10 @@ oracle_of_changes(void **state)
 
         (void) snprintf(text, sizeof(text), "%s", from);
 
-        changes = 1 + oracle_random(&seed, 3);
+        changes = 1 + change_random(&seed, 3);
 
         while (changes-- != 0) {
-            oracle_change(&seed, text);
+            change_text(&seed, text);
         }
 
         n += oracle_compare(&t, resource, text, NULL);

@@ -38,6 +38,7 @@ SEES["ngx_module"] = LIBRARY | {"ngx_module"}
 
 PURE = {
     "<assert.h>",
+    "<emmintrin.h>",  # SSE2, in kube_simd.h alone
     "<errno.h>",
     "<inttypes.h>",
     "<limits.h>",

@@ -1,0 +1,249 @@
+/*
+ * kube_simd - bytes of JSON looked for 16 or 64 at a time, as bit masks: bit i
+ * stands for the byte at p + i.
+ *
+ * Three questions only, those of kube_lexer.  Each has a plain C form with the
+ * suffix _plain, which is what a machine without SSE2 uses, and what the tests
+ * hold the other against; KUBE_SIMD_PLAIN chooses it everywhere.  Nothing is
+ * read but the 16 or 64 bytes.  No state; anyone may call it.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_SIMD_H
+#define KUBE_SIMD_H
+
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__SSE2__) && !defined(KUBE_SIMD_PLAIN)
+#define KUBE_SIMD_SSE2  1
+#include <emmintrin.h>
+#endif
+
+
+#define KUBE_SIMD_TEXT   16
+#define KUBE_SIMD_BLOCK  64
+
+/* Bytes of 64 that mean something between values or in strings. */
+typedef struct {
+    uint64_t  quote;      /* " */
+    uint64_t  bracket;    /* { } [ ] */
+    uint64_t  odd;        /* \, and newline where that was asked for */
+} kube_simd_block_t;
+
+
+static inline uint64_t
+kube_simd_word(const char *p)
+{
+    uint64_t  word;
+
+    memcpy(&word, p, 8);
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+
+    return word;
+}
+
+
+/* The high bit of each byte of word that equals ch, which is below 0x80. */
+static inline uint64_t
+kube_simd_eq(uint64_t word, unsigned char ch)
+{
+    uint64_t  x;
+
+    x = word ^ ch * 0x0101010101010101ull;
+
+    return ~(((x & 0x7f7f7f7f7f7f7f7full) + 0x7f7f7f7f7f7f7f7full) | x)
+           & 0x8080808080808080ull;
+}
+
+
+/* Gathers the high bits of the eight bytes. */
+static inline uint64_t
+kube_simd_gather(uint64_t high)
+{
+    return (high >> 7) * 0x0102040810204080ull >> 56;
+}
+
+
+static inline kube_simd_block_t
+kube_simd_block_plain(const char *p, int lines)
+{
+    unsigned           i;
+    uint64_t           word, upper, odd;
+    kube_simd_block_t  m;
+
+    m = (kube_simd_block_t) { 0, 0, 0 };
+
+    for (i = 0; i < KUBE_SIMD_BLOCK; i += 8) {
+        word = kube_simd_word(p + i);
+
+        /* [ and { differ in this bit alone, ] and } as well */
+        upper = word | 0x2020202020202020ull;
+
+        odd = kube_simd_eq(word, '\\');
+        odd |= lines ? kube_simd_eq(word, '\n') : 0;
+
+        m.quote |= kube_simd_gather(kube_simd_eq(word, '"')) << i;
+        m.odd |= kube_simd_gather(odd) << i;
+        m.bracket |= kube_simd_gather(kube_simd_eq(upper, '{')
+                                      | kube_simd_eq(upper, '}')) << i;
+    }
+
+    return m;
+}
+
+
+/* The bytes of 16 that end a string or are special in it: " and \. */
+static inline uint32_t
+kube_simd_quote_plain(const char *p, int lines)
+{
+    unsigned  i;
+    uint32_t  mask;
+    uint64_t  word, found;
+
+    mask = 0;
+
+    for (i = 0; i < KUBE_SIMD_TEXT; i += 8) {
+        word = kube_simd_word(p + i);
+        found = kube_simd_eq(word, '"') | kube_simd_eq(word, '\\');
+        found |= lines ? kube_simd_eq(word, '\n') : 0;
+        mask |= (uint32_t) kube_simd_gather(found) << i;
+    }
+
+    return mask;
+}
+
+
+/* The bytes of 16 that are no visible ASCII, or " or \. */
+static inline uint32_t
+kube_simd_odd_plain(const char *p)
+{
+    unsigned       i;
+    uint32_t       mask;
+    unsigned char  ch;
+
+    mask = 0;
+
+    for (i = 0; i < KUBE_SIMD_TEXT; i++) {
+        ch = (unsigned char) p[i];
+        mask |= (uint32_t) (ch <= ' ' || ch > '~' || ch == '"' || ch == '\\')
+                << i;
+    }
+
+    return mask;
+}
+
+
+#ifdef KUBE_SIMD_SSE2
+
+static inline __m128i
+kube_simd_load(const char *p)
+{
+    return _mm_loadu_si128((const __m128i *) (const void *) p);
+}
+
+
+static inline uint32_t
+kube_simd_mask(__m128i v)
+{
+    return (uint32_t) _mm_movemask_epi8(v);
+}
+
+
+static inline kube_simd_block_t
+kube_simd_block(const char *p, int lines)
+{
+    __m128i            v, upper, slash, feed;
+    unsigned           i;
+    kube_simd_block_t  m;
+
+    m = (kube_simd_block_t) { 0, 0, 0 };
+    slash = _mm_setzero_si128();
+
+    for (i = 0; i < KUBE_SIMD_BLOCK; i += 16) {
+        v = kube_simd_load(p + i);
+        upper = _mm_or_si128(v, _mm_set1_epi8(0x20));
+
+        m.quote |= (uint64_t) kube_simd_mask(
+                       _mm_cmpeq_epi8(v, _mm_set1_epi8('"'))) << i;
+        m.bracket |= (uint64_t) kube_simd_mask(_mm_or_si128(
+                         _mm_cmpeq_epi8(upper, _mm_set1_epi8('{')),
+                         _mm_cmpeq_epi8(upper, _mm_set1_epi8('}')))) << i;
+
+        slash = _mm_or_si128(slash, _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
+
+        if (lines) {
+            feed = _mm_cmpeq_epi8(v, _mm_set1_epi8('\n'));
+            slash = _mm_or_si128(slash, feed);
+        }
+    }
+
+    /* most blocks have none: where they are is asked only then */
+
+    if (kube_simd_mask(slash) != 0) {
+        for (i = 0; i < KUBE_SIMD_BLOCK; i += 16) {
+            v = kube_simd_load(p + i);
+            slash = _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'));
+
+            if (lines) {
+                feed = _mm_cmpeq_epi8(v, _mm_set1_epi8('\n'));
+                slash = _mm_or_si128(slash, feed);
+            }
+
+            m.odd |= (uint64_t) kube_simd_mask(slash) << i;
+        }
+    }
+
+    return m;
+}
+
+
+static inline uint32_t
+kube_simd_quote(const char *p, int lines)
+{
+    __m128i  v, found;
+
+    v = kube_simd_load(p);
+    found = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
+                         _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
+
+    if (lines) {
+        found = _mm_or_si128(found, _mm_cmpeq_epi8(v, _mm_set1_epi8('\n')));
+    }
+
+    return kube_simd_mask(found);
+}
+
+
+static inline uint32_t
+kube_simd_odd(const char *p)
+{
+    __m128i  v, found;
+
+    /* signed: what is above 0x7f is below the space */
+
+    v = kube_simd_load(p);
+    found = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
+                         _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
+    found = _mm_or_si128(found, _mm_cmplt_epi8(v, _mm_set1_epi8('!')));
+    found = _mm_or_si128(found, _mm_cmpeq_epi8(v, _mm_set1_epi8(0x7f)));
+
+    return kube_simd_mask(found);
+}
+
+#else
+
+#define kube_simd_block  kube_simd_block_plain
+#define kube_simd_quote  kube_simd_quote_plain
+#define kube_simd_odd    kube_simd_odd_plain
+
+#endif
+
+
+#endif /* KUBE_SIMD_H */

@@ -1,0 +1,111 @@
+/*
+ * test_simd - kube_simd: the masks of this machine against the plain ones, and
+ * those against a loop over bytes.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "kube_hash.h"
+#include "kube_simd.h"
+
+
+#define SIMD_ROUNDS  20000
+
+
+/* In memory of the exact size: ASan sees what is read besides. */
+static void
+compare(const char *p)
+{
+    int                 lines;
+    uint32_t            quote, odd;
+    unsigned            i;
+    unsigned char       ch;
+    kube_simd_block_t   a, b, c;
+
+    for (lines = 0; lines < 2; lines++) {
+        c = (kube_simd_block_t) { 0, 0, 0 };
+        quote = 0;
+        odd = 0;
+
+        for (i = 0; i < KUBE_SIMD_BLOCK; i++) {
+            ch = (unsigned char) p[i];
+
+            c.quote |= (uint64_t) (ch == '"') << i;
+            c.bracket |= (uint64_t) (ch == '{' || ch == '}' || ch == '['
+                                     || ch == ']') << i;
+            c.odd |= (uint64_t) (ch == '\\' || (lines && ch == '\n')) << i;
+
+            if (i < KUBE_SIMD_TEXT) {
+                odd |= (uint32_t) (ch <= 0x20 || ch >= 0x7f || ch == '"'
+                                   || ch == '\\') << i;
+            }
+        }
+
+        quote = (uint32_t) (c.quote | c.odd) & 0xffff;
+
+        a = kube_simd_block(p, lines);
+        b = kube_simd_block_plain(p, lines);
+
+        assert_true(a.quote == c.quote && b.quote == c.quote);
+        assert_true(a.bracket == c.bracket && b.bracket == c.bracket);
+        assert_true(a.odd == c.odd && b.odd == c.odd);
+        assert_int_equal(kube_simd_quote(p, lines), quote);
+        assert_int_equal(kube_simd_quote_plain(p, lines), quote);
+        assert_int_equal(kube_simd_odd(p), odd);
+        assert_int_equal(kube_simd_odd_plain(p), odd);
+    }
+}
+
+
+static void
+test_masks(void **state)
+{
+    char           *p;
+    unsigned        i, k;
+    kube_random_t   random;
+
+    static const char  some[] = "\"\\{}[]\n \x7f\x80\x01!#~Z_y;=";
+
+    (void) state;
+
+    p = malloc(KUBE_SIMD_BLOCK);
+    assert_non_null(p);
+
+    for (i = 0; i < 256; i++) {
+        memset(p, (int) i, KUBE_SIMD_BLOCK);
+        compare(p);
+    }
+
+    kube_random_init(&random, 7);
+
+    for (i = 0; i < SIMD_ROUNDS; i++) {
+        for (k = 0; k < KUBE_SIMD_BLOCK; k++) {
+            p[k] = (i % 2 == 0)
+                       ? (char) kube_random_next(&random)
+                       : some[kube_random_next(&random) % sizeof(some)];
+        }
+
+        compare(p);
+    }
+
+    free(p);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_masks)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
