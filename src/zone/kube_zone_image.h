@@ -195,9 +195,11 @@ typedef struct {
     uint8_t   kind;           /* of the published record; 0: none */
     bool      outdated;       /* it is flagged so */
     bool      linked;         /* the entry is in the chain of hash */
+    bool      freed;          /* it is in quarantine */
     uint32_t  staged;         /* offset of a record not published; 0 */
     uint32_t  service;
     uint32_t  next;           /* free entries: in unused or in quarantine */
+    uint32_t  prev;           /* in quarantine */
     uint32_t  freed_ms;       /* in quarantine: since, modulo 2^32 */
 } kube_zone_side_t;
 

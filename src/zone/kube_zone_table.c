@@ -420,6 +420,56 @@ kube_zone_service_names(kube_zone_writer_t *w, uint32_t service,
 }
 
 
+/* From anywhere in it. */
+static void
+table_leave_quarantine(kube_zone_writer_t *w, uint32_t entry)
+{
+    uint32_t  prev, next;
+
+    prev = w->side[entry].prev;
+    next = w->side[entry].next;
+
+    if (prev != 0) {
+        w->side[prev].next = next;
+
+    } else {
+        w->quarantine_first = next;
+    }
+
+    if (next != 0) {
+        w->side[next].prev = prev;
+
+    } else {
+        w->quarantine_last = prev;
+    }
+
+    w->side[entry].prev = 0;
+    w->side[entry].freed = false;
+}
+
+
+/* An entry in quarantine that was taken for the same hash; 0: none. */
+static uint32_t
+table_find_freed(const kube_zone_writer_t *w, uint32_t hash)
+{
+    uint32_t            e, steps;
+    const kube_half_t  *link;
+
+    link = kube_zone_bucket(w->zone, hash);
+    steps = 0;
+
+    while ((e = table_step(w, link, hash, steps++)) != 0) {
+        if (w->side[e].freed && w->side[e].hash == hash) {
+            return e;
+        }
+
+        link = &kube_zone_entry(w->zone, e)->next;
+    }
+
+    return 0;
+}
+
+
 /* True if the entry that was freed first has rested. */
 static bool
 table_has_rested(const kube_zone_writer_t *w)
@@ -505,8 +555,12 @@ kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash)
     image = w->zone->image;
 
     fresh = (w->entries_top < w->zone->geometry.entries_n);
+    entry = table_find_freed(w, hash);
 
-    if (w->unused != 0) {
+    if (entry != 0) {
+        table_leave_quarantine(w, entry);
+
+    } else if (w->unused != 0) {
         entry = w->unused;
         w->unused = w->side[entry].next;
         table_link(w, entry, hash);
@@ -515,7 +569,7 @@ kube_zone_entry_take(kube_zone_writer_t *w, uint32_t hash)
                && (!fresh || table_has_rested(w)))
     {
         entry = w->quarantine_first;
-        w->quarantine_first = w->side[entry].next;
+        table_leave_quarantine(w, entry);
 
         kube_word_set(&image->reuse, w->reuse + 1);
         table_unlink(w, entry);
@@ -551,6 +605,8 @@ kube_zone_entry_free(kube_zone_writer_t *w, uint32_t entry)
 {
     w->side[entry].staged = 0;
     w->side[entry].next = 0;
+    w->side[entry].prev = w->quarantine_last;
+    w->side[entry].freed = true;
     w->side[entry].freed_ms = (uint32_t) w->now_ms;
     w->entries_used--;
 

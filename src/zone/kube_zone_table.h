@@ -10,7 +10,9 @@
  * again, and the image's reuse counter is odd meanwhile: a reader whom that
  * led astray looks again.  So that few have to, one that was never used is
  * taken before one that has rested for less than KUBE_ZONE_QUARANTINE_MS; but
- * that before one is missing.
+ * that before one is missing.  A key that comes back takes the entry that it
+ * left: it leads nobody astray, and whoever deletes and makes one object again
+ * and again would fill its chain otherwise.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -133,9 +133,11 @@ test_table_item_outlives_entry(void **state)
     assert_int_not_equal(entry, 0);
 
     kube_zone_remove(t.writer, entry);
+    assert_int_equal(kube_zone_writer_find(t.writer, KUBE_RESOURCE_SERVICES,
+                                           KUBE_STR("shop"),
+                                           KUBE_STR("web")), 0);
     assert_int_equal(kube_zone_stage_item(t.writer, &item, 0), KUBE_OK);
-    assert_int_not_equal(item.entry, 0);
-    assert_int_not_equal(item.entry, entry);
+    assert_int_equal(item.entry, entry);
     assert_int_equal(kube_zone_writer_find(t.writer, KUBE_RESOURCE_SERVICES,
                                            KUBE_STR("shop"),
                                            KUBE_STR("web")), item.entry);
@@ -222,6 +224,80 @@ test_table_quarantine(void **state)
 }
 
 
+/* One name deleted and made again, faster than entries rest. */
+static void
+test_table_key_comes_back(void **state)
+{
+    char         name[32];
+    uint32_t     e, entry, entries[3];
+    unsigned     i, k;
+    zone_test_t  t;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    kube_zone_writer_now(t.writer, 1000);
+    entry = 0;
+
+    for (i = 0; i < 2 * KUBE_ZONE_CHAIN_MAX; i++) {
+        assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                          "web", "1", "x", &e), KUBE_OK);
+        assert_int_equal(e, i == 0 ? e : entry);
+        entry = e;
+        kube_zone_remove(t.writer, e);
+    }
+
+    assert_false(kube_zone_writer_is_disturbed(t.writer));
+    assert_int_equal(kube_zone_writer_top(t.writer), 1);
+    assert_int_equal(kube_zone_validate(t.mem, t.size), KUBE_OK);
+    zone_test_close(&t);
+
+    /* from the beginning, the middle or the end: the others keep their order */
+    for (k = 0; k < 3; k++) {
+        zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+        kube_zone_writer_now(t.writer, 1000);
+
+        for (i = 0; i < 3; i++) {
+            snprintf(name, sizeof(name), "svc-%u", i);
+            assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES,
+                                              "shop", name, "1", "x",
+                                              &entries[i]), KUBE_OK);
+        }
+
+        for (i = 0; i < 3; i++) {
+            kube_zone_remove(t.writer, entries[i]);
+        }
+
+        snprintf(name, sizeof(name), "svc-%u", k);
+        assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                          name, "1", "x", &e), KUBE_OK);
+        assert_int_equal(e, entries[k]);
+        kube_zone_writer_now(t.writer, 1000 + KUBE_ZONE_QUARANTINE_MS);
+
+        for (i = 0; i < 3; i++) {
+
+            if (i == k) {
+                continue;
+            }
+
+            snprintf(name, sizeof(name), "new-%u", i);
+            assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES,
+                                              "shop", name, "1", "x", &e),
+                             KUBE_OK);
+            assert_int_equal(e, entries[i]);
+        }
+
+        /* and one that is freed now stands behind nobody */
+        kube_zone_remove(t.writer, entries[k]);
+        kube_zone_writer_now(t.writer, 1000 + 2 * KUBE_ZONE_QUARANTINE_MS);
+        assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                          "last", "1", "x", &e), KUBE_OK);
+        assert_int_equal(e, entries[k]);
+        assert_int_equal(kube_zone_validate(t.mem, t.size), KUBE_OK);
+        zone_test_close(&t);
+    }
+}
+
+
 int
 main(void)
 {
@@ -230,6 +306,7 @@ main(void)
         cmocka_unit_test(test_table_item_names),
         cmocka_unit_test(test_table_item_outlives_entry),
         cmocka_unit_test(test_table_quarantine),
+        cmocka_unit_test(test_table_key_comes_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
