@@ -2,7 +2,7 @@
  * script_bed - a reflector over reflector_bed and what the server says to each
  * request, one line each; and a store that is fed with what leaves the FIFO.
  *
- * For test_clientgo_reflector, test_clientgo_watch and test_clientgo_pager; not
+ * For the tests of client-go's reflector, watches, WatchLists and pager; not
  * part of the product.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -45,7 +45,8 @@ typedef struct {
 
 /*
  * What a request asks for, with nothing left out: "LIST rv=5 NotOlderThan
- * limit=2", "LIST rv= limit=2", "LIST continue=abc limit=2", "WATCH rv=5".
+ * limit=2", "LIST rv= limit=2", "LIST continue=abc limit=2", "WATCH rv=5",
+ * "WATCHLIST rv=5".
  */
 static inline const char *
 script_asked(const io_exchange_t *x)
@@ -53,7 +54,7 @@ script_asked(const io_exchange_t *x)
     char        *word, *last;
     char         path[sizeof(x->path)], rv[32], more[64], limit[32];
     uint64_t     seconds;
-    unsigned     watch, bookmarks;
+    unsigned     watch, stream, bookmarks;
 
     static char  text[160];
 
@@ -65,6 +66,7 @@ script_asked(const io_exchange_t *x)
     more[0] = '\0';
     limit[0] = '\0';
     watch = 0;
+    stream = 0;
     bookmarks = 0;
     seconds = 0;
 
@@ -72,6 +74,9 @@ script_asked(const io_exchange_t *x)
 
         if (strcmp(word, "watch=true") == 0) {
             watch++;
+
+        } else if (strcmp(word, "sendInitialEvents=true") == 0) {
+            stream++;
 
         } else if (strcmp(word, "allowWatchBookmarks=true") == 0) {
             bookmarks++;
@@ -101,8 +106,9 @@ script_asked(const io_exchange_t *x)
         assert_int_equal(bookmarks, 1);
         assert_in_range(seconds, 300, 599);
         assert_string_equal(limit, "");
-        assert_string_equal(more, "");
-        snprintf(text, sizeof(text), "WATCH rv=%s", rv);
+        assert_string_equal(more, stream ? " NotOlderThan" : "");
+        snprintf(text, sizeof(text), "WATCH%s rv=%s", stream ? "LIST" : "",
+                 rv);
 
     } else if (strncmp(more, "continue=", 9) == 0) {
         assert_string_equal(rv, "");

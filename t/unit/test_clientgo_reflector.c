@@ -3,7 +3,7 @@
  * retry_with_deadline_test.go, each under the name that it has there.
  *
  * t/CONFORMANCE.md says which is which, and where ours differs.  WatchList:
- * test_reflector_watchlist.c.  Watches that are resumed: test_clientgo_watch.c.
+ * test_clientgo_watchlist.c.  Watches that are resumed: test_clientgo_watch.c.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

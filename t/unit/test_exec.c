@@ -247,6 +247,20 @@ test_exec_what_it_is_told(void **state)
 }
 
 
+/* Nothing of the cluster, unless it is asked for. */
+static void
+test_exec_no_cluster_info(void **state)
+{
+    exec_fixture_t  *f = *state;
+
+    assert_int_equal(exec_run(f, "env > trace; "
+        CREDENTIAL("\"token\":\"abc\"")), KUBE_OK);
+    exec_expect_trace(f, "KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\","
+                      "\"apiVersion\":\"" V1 "\",\"spec\":{"
+                      "\"interactive\":false}}\n");
+}
+
+
 /* None of ours is left open in it, whatever its number. */
 static void
 test_exec_inherits_no_descriptor(void **state)
@@ -475,6 +489,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_exec_certificate, exec_setup,
                                         exec_teardown),
         cmocka_unit_test_setup_teardown(test_exec_what_it_is_told, exec_setup,
+                                        exec_teardown),
+        cmocka_unit_test_setup_teardown(test_exec_no_cluster_info, exec_setup,
                                         exec_teardown),
         cmocka_unit_test_setup_teardown(test_exec_inherits_no_descriptor,
                                         exec_setup, exec_teardown),
