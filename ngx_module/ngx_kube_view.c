@@ -650,7 +650,7 @@ ngx_kube_unresolved(ngx_kube_ref_t *ref, ngx_log_t *log,
 
     s = ngx_kube_str(text);
 
-    if (kube_resolver_why(&ref->resolver, s, &arena, why) != error) {
+    if (kube_resolver_why(&ref->resolver, s, error, &arena, why) != error) {
 
         /* it has changed in the meantime */
 

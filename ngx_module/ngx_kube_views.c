@@ -95,7 +95,7 @@ ngx_kube_views_find(ngx_kube_views_t *views, ngx_str_t *text,
     *error = kube_resolver_key(&views->ref->resolver, ngx_kube_str(text), key);
 
     if (*error != KUBE_RESOLVE_OK) {
-        return NULL;
+        return ngx_kube_views_nothing(views);
     }
 
     return ngx_kube_views_identify(views, key, text, error);

@@ -256,6 +256,15 @@ class TestServers:
             assert (answer.status, answer.backend) == (200, "static-1")
             assert answer.headers["x-kube-service"] == key
             assert answer.headers["x-kube-error"] == "no_service"
+        # whatever the reason is: the client's mistake is no less one
+        for key, error in (
+            ("", "no_key"),
+            ("shop/", "bad_key"),
+            ("infra/web", "namespace_denied"),
+        ):
+            answer = by_service(gateway, key)
+            assert (answer.status, answer.backend) == (200, "static-1")
+            assert answer.headers["x-kube-error"] == error
 
     def test_weight_applies_beside_a_static_server(self, cluster):
         cluster.service("shop", "web", 1)

@@ -108,8 +108,7 @@ resolver_missing(const kube_resolver_t *resolver, const kube_key_t *key,
 
     if (error == KUBE_RESOLVE_OK
         && (scope->unnamed
-            || (shape == KUBE_SHAPE_SERVICE
-                && resolver_is_refused(resolver, key))))
+            || (shape == KUBE_SHAPE_SERVICE && resolution->refused)))
     {
         error = KUBE_RESOLVE_NOT_SYNCED;
     }
@@ -178,6 +177,16 @@ resolver_begin(const kube_resolver_t *resolver, const kube_key_t *key,
 
     rc = resolver_find(resolver->zone, key, &resolution->entry);
 
+    /* one that was refused until now may be held by now */
+
+    if (rc == KUBE_NOT_FOUND) {
+        resolution->refused = resolver_is_refused(resolver, key);
+
+        if (!resolution->refused) {
+            rc = resolver_find(resolver->zone, key, &resolution->entry);
+        }
+    }
+
     if (rc == KUBE_OK) {
         resolution->head = kube_zone_head(resolver->zone, resolution->entry);
     }
@@ -194,7 +203,14 @@ resolver_end(const kube_resolver_t *resolver, const kube_key_t *key,
     switch (rc) {
 
     case KUBE_NOT_FOUND:
-        resolution->entry = 0;
+
+        /* it was found, but gone when it was read: refused since? */
+
+        if (resolution->entry != 0) {
+            resolution->refused = resolver_is_refused(resolver, key);
+            resolution->entry = 0;
+        }
+
         resolution->error = KUBE_RESOLVE_NO_SERVICE;
         return resolver_missing(resolver, key, KUBE_SHAPE_SERVICE, arena,
                                 resolution);
@@ -438,7 +454,7 @@ kube_resolving_step(kube_resolving_t *resolving)
 /* The Service's own record, and the port of it that key means. */
 static kube_rc_t
 resolver_read_service(const kube_resolver_t *resolver, const kube_key_t *key,
-    kube_arena_t *arena, kube_resolution_t *resolution)
+    kube_arena_t *arena, kube_resolution_t *resolution, uint32_t *slices_n)
 {
     kube_rc_t             rc;
     kube_object_t         object;
@@ -465,6 +481,7 @@ resolver_read_service(const kube_resolver_t *resolver, const kube_key_t *key,
 
     resolution->snapshot.service = object.u.service;
     resolution->snapshot.revision = record->revision;
+    *slices_n = record->refs_n;
 
     rc = kube_select(arena, &resolution->snapshot, &key->port,
                      &resolver->select, KUBE_SELECT_PORT,
@@ -482,12 +499,14 @@ kube_resolver_identify(const kube_resolver_t *resolver,
     const kube_key_t *key, kube_arena_t *arena,
     kube_resolution_t *resolution, kube_key_t *identity)
 {
+    uint32_t   slices_n;
     kube_rc_t  rc;
 
     rc = resolver_begin(resolver, key, resolution);
 
     if (rc == KUBE_OK && resolution->entry != 0) {
-        rc = resolver_read_service(resolver, key, arena, resolution);
+        rc = resolver_read_service(resolver, key, arena, resolution,
+                                   &slices_n);
     }
 
     rc = resolver_end(resolver, key, rc, arena, resolution);
@@ -645,6 +664,20 @@ why_denied(const kube_key_t *key, const kube_resolution_t *resolution,
         line_add(line, " is denied: %s", row->denied_because);
         return;
     }
+
+    line_add(line, "all addresses of ");
+    line_service(line, key);
+    line_add(line, " that could be used are denied");
+}
+
+
+/* How many endpoints there are, where they were counted. */
+static void
+why_count(const kube_resolution_t *resolution, resolver_line_t *line)
+{
+    if (resolution->selection.rows_n != 0) {
+        line_add(line, "; it has %zu", resolution->selection.rows_n);
+    }
 }
 
 
@@ -665,8 +698,7 @@ why_missing(const kube_resolver_t *resolver, const kube_key_t *key,
            == KUBE_RESOLVE_OK)
     {
         line_service(line, key);
-        line_add(line, (!resolution->found && resolver_is_refused(resolver,
-                                                                  key))
+        line_add(line, (!resolution->found && resolution->refused)
                  ? " is not held: it was refused, as the status and the log "
                    "of the informer say"
                  : " is not held, or a part of it: the zone has no room for "
@@ -710,18 +742,18 @@ why_resolution(const kube_resolver_t *resolver, const kube_key_t *key,
     case KUBE_RESOLVE_NO_READY_ENDPOINT:
         line_add(line, "no endpoint of ");
         line_service(line, key);
-        line_add(line, " is ready; it has %zu",
-                 resolution->selection.rows_n);
+        line_add(line, " is ready");
+        why_count(resolution, line);
         break;
 
     case KUBE_RESOLVE_NO_FAMILY:
         line_add(line, "no endpoint of ");
         line_service(line, key);
-        line_add(line, " has an %s address; it has %zu",
+        line_add(line, " has an %s address",
                  resolver->select.family == KUBE_SELECT_FAMILY_IPV4 ? "IPv4"
                  : resolver->select.family == KUBE_SELECT_FAMILY_IPV6 ? "IPv6"
-                 : "IP",
-                 resolution->selection.rows_n);
+                 : "IP");
+        why_count(resolution, line);
         break;
 
     case KUBE_RESOLVE_ADDRESS_DENIED:
@@ -749,9 +781,41 @@ why_resolution(const kube_resolver_t *resolver, const kube_key_t *key,
 }
 
 
+/* The Service's record alone, where that tells it or the rest is too much. */
+static kube_rc_t
+why_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
+    kube_resolve_error_t known, kube_arena_t *arena,
+    kube_resolution_t *resolution)
+{
+    uint32_t   slices_n;
+    kube_rc_t  rc;
+
+    slices_n = 0;
+    rc = resolver_begin(resolver, key, resolution);
+
+    if (rc == KUBE_OK && resolution->entry != 0) {
+        rc = resolver_read_service(resolver, key, arena, resolution,
+                                   &slices_n);
+
+        if (rc == KUBE_OK && resolution->error == KUBE_RESOLVE_OK) {
+
+            if (slices_n <= KUBE_RESOLVER_WHY_SLICES) {
+                return kube_resolve(resolver, key, KUBE_SELECT_EXPLAIN, arena,
+                                    resolution);
+            }
+
+            resolution->error = known;
+        }
+    }
+
+    return resolver_end(resolver, key, rc, arena, resolution);
+}
+
+
 kube_resolve_error_t
 kube_resolver_why(const kube_resolver_t *resolver, kube_str_t text,
-    kube_arena_t *arena, char out[KUBE_RESOLVER_WHY_MAX])
+    kube_resolve_error_t known, kube_arena_t *arena,
+    char out[KUBE_RESOLVER_WHY_MAX])
 {
     kube_key_t            key;
     kube_error_t          wrong;
@@ -786,9 +850,7 @@ kube_resolver_why(const kube_resolver_t *resolver, kube_str_t text,
         return error;
     }
 
-    if (kube_resolve(resolver, &key, KUBE_SELECT_EXPLAIN, arena, &resolution)
-        != KUBE_OK)
-    {
+    if (why_resolve(resolver, &key, known, arena, &resolution) != KUBE_OK) {
         line_service(&line, &key);
         line_add(&line, " could not be read");
         return KUBE_RESOLVE_NOT_SYNCED;

@@ -44,6 +44,8 @@ typedef struct {
     uint32_t              entry;       /* the Service's; 0: nothing to compare
                                           heads with */
     uint64_t              head;        /* as of which this was read */
+    bool                  refused;     /* there is such a Service, but it is
+                                          not held */
     bool                  found;       /* what follows is valid */
     kube_snapshot_t       snapshot;
     kube_selection_t      selection;
@@ -121,13 +123,19 @@ size_t kube_resolution_text(const kube_key_t *key,
    no port 8080; it has http (80)". */
 #define KUBE_RESOLVER_WHY_MAX  512
 
+/* Of a Service with more slices than that the line tells no addresses. */
+#define KUBE_RESOLVER_WHY_SLICES  16
+
 /*
  * Says in words why text cannot be resolved, for a line of a log: goes the
- * whole way again.  out is NUL-terminated, empty where text resolves now.
- * Returns the error that it found, NOT_SYNCED where it could not look.
+ * whole way again, but for the slices of a large Service, which would take
+ * long in one piece: known is the error that was found before, and is taken for
+ * it.  out is NUL-terminated, empty where text resolves now.  Returns the error
+ * that it found, NOT_SYNCED where it could not look.
  */
 kube_resolve_error_t kube_resolver_why(const kube_resolver_t *resolver,
-    kube_str_t text, kube_arena_t *arena, char out[KUBE_RESOLVER_WHY_MAX]);
+    kube_str_t text, kube_resolve_error_t known, kube_arena_t *arena,
+    char out[KUBE_RESOLVER_WHY_MAX]);
 
 
 #endif /* KUBE_RESOLVER_H */

@@ -208,7 +208,7 @@ status_resolution(kube_json_writer_t *json, const kube_resolver_t *resolver,
 
     if (r.error != KUBE_RESOLVE_OK) {
         kube_arena_reset(scratch);
-        (void) kube_resolver_why(resolver, text, scratch, why);
+        (void) kube_resolver_why(resolver, text, r.error, scratch, why);
     }
 
     kube_json_put_optional(json, "why", kube_str(why));

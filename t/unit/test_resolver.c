@@ -131,7 +131,7 @@ check(bed_t *bed, const char *text, kube_resolve_error_t error,
     assert_string_equal(out, canonical);
 
     kube_arena_reset(&bed->t.arena);
-    assert_int_equal(kube_resolver_why(&bed->resolver, kube_str(text),
+    assert_int_equal(kube_resolver_why(&bed->resolver, kube_str(text), error,
                                        &bed->t.arena, line), error);
     assert_string_equal(line, why);
 }
@@ -584,7 +584,8 @@ test_resolver_too_large(void **state)
 
     kube_arena_reset(&arena);
     assert_int_equal(kube_resolver_why(&bed.resolver, KUBE_STR("shop/web"),
-                                       &arena, line), KUBE_RESOLVE_TOO_LARGE);
+                                       KUBE_RESOLVE_TOO_LARGE, &arena, line),
+                     KUBE_RESOLVE_TOO_LARGE);
     assert_string_equal(line, "Service shop/web has more endpoints than can "
                               "be read");
     kube_arena_done(&arena);
@@ -692,6 +693,62 @@ test_resolver_memory(void **state)
 }
 
 
+/*
+ * A line of the log about a large Service: from its own record, in little
+ * memory; of what would take its slices, as much as the caller knows.
+ */
+static void
+test_resolver_why_large(void **state)
+{
+    size_t        i;
+    bed_t         bed;
+    kube_arena_t  arena;
+    char          line[KUBE_RESOLVER_WHY_MAX];
+
+    static const struct {
+        const char            *text;
+        kube_resolve_error_t   known;
+        kube_resolve_error_t   error;
+        const char            *line;
+    } rows[] = {
+        { "shop/large:8080", KUBE_RESOLVE_OK, KUBE_RESOLVE_NO_PORT,
+          "Service shop/large has no port 8080; it has http (80)" },
+        { "shop/large", KUBE_RESOLVE_OK, KUBE_RESOLVE_OK, "" },
+        { "shop/large", KUBE_RESOLVE_NO_ENDPOINTS, KUBE_RESOLVE_NO_ENDPOINTS,
+          "Service shop/large has no endpoints" },
+        { "shop/large", KUBE_RESOLVE_NO_READY_ENDPOINT,
+          KUBE_RESOLVE_NO_READY_ENDPOINT,
+          "no endpoint of Service shop/large is ready" },
+        { "shop/large", KUBE_RESOLVE_NO_FAMILY, KUBE_RESOLVE_NO_FAMILY,
+          "no endpoint of Service shop/large has an IP address" },
+        { "shop/large", KUBE_RESOLVE_ADDRESS_DENIED,
+          KUBE_RESOLVE_ADDRESS_DENIED,
+          "all addresses of Service shop/large that could be used are "
+          "denied" },
+    };
+
+    (void) state;
+    memset(&bed, 0, sizeof(bed_t));
+    zone_test_open(&bed.t, 16u << 20);
+    bed.resolver.zone = &bed.t.zone;
+    bed.resolver.namespaces.all = true;
+    large_service(&bed);
+    kube_arena_init(&arena, &bed.t.at.alloc, 64u << 10);
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        kube_arena_reset(&arena);
+        assert_int_equal(kube_resolver_why(&bed.resolver,
+                                           kube_str(rows[i].text),
+                                           rows[i].known, &arena, line),
+                         rows[i].error);
+        assert_string_equal(line, rows[i].line);
+    }
+
+    kube_arena_done(&arena);
+    bed_close(&bed);
+}
+
+
 static void
 test_resolver_explain(void **state)
 {
@@ -741,12 +798,14 @@ test_resolver_why_of_keys(void **state)
     bed_open(&bed);
 
     assert_int_equal(kube_resolver_why(&bed.resolver, KUBE_STR(""),
-                                       &bed.t.arena, line),
+                                       KUBE_RESOLVE_NO_KEY, &bed.t.arena,
+                                       line),
                      KUBE_RESOLVE_NO_KEY);
     assert_string_equal(line, "the key is empty");
 
     assert_int_equal(kube_resolver_why(&bed.resolver, KUBE_STR("shop/a\nb"),
-                                       &bed.t.arena, line),
+                                       KUBE_RESOLVE_BAD_KEY, &bed.t.arena,
+                                       line),
                      KUBE_RESOLVE_BAD_KEY);
     assert_string_equal(line, "invalid service name");
 
@@ -758,6 +817,7 @@ test_resolver_why_of_keys(void **state)
 
     bed.resolver.namespaces = (kube_namespaces_t) { false, many, 64 };
     assert_int_equal(kube_resolver_why(&bed.resolver, KUBE_STR("shop/web"),
+                                       KUBE_RESOLVE_NAMESPACE_DENIED,
                                        &bed.t.arena, line),
                      KUBE_RESOLVE_NAMESPACE_DENIED);
     assert_int_equal(strlen(line), KUBE_RESOLVER_WHY_MAX - 1);
@@ -810,8 +870,8 @@ resolver_oom(alloc_test_t *at, void *ctx)
     kube_resolving_done(&resolving);
 
     kube_arena_reset(&arena);
-    (void) kube_resolver_why(&bed->resolver, KUBE_STR("shop/none"), &arena,
-                             line);
+    (void) kube_resolver_why(&bed->resolver, KUBE_STR("shop/none"),
+                             KUBE_RESOLVE_NO_SERVICE, &arena, line);
 
     kube_arena_done(&arena);
 }
@@ -845,6 +905,7 @@ main(void)
         cmocka_unit_test(test_resolver_state_file),
         cmocka_unit_test(test_resolver_too_large),
         cmocka_unit_test(test_resolver_memory),
+        cmocka_unit_test(test_resolver_why_large),
         cmocka_unit_test(test_resolver_explain),
         cmocka_unit_test(test_resolver_why_of_keys),
         cmocka_unit_test(test_resolver_oom),
