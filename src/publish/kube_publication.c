@@ -535,6 +535,8 @@ kube_publication_list_begin(kube_publication_t *p, unsigned scope)
     room = &p->scopes[scope].room;
     room->list++;
     room->more_listed = 0;
+    room->crowded = false;
+    room->has_place = false;
     room->returned = false;
     room->asked = false;
     room->urgent = false;
@@ -785,6 +787,8 @@ kube_publication_found_refused(kube_publication_t *p, const kube_item_t *item)
     publication_set_refused(p, item->zone.entry, item->zone.id.resource,
                             item->scope, lacks_room);
     p->scopes[item->scope].room.unknown += lacks_room;
+    p->scopes[item->scope].room.crowded |=
+        (kube_reason_of(item->zone.id.reason) == KUBE_REASON_TOO_MANY_SLICES);
 }
 
 
@@ -810,6 +814,8 @@ kube_publication_found(kube_publication_t *p, uint32_t entry)
     publication_count_refused(p, member, kube_record_outdated_reason(record)
                                          == KUBE_REASON_ZONE_FULL);
     p->scopes[member->scope].room.unknown += member->lacks_room;
+    p->scopes[member->scope].room.crowded |=
+        (kube_record_outdated_reason(record) == KUBE_REASON_TOO_MANY_SLICES);
 }
 
 

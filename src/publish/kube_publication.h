@@ -34,6 +34,9 @@ typedef struct {
     uint64_t  unknown;         /* found at take-over: of what size? */
     uint64_t  found_bytes;     /* held then */
     uint32_t  list;            /* lists begun */
+    bool      crowded;         /* slices were refused, since the last list or
+                                  before, for their Service has too many */
+    bool      has_place;       /* ... and one has come to have less */
     bool      returned;        /* a list would bring something */
     bool      idle;            /* and much room lies idle */
     bool      asked;           /* a list was asked for */

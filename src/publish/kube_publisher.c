@@ -190,6 +190,7 @@ static void
 publisher_load_end(kube_publisher_t *p)
 {
     uint32_t        i;
+    kube_room_t    *room;
     kube_member_t  *member;
 
     for (i = 1; i <= kube_publisher_top(p); i++) {
@@ -200,8 +201,22 @@ publisher_load_end(kube_publisher_t *p)
         }
     }
 
+    for (i = 0; i < KUBE_SCOPES_MAX; i++) {
+        room = &p->publication.scopes[i].room;
+        room->has_place = room->crowded;
+    }
+
     for (i = 1; i <= kube_publisher_top(p); i++) {
-        publisher_load_check(p, &p->index.members[i]);
+        member = &p->index.members[i];
+        publisher_load_check(p, member);
+
+        /* the next one that goes from it tells */
+        if (member->group != NULL
+            && member->group->slices_n >= KUBE_SERVICE_SLICES_MAX
+            && member->group->name.len != 0)
+        {
+            p->publication.scopes[member->scope].room.has_place = false;
+        }
     }
 
     kube_publisher_finish(p);
@@ -505,10 +520,11 @@ kube_publisher_look_for_room(kube_publisher_t *p)
 
     for (i = 0; i < KUBE_SCOPES_MAX; i++) {
         room = &p->publication.scopes[i].room;
-        room->returned = publisher_lacks(room)
-                         && !kube_service_queue_listing(&p->queue, i)
-                         && (room->returned
-                             || publisher_room_unknown(p, room));
+        room->returned = !kube_service_queue_listing(&p->queue, i)
+                         && (room->has_place
+                             || (publisher_lacks(room)
+                                 && (room->returned
+                                     || publisher_room_unknown(p, room))));
         room->idle = idle;
     }
 }

@@ -19,12 +19,27 @@
 #define LIFE_ROUNDS  64
 
 
-/* Takes a member out of its group, which is not freed. */
+/*
+ * Takes a slice out of its group, which is not freed.  One that was refused
+ * because the group was full, and will not come by itself, has a place then.
+ */
 static void
 life_unlink(kube_publisher_t *p, uint32_t entry)
 {
+    kube_room_t         *room;
+    const kube_group_t  *group;
+
+    group = p->index.members[entry].group;
+    room = &p->publication.scopes[p->index.members[entry].scope].room;
+
     kube_eviction_size(&p->eviction, entry, 0);
     kube_service_index_unlink(&p->index, entry);
+
+    if (group->name.len != 0
+        && group->slices_n == KUBE_SERVICE_SLICES_MAX - 1)
+    {
+        room->has_place = room->crowded;
+    }
 }
 
 
@@ -739,6 +754,7 @@ kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
     } else {
         reason = KUBE_REASON_TOO_MANY_SLICES;
         rc = KUBE_TOO_LARGE;
+        p->publication.scopes[item->scope].room.crowded = true;
     }
 
     if (rc == KUBE_OK) {
