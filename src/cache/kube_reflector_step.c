@@ -872,6 +872,7 @@ reflector_version(kube_reflector_machine_t *m)
         m->watch.protocol_errors = 0;
         m->watch.useless = 0;
         m->watch.unreadable = false;
+        m->list.rollback_ms = KUBE_NEVER;
         kube_backoff_healthy(&m->backoff, m->watch.opened_ms);
     }
 

@@ -98,6 +98,17 @@ test_rollback(void **state)
     b.now_ms += KUBE_RELIST_PACE_MS;
     say_status(&b, KUBE_VERDICT_TOO_LARGE_RV);
     assert_int_equal(say_rv(&b, KUBE_INPUT_META, "50"), KUBE_ACTION_SLEEP);
+
+    /* so does an event: what follows a list in place of watches is a watch */
+    b.r.next = KUBE_NEXT_WATCH;
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_EVENT, "102"), KUBE_ACTION_NONE);
+    b.now_ms += 3600000;
+    say_status(&b, KUBE_VERDICT_TOO_LARGE_RV);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "50"), KUBE_ACTION_SLEEP);
+    assert_true(b.r.list.rollback_ms == b.now_ms);
 }
 
 
