@@ -345,7 +345,7 @@ kube_services_print(kube_text_t *text, const kube_services_t *services,
     kube_arena_t *arena, kube_arena_t *scratch)
 {
     int                     len;
-    size_t                  i;
+    size_t                  i, size;
     kube_rc_t               rc;
     kube_str_t              next;
     services_names_t        names;
@@ -359,13 +359,18 @@ kube_services_print(kube_text_t *text, const kube_services_t *services,
     kube_json_open(&json, NULL, '{');
     kube_json_open(&json, "items", '[');
 
-    for (i = 0; i < names.n && rc == KUBE_OK; i++) {
+    size = text->size + (services->bytes != 0 ? services->bytes
+                                              : KUBE_SERVICES_BYTES_MAX);
+
+    for (i = 0; i < names.n && rc == KUBE_OK && text->size <= size; i++) {
         rc = services_item(&json, services, names.names[i], scratch);
     }
 
+    names.more = names.more || i < names.n;
+    names.n = i;
     next = KUBE_STR("");
 
-    if (names.more) {
+    if (names.more && names.n != 0) {
         last = names.names[names.n - 1];
         len = snprintf(key, sizeof(key), "%.*s/%.*s", last->ns_len, last->ns,
                        last->name_len, last->name);

@@ -24,6 +24,12 @@
 #define KUBE_SERVICES_LIMIT_DEFAULT  100
 #define KUBE_SERVICES_LIMIT_MAX      1000
 
+/*
+ * A part ends with the Service that makes it longer, whatever its limit is: one
+ * Service may have ten thousands of ports, and workers keep a whole part.
+ */
+#define KUBE_SERVICES_BYTES_MAX      (8u << 20)
+
 
 typedef struct {
     const kube_zone_t    *zone;
@@ -32,6 +38,7 @@ typedef struct {
     kube_str_t            after_ns;      /* both empty: from the start */
     kube_str_t            after_name;
     size_t                limit;         /* 1 .. KUBE_SERVICES_LIMIT_MAX */
+    size_t                bytes;         /* 0: KUBE_SERVICES_BYTES_MAX */
 } kube_services_t;
 
 /*
@@ -47,7 +54,8 @@ bool kube_services_name(kube_str_t text, kube_str_t *ns, kube_str_t *name)
 
 /*
  * {"items": […], "next": ""}, by namespace and name.  next is what to give as
- * after for the part that follows; empty: this was the last.  A Service that
+ * after for the part that follows; empty: this was the last.  There may be less
+ * than limit in a part that is not the last.  A Service that
  * goes meanwhile is left out; one that is too large to read has the member
  * "error".  The arena holds the names, scratch one Service at a time.
  * KUBE_OK or KUBE_NOMEM; what was printed is then of no use.
