@@ -6,6 +6,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Full zones, and scale."""
 
+import hashlib
 import signal
 import time
 
@@ -54,13 +55,15 @@ class Full:
     backends, sorts last of all.
     """
 
-    TENANTS = ["hog"] + [f"mid-{n}" for n in range(8)]
+    # names of one length, as are versions: shares are of bytes
+    TENANTS = ["hog-0"] + [f"mid-{n}" for n in range(8)]
 
-    def __init__(self, cluster, mib, endpoints):
+    def __init__(self, cluster, mib, endpoints, wide=0):
         self.cluster, self.zone = cluster, f"kube {mib}m"
-        self.number = 4 * (mib << 20) * 7 // 10 // (200 + 13 * endpoints)
-        self.endpoints = endpoints
+        self.number = 4 * (mib << 20) * 7 // 10 // (200 + (13 + wide) * endpoints)
+        self.endpoints, self.wide = endpoints, wide
         self.round = 0
+        cluster.api.restore(cluster.api.rv, 10**8)
         cluster.api.put_all(self.objects(range(self.number)))
         self.pods = cluster.service("zz-last", "web", 2)
         self.gateways = [self.start(), self.start()]
@@ -77,6 +80,10 @@ class Full:
         """Where the n-th Service is."""
         return (self.TENANTS[0 if n % 20 < 12 else 1 + n % 20 - 12], f"svc-{n:05d}")
 
+    def tail(self, n, k):
+        """So many characters of a pod's name that no other's has."""
+        return hashlib.shake_128(b"%d %d" % (n, k)).hexdigest(self.wide // 2)
+
     def objects(self, numbers, slices_only=False):
         """Services of one size, each with its slice, in a new version."""
         self.round += 1
@@ -85,7 +92,7 @@ class Full:
             made = [
                 objects.endpoint(
                     f"10.{self.round % 250}.{n >> 6 & 255}.{n % 64 + k % 64 + 1}",
-                    pod=f"{name}-{k:04x}",
+                    pod=f"{name}-{k:04x}{self.tail(n, k)}",
                     node="node-a",
                     zone="zone-a",
                     ns=ns,
@@ -198,9 +205,9 @@ class Full:
         return time.monotonic() - started
 
 
-def full_zone(cluster, figure, mib, endpoints, churn, relists):
+def full_zone(cluster, figure, mib, endpoints, churn, relists, wide=0):
     """Fills a zone, changes what is in it, lists it again, and empties it."""
-    full = Full(cluster, mib, endpoints)
+    full = Full(cluster, mib, endpoints, wide)
     first, second = full.gateways
     keys = full.at_rest(relists)
     full.check_counts()
@@ -210,7 +217,7 @@ def full_zone(cluster, figure, mib, endpoints, churn, relists):
     outside = next(full.key(n) for n in range(full.number) if full.key(n) not in keys)
     assert by(first, "/".join(outside)) == "not_synced"
     # with some that have no name nobody knows what does not exist
-    assert by(first, "hog/no-such-one") == "not_synced"
+    assert by(first, "hog-0/no-such-one") == "not_synced"
 
     with first.load() as load:
         wait_until(lambda: load.total > 20)
@@ -226,7 +233,7 @@ def full_zone(cluster, figure, mib, endpoints, churn, relists):
         wait_until(lambda: load.total > total + 20)
     assert not load.failures
     full.check_counts()
-    assert by(first, "hog/no-such-one") == "no_service"
+    assert by(first, "hog-0/no-such-one") == "no_service"
     assert full.held(first).keys() == full.held(second).keys()
     figure(
         f"{mib} MiB: {len(keys)} of {full.number + 1} Services held, {refused} objects counted; "

@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import concurrent.futures
 import gc
+import itertools
 import json
 import os
 import signal
@@ -32,6 +33,7 @@ from ports import free_port  # noqa: E402
 __all__ = ["READ", "ApiServer", "Fault", "Rule", "Settings", "objects"]
 
 CALL_TIMEOUT = 60
+PUT_AT_ONCE = 1000
 WAIT = 60
 
 
@@ -152,22 +154,23 @@ class ApiServer:
         return self._call(self.core.store.put, obj, lost=lost, force=force).rv
 
     def put_all(self, made):
-        """Puts many at once; returns how many."""
+        """Puts many, up to PUT_AT_ONCE of them at once; returns how many."""
 
-        def run():
-            count = 0
+        def run(part):
             collecting = gc.isenabled()
             gc.disable()
             try:
-                for obj in made:
+                for obj in part:
                     self.core.store.put(obj)
-                    count += 1
             finally:
                 if collecting:
                     gc.enable()
-            return count
 
-        return self._call(run)
+        made, count = iter(made), 0
+        while part := list(itertools.islice(made, PUT_AT_ONCE)):
+            self._call(run, part)
+            count += len(part)
+        return count
 
     def put_raw(self, resource, ns, name, text, **more):
         """Stores bytes as an object, see Store.put_raw()."""

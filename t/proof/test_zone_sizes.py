@@ -11,7 +11,11 @@ import test_zone_full as full
 from nginx import PATIENCE
 
 
-@pytest.mark.parametrize(("mib", "endpoints"), [(1, 10), (8, 40), (32, 100)])
+# The stand-in keeps each endpoint as a dict: where there is much room long names
+# of pods take it.
+@pytest.mark.parametrize(("mib", "endpoints", "wide"), [(1, 10, 0), (8, 20, 200), (32, 20, 200)])
 @pytest.mark.timeout(1800 * PATIENCE)
-def test_zone_size(cluster, figure, mib, endpoints):
-    assert full.full_zone(cluster, figure, mib, endpoints, churn=30, relists=10) < 15 * PATIENCE
+def test_zone_size(cluster, figure, mib, endpoints, wide):
+    """Bars are full_zone()'s; healed within 15 s."""
+    took = full.full_zone(cluster, figure, mib, endpoints, churn=30, relists=10, wide=wide)
+    assert took < 15 * PATIENCE
