@@ -42,7 +42,7 @@ class Zone:
                 if head[found : found + 8] == MAGIC:
                     self.at = start + found
                     (self.size,) = struct.unpack_from("<Q", head, found + 16)
-                    (self.segments,) = struct.unpack_from("<Q", head, found + 72)
+                    (self.segments,) = struct.unpack_from("<Q", head, found + 80)
         assert self.at is not None, f"no zone in {pid}"
 
     @staticmethod

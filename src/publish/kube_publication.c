@@ -14,6 +14,7 @@
 
 #include "kube_publication.h"
 #include "kube_zone_counters.h"
+#include "kube_zone_ring.h"
 #include "kube_zone_scope.h"
 #include "kube_zone_writer.h"
 
@@ -106,13 +107,35 @@ publication_sum_less(kube_scope_sum_t *sum, const kube_record_t *record)
 }
 
 
-/* Compares what is staged of an entry with what readers see of it. */
+/* The version of a record, for the event that tells that it was replaced. */
+static void
+publication_version(const kube_record_t *record, kube_rv_t *rv)
+{
+    kube_record_id_t  id;
+
+    rv->len = 0;
+
+    if (record != NULL
+        && kube_record_id(record, record->size, &id) == KUBE_OK
+        && kube_rv_parse(id.meta.rv, rv) != KUBE_OK)
+    {
+        rv->len = 0;
+    }
+}
+
+
+/*
+ * Compares what is staged of an entry with what readers see of it; before_rv
+ * is the version of that.
+ */
 static publication_change_t
 publication_diff(const kube_publication_t *p, uint32_t entry,
-    publication_diff_t *diff)
+    publication_diff_t *diff, kube_rv_t *before_rv)
 {
     publication_change_t   change;
     const kube_record_t   *before, *after;
+
+    before_rv->len = 0;
 
     if (p->index->members[entry].life != KUBE_LIFE_STAGED) {
         return PUBLICATION_SAME;
@@ -128,6 +151,8 @@ publication_diff(const kube_publication_t *p, uint32_t entry,
     change = (before == NULL) ? PUBLICATION_ADD
              : kube_record_same(before, after) ? PUBLICATION_SAME
                                                : PUBLICATION_UPDATE;
+
+    publication_version(before, before_rv);
 
     if (publication_counts(before)) {
         diff->added--;
@@ -156,11 +181,27 @@ publication_sum(kube_scope_sum_t *sum, const publication_diff_t *diff)
 }
 
 
+/* Readers see the change: the listener and the event ring are told. */
 static void
 publication_tell(kube_publication_t *p, uint32_t entry,
-    publication_change_t change)
+    publication_change_t change, const kube_rv_t *before_rv)
 {
-    if (p->conf.change != NULL && change != PUBLICATION_SAME) {
+    kube_record_id_t   id;
+    kube_zone_event_t  event;
+
+    if (change == PUBLICATION_SAME) {
+        return;
+    }
+
+    if (kube_zone_entry_id(p->conf.writer, entry, &id) == KUBE_OK) {
+        kube_zone_event_set(&event, change == PUBLICATION_ADD
+                                    ? KUBE_ZONE_EVENT_ADD
+                                    : KUBE_ZONE_EVENT_UPDATE,
+                            &id, kube_rv_str(before_rv));
+        kube_zone_ring_append(p->conf.writer, &event);
+    }
+
+    if (p->conf.change != NULL) {
         p->conf.change(p->conf.change_ctx,
                        change == PUBLICATION_ADD ? KUBE_CHANGE_ADD
                                                  : KUBE_CHANGE_UPDATE,
@@ -223,6 +264,7 @@ kube_publication_refs(kube_publication_t *p, uint32_t service)
 void
 kube_publication_orphan(kube_publication_t *p, uint32_t slice)
 {
+    kube_rv_t              before_rv;
     kube_member_t         *member;
     publication_diff_t     diff;
     publication_change_t   change;
@@ -230,13 +272,13 @@ kube_publication_orphan(kube_publication_t *p, uint32_t slice)
     memset(&diff, 0, sizeof(publication_diff_t));
 
     member = &p->index->members[slice];
-    change = publication_diff(p, slice, &diff);
+    change = publication_diff(p, slice, &diff, &before_rv);
 
     kube_zone_publish_orphan(p->conf.writer, slice);
     kube_member_set(member, KUBE_LIFE_LINKED);
 
     publication_sum(&p->scopes[member->scope].sum, &diff);
-    publication_tell(p, slice, change);
+    publication_tell(p, slice, change, &before_rv);
 }
 
 
@@ -333,6 +375,7 @@ kube_publication_run(kube_publication_t *p, kube_group_t *group,
     size_t                 i, n, refs_n;
     uint32_t               service;
     kube_rc_t              rc;
+    kube_rv_t              before_rv;
     kube_member_t         *member;
     publication_diff_t     diff[KUBE_RESOURCES];
     publication_change_t   service_change;
@@ -344,12 +387,14 @@ kube_publication_run(kube_publication_t *p, kube_group_t *group,
     refs_n = kube_publication_refs(p, service);
 
     member = &p->index->members[service];
-    service_change = publication_diff(p, service, &diff[member->resource]);
+    service_change = publication_diff(p, service, &diff[member->resource],
+                                      &before_rv);
 
     for (i = 0; i < n; i++) {
         member = &p->index->members[p->slices[i]];
         p->changes[i] = (uint8_t) publication_diff(p, p->slices[i],
-                                                   &diff[member->resource]);
+                                                   &diff[member->resource],
+                                                   &p->before_rvs[i]);
     }
 
     rc = kube_zone_publish(p->conf.writer, service, p->slices, n, &changed);
@@ -362,14 +407,15 @@ kube_publication_run(kube_publication_t *p, kube_group_t *group,
     }
 
     kube_member_set(&p->index->members[service], KUBE_LIFE_LINKED);
-    publication_tell(p, service, service_change);
+    publication_tell(p, service, service_change, &before_rv);
 
     for (i = 0; i < n; i++) {
         member = &p->index->members[p->slices[i]];
         member->referenced_by = service;
         kube_member_set(member, KUBE_LIFE_REFERENCED);
         publication_tell(p, p->slices[i],
-                         (publication_change_t) p->changes[i]);
+                         (publication_change_t) p->changes[i],
+                         &p->before_rvs[i]);
     }
 
     for (i = 0; i < refs_n; i++) {
@@ -827,30 +873,12 @@ kube_publication_end_refused(kube_publication_t *p, uint32_t entry)
 }
 
 
-void
-kube_publication_end(kube_publication_t *p, uint32_t entry,
+/* An object ends, but for its name where it is refused. */
+static void
+publication_remove(kube_publication_t *p, uint32_t entry, unsigned scope,
     const kube_refusal_t *refusal)
 {
-    unsigned              scope;
-    kube_zone_item_t      item;
-    const kube_record_t  *record;
-
-    scope = p->index->members[entry].scope;
-    record = publication_readable(p, entry);
-    kube_publication_current(p, entry);
-
-    if (publication_counts(record)) {
-        publication_sum_less(&p->scopes[scope].sum, record);
-    }
-
-    if (record != NULL) {
-        /* now, for afterwards the record's memory is the zone's */
-        if (p->conf.change != NULL) {
-            p->conf.change(p->conf.change_ctx, (refusal == NULL)
-                                               ? KUBE_CHANGE_DELETE
-                                               : KUBE_CHANGE_REFUSE, record);
-        }
-    }
+    kube_zone_item_t  item;
 
     kube_service_index_forget(p->index, entry);
 
@@ -867,6 +895,49 @@ kube_publication_end(kube_publication_t *p, uint32_t entry,
     }
 
     kube_zone_remove(p->conf.writer, entry);
+}
+
+
+void
+kube_publication_end(kube_publication_t *p, uint32_t entry,
+    const kube_refusal_t *refusal)
+{
+    bool                  readable;
+    unsigned              scope;
+    kube_record_id_t      id;
+    kube_zone_event_t     event;
+    const kube_record_t  *record;
+
+    scope = p->index->members[entry].scope;
+    record = publication_readable(p, entry);
+    kube_publication_current(p, entry);
+
+    if (publication_counts(record)) {
+        publication_sum_less(&p->scopes[scope].sum, record);
+    }
+
+    /* now, for afterwards the record's memory is the zone's */
+    readable = (record != NULL
+                && kube_record_id(record, record->size, &id) == KUBE_OK);
+
+    if (readable) {
+        kube_zone_event_set(&event, (refusal == NULL)
+                                    ? KUBE_ZONE_EVENT_DELETE
+                                    : KUBE_ZONE_EVENT_REFUSE,
+                            &id, KUBE_STR_NULL);
+    }
+
+    if (record != NULL && p->conf.change != NULL) {
+        p->conf.change(p->conf.change_ctx, (refusal == NULL)
+                                           ? KUBE_CHANGE_DELETE
+                                           : KUBE_CHANGE_REFUSE, record);
+    }
+
+    publication_remove(p, entry, scope, refusal);
+
+    if (readable) {
+        kube_zone_ring_append(p->conf.writer, &event);
+    }
 }
 
 

@@ -69,6 +69,7 @@ typedef struct {
     uint32_t                   slices[KUBE_SERVICE_SLICES_MAX];
     uint32_t                   refs[KUBE_SERVICE_SLICES_MAX];
     uint8_t                    changes[KUBE_SERVICE_SLICES_MAX];
+    kube_rv_t                  before_rvs[KUBE_SERVICE_SLICES_MAX];
 } kube_publication_t;
 
 

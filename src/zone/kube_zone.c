@@ -22,6 +22,16 @@
 #define ZONE_BYTES_A_WORKER     16384
 #define ZONE_SEGMENTS_WANTED    16
 
+/*
+ * The event ring has this part of the zone, if that is enough for the lower
+ * number of events (512 KiB of zone), and no more than for the upper one (as
+ * from 128 MiB on).  32 MiB have room for 2520: two seconds of 1000 changes
+ * each.
+ */
+#define ZONE_EVENTS_SHARE       32
+#define ZONE_EVENTS_MIN         32
+#define ZONE_EVENTS_MAX         10240
+
 /* Their names have 5 % of the room for records. */
 #define ZONE_OBJECTS_A_NAME     16
 
@@ -52,6 +62,19 @@ zone_segment_size(uint64_t records)
     }
 
     return size;
+}
+
+
+/* A ring of few events would only ever tell subscribers that they are late. */
+static uint32_t
+zone_events(uint64_t size)
+{
+    uint64_t  n;
+
+    n = size / ZONE_EVENTS_SHARE / sizeof(kube_zone_slot_t);
+
+    return (n < ZONE_EVENTS_MIN) ? 0
+           : (n > ZONE_EVENTS_MAX) ? ZONE_EVENTS_MAX : (uint32_t) n;
 }
 
 
@@ -90,8 +113,11 @@ zone_geometry(kube_zone_geometry_t *g, uint64_t size, kube_seed_t seed)
                                         * sizeof(kube_zone_entry_t));
     g->workers = zone_align(g->scopes + (uint64_t) g->scopes_n
                                         * sizeof(kube_zone_scope_t));
-    g->segments = zone_align(g->workers + (uint64_t) g->workers_n
-                                          * sizeof(kube_zone_worker_t));
+    g->events = zone_align(g->workers + (uint64_t) g->workers_n
+                                        * sizeof(kube_zone_worker_t));
+    g->events_n = zone_events(size);
+    g->segments = zone_align(g->events + (uint64_t) g->events_n
+                                         * sizeof(kube_zone_slot_t));
 
     records = size - g->segments;
     g->segment_size = zone_segment_size(records);

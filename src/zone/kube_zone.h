@@ -4,7 +4,8 @@
  * One contiguous, offset-based image laid out in memory that the caller
  * gives (nginx's shared zone, a heap block, a file):
  *
- *   geometry | words | buckets | entries | scopes | workers | segments
+ *   geometry | words | buckets | entries | scopes | workers | events |
+ *   segments
  *
  * One process writes records (kube_zone_writer.h); any number of processes
  * reads them (kube_zone_reader.h), without a lock and without leaving a
@@ -38,7 +39,7 @@
 #define KUBE_ZONE_SEGMENT_MAX   (256u << 10)
 
 /* Grows with every change of the image or of a record. */
-#define KUBE_ZONE_LAYOUT        12
+#define KUBE_ZONE_LAYOUT        13
 
 typedef struct kube_zone_image_s   kube_zone_image_t;
 typedef struct kube_zone_writer_s  kube_zone_writer_t;
@@ -50,15 +51,17 @@ typedef struct {
     uint32_t     entries_n;
     uint64_t     size;
     kube_seed_t  seed;
-    uint64_t     buckets;         /* this and the next four: bytes */
+    uint64_t     buckets;         /* this and the next five: bytes */
     uint64_t     entries;
     uint64_t     scopes;
     uint64_t     workers;
+    uint64_t     events;
     uint64_t     segments;
     uint32_t     buckets_n;       /* a power of two */
     uint32_t     objects_max;     /* entries that may hold objects */
     uint32_t     scopes_n;
     uint32_t     workers_n;
+    uint32_t     events_n;        /* slots of the event ring; 0: none */
     uint32_t     segment_size;
     uint32_t     segments_n;
     uint64_t     check;

@@ -25,6 +25,7 @@
 #include "kube_zone_cause.h"
 #include "kube_zone_counters.h"
 #include "kube_zone_pause.h"
+#include "kube_zone_ring.h"
 
 
 #define KUBE_ZONE_MAGIC     0x656e6f7a6562756bull    /* "kubezone" */
@@ -116,6 +117,16 @@ typedef struct {
     kube_word_t  tried;           /* after its time */
 } kube_zone_blame_t;
 
+/*
+ * An event of the ring (kube_zone_ring.h), in the slot of its sequence modulo
+ * their number.
+ */
+typedef struct {
+    kube_word_t  sequence;        /* set last; 0: it is being written */
+    kube_word_t  what;            /* kind, resource and lengths: bytes */
+    kube_word_t  text[(KUBE_ZONE_EVENT_TEXT + 7) / 8];
+} kube_zone_slot_t;
+
 /* Words that a copy of the image into another size keeps as they are. */
 typedef struct {
     kube_word_t  failures;
@@ -155,6 +166,8 @@ struct kube_zone_image_s {
     kube_word_t             entries_top;    /* none above was ever taken */
     kube_word_t             refused;        /* names, and outdated objects */
     kube_word_t             server;         /* a head, of an INFO record */
+    kube_word_t             events;         /* sequence of the newest event */
+    kube_word_t             numbering;      /* how often it began anew */
 
     /* what a take-over asks of the predecessor */
     kube_word_t             dirty;          /* it did not leave */
@@ -251,6 +264,7 @@ struct kube_zone_writer_s {
     uint64_t              reuse;            /* even */
     bool                  suspicion;
     uint64_t              corrupt;          /* the image's, after the walk */
+    uint64_t              events;           /* the image's */
 
     uint32_t              entries_top;      /* never falls; see the image's */
     uint32_t              entries_used;

@@ -21,6 +21,7 @@
 #include "kube_zone_log.h"
 #include "kube_zone_poison.h"
 #include "kube_zone_recover.h"
+#include "kube_zone_ring.h"
 #include "kube_zone_scope.h"
 #include "kube_zone_store.h"
 #include "kube_zone_table.h"
@@ -984,6 +985,8 @@ kube_zone_writer_acquire(kube_zone_writer_t *w, uint64_t now_ms,
                                              &takeover->death);
 
     recover_all(w, takeover);
+    kube_zone_ring_acquire(w, takeover->crashed || takeover->cut_off != 0
+                              || takeover->repaired != 0);
     KUBE_FAILPOINT("acquired");
 
     return KUBE_OK;

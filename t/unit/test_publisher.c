@@ -352,6 +352,19 @@ outdated_reason(const bed_t *bed, const it_object_t *o, char *text,
 }
 
 
+/* By field: what lies between them is nobody's. */
+static void
+outdated_sums_equal(const kube_scope_sum_t *a, const kube_scope_sum_t *b)
+{
+    assert_int_equal(a->count, b->count);
+    assert_int_equal(a->digest.lo, b->digest.lo);
+    assert_int_equal(a->digest.hi, b->digest.hi);
+    assert_int_equal(a->refused, b->refused);
+    assert_int_equal(a->refused_unnamed, b->refused_unnamed);
+    assert_int_equal(a->lacks_room, b->lacks_room);
+}
+
+
 static void
 outdated_run(size_t row, bool takeover)
 {
@@ -419,7 +432,7 @@ outdated_run(size_t row, bool takeover)
     it_publish(&bed.it);
     IT_READS(&bed.it, "shop", "web", "1 a=1*2");
     sum = it_sum(&bed.it, it_slot(o));
-    assert_memory_equal(&sum, &before, sizeof(kube_scope_sum_t));
+    outdated_sums_equal(&sum, &before);
 
     /* the same content again is good, too, and a delete ends all */
     (void) bed_event(&bed, outdated_rows[row].event, &bad, false);
@@ -428,7 +441,7 @@ outdated_run(size_t row, bool takeover)
     it_publish(&bed.it);
     assert_string_equal(outdated_reason(&bed, o, text, sizeof(text)), "");
     sum = it_sum(&bed.it, it_slot(o));
-    assert_memory_equal(&sum, &before, sizeof(kube_scope_sum_t));
+    outdated_sums_equal(&sum, &before);
 
     (void) bed_event(&bed, outdated_rows[row].event, &bad, false);
     DELETED(o);
