@@ -19,6 +19,7 @@
 #define NGX_HTTP_KUBE_PAGE     0x1
 #define NGX_HTTP_KUBE_API      0x2
 #define NGX_HTTP_KUBE_METRICS  0x4
+#define NGX_HTTP_KUBE_EVENTS   0x8
 
 /* Modules that send requests to upstreams, by name. */
 #define NGX_HTTP_KUBE_SENDERS_MAX  6

@@ -41,7 +41,8 @@ static const struct {
     ngx_http_kube_type("text/plain", "; charset=utf-8"),
     ngx_http_kube_type("text/html", "; charset=utf-8"),
     ngx_http_kube_type("text/css", "; charset=utf-8"),
-    ngx_http_kube_type("text/javascript", "; charset=utf-8")
+    ngx_http_kube_type("text/javascript", "; charset=utf-8"),
+    ngx_http_kube_type("text/event-stream", "")
 };
 
 /* data: is for the icon, which is empty. */
@@ -178,11 +179,29 @@ ngx_http_kube_send(ngx_http_request_t *r, ngx_int_t status,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    rc = ngx_http_kube_head(r, (ngx_uint_t) status, type,
+                            (off_t) body->text.size);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    body->buf->last_buf = (r == r->main);
+    body->buf->last_in_chain = 1;
+
+    return ngx_http_output_filter(r, body->out);
+}
+
+
+ngx_int_t
+ngx_http_kube_head(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_http_kube_type_e type, off_t len)
+{
     r->headers_out.content_type = ngx_http_kube_types[type].text;
     r->headers_out.content_type_len = ngx_http_kube_types[type].len;
     r->headers_out.content_type_lowcase = NULL;
-    r->headers_out.status = (ngx_uint_t) status;
-    r->headers_out.content_length_n = (off_t) body->text.size;
+    r->headers_out.status = status;
+    r->headers_out.content_length_n = len;
 
     if (ngx_http_kube_cache_control(r) != NGX_OK
         || ngx_http_kube_header(r, "X-Content-Type-Options", "nosniff")
@@ -195,16 +214,7 @@ ngx_http_kube_send(ngx_http_request_t *r, ngx_int_t status,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    rc = ngx_http_send_header(r);
-
-    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
-        return rc;
-    }
-
-    body->buf->last_buf = (r == r->main);
-    body->buf->last_in_chain = 1;
-
-    return ngx_http_output_filter(r, body->out);
+    return ngx_http_send_header(r);
 }
 
 

@@ -45,6 +45,7 @@ static ngx_int_t ngx_http_kube_redirect(ngx_http_request_t *r);
 static ngx_int_t ngx_http_kube_status_route(ngx_http_kube_status_t *st,
     kube_str_t path);
 static ngx_int_t ngx_http_kube_status_api(ngx_http_kube_status_t *st);
+static ngx_int_t ngx_http_kube_status_events(ngx_http_kube_status_t *st);
 static ngx_int_t ngx_http_kube_status_services(ngx_http_kube_status_t *st,
     kube_str_t path);
 static ngx_int_t ngx_http_kube_status_reports(ngx_http_kube_status_t *st);
@@ -59,6 +60,7 @@ static ngx_conf_bitmask_t  ngx_http_kube_parts[] = {
     { ngx_string("page"), NGX_HTTP_KUBE_PAGE },
     { ngx_string("api"), NGX_HTTP_KUBE_API },
     { ngx_string("metrics"), NGX_HTTP_KUBE_METRICS },
+    { ngx_string("events"), NGX_HTTP_KUBE_EVENTS },
     { ngx_null_string, 0 }
 };
 
@@ -69,8 +71,7 @@ ngx_http_kube_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_kube_loc_conf_t *klcf = conf;
 
     char                      *rv;
-    ngx_str_t                 *value;
-    ngx_uint_t                 i, regex;
+    ngx_uint_t                 regex;
     ngx_command_t              parts;
     ngx_http_core_loc_conf_t  *clcf;
 
@@ -95,18 +96,6 @@ ngx_http_kube_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    value = cf->args->elts;
-
-    for (i = 1; i < cf->args->nelts; i++) {
-        if (ngx_strcmp(value[i].data, "events") == 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "unknown parameter \"events\": it is planned, "
-                               "but version " KUBE_VERSION " does not have "
-                               "it; remove it");
-            return NGX_CONF_ERROR;
-        }
-    }
-
     parts = *cmd;
     parts.offset = offsetof(ngx_http_kube_loc_conf_t, status);
     parts.post = ngx_http_kube_parts;
@@ -118,7 +107,7 @@ ngx_http_kube_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (klcf->status == 0) {
         klcf->status = NGX_HTTP_KUBE_PAGE|NGX_HTTP_KUBE_API
-                       |NGX_HTTP_KUBE_METRICS;
+                       |NGX_HTTP_KUBE_METRICS|NGX_HTTP_KUBE_EVENTS;
     }
 
     clcf->handler = ngx_http_kube_status_handler;
@@ -177,6 +166,10 @@ ngx_http_kube_status_handler(ngx_http_request_t *r)
                                       "no such path");
     }
 
+    if (rc == NGX_DONE) {
+        return NGX_DONE;
+    }
+
     return ngx_http_kube_send(r, rc, rc == NGX_HTTP_OK
                                      ? st.type : NGX_HTTP_KUBE_TYPE_JSON,
                               &st.body);
@@ -230,6 +223,10 @@ ngx_http_kube_below(ngx_http_request_t *r, ngx_str_t *path)
         ngx_str_set(path, "metrics");
     }
 
+    if (clcf->exact_match && klcf->status == NGX_HTTP_KUBE_EVENTS) {
+        ngx_str_set(path, "api/v1/events");
+    }
+
     return NGX_OK;
 }
 
@@ -280,7 +277,7 @@ ngx_http_kube_status_page(ngx_http_kube_status_t *st, ngx_str_t *path)
             return rc;
         }
 
-        st->parts |= NGX_HTTP_KUBE_API;
+        st->parts |= NGX_HTTP_KUBE_API|NGX_HTTP_KUBE_EVENTS;
 
         return ngx_http_kube_status_route(st, asset);
     }
@@ -315,18 +312,18 @@ ngx_http_kube_status_route(ngx_http_kube_status_t *st, kube_str_t path)
         return NGX_HTTP_OK;
     }
 
+    if ((st->parts & NGX_HTTP_KUBE_EVENTS)
+        && kube_str_eq(path, KUBE_STR("api/v1/events")))
+    {
+        return ngx_http_kube_status_events(st);
+    }
+
     if (!(st->parts & NGX_HTTP_KUBE_API)) {
         return NGX_DECLINED;
     }
 
     if (kube_str_eq(path, KUBE_STR("api/v1/status"))) {
         return ngx_http_kube_status_api(st);
-    }
-
-    if (kube_str_eq(path, KUBE_STR("api/v1/events"))) {
-        return ngx_http_kube_body_error(&st->body, NGX_HTTP_NOT_FOUND,
-                                        "events are planned: version "
-                                        KUBE_VERSION " does not have them");
     }
 
     if (path.len < services.len
@@ -393,6 +390,23 @@ ngx_http_kube_status_api(ngx_http_kube_status_t *st)
 
     return kube_status_json_print(&st->body.text, &status, st->scratch)
            == KUBE_OK ? NGX_HTTP_OK : NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_kube_status_events(ngx_http_kube_status_t *st)
+{
+    ngx_kube_informer_t  *informer;
+
+    informer = ngx_http_kube_status_informer(st);
+
+    if (informer == NULL) {
+        return ngx_http_kube_body_error(&st->body, NGX_HTTP_NOT_FOUND,
+                                        "no such informer");
+    }
+
+    return ngx_http_kube_events(st->request, &st->body, informer,
+                                ngx_http_kube_arg(st->request, "namespace"));
 }
 
 

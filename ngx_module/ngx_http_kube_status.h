@@ -16,6 +16,8 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "ngx_kube.h"
+
 #include "kube_report.h"
 #include "kube_text.h"
 
@@ -34,7 +36,8 @@ typedef enum {
     NGX_HTTP_KUBE_TYPE_TEXT,
     NGX_HTTP_KUBE_TYPE_HTML,
     NGX_HTTP_KUBE_TYPE_CSS,
-    NGX_HTTP_KUBE_TYPE_JS
+    NGX_HTTP_KUBE_TYPE_JS,
+    NGX_HTTP_KUBE_TYPE_EVENTS
 } ngx_http_kube_type_e;
 
 
@@ -62,9 +65,26 @@ ngx_int_t ngx_http_kube_not_allowed(ngx_http_request_t *r,
 ngx_int_t ngx_http_kube_send(ngx_http_request_t *r, ngx_int_t status,
     ngx_http_kube_type_e type, ngx_http_kube_body_t *body);
 
+/*
+ * Sends the head alone.  len: of the body, -1: it ends with the request.
+ * Returns as ngx_http_send_header(), or a status: there was no memory.
+ */
+ngx_int_t ngx_http_kube_head(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_http_kube_type_e type, off_t len);
+
 /* Both strings live as long as the request; NULL: no memory. */
 ngx_table_elt_t *ngx_http_kube_header(ngx_http_request_t *r,
     const char *name, const char *value);
+
+/* ngx_http_kube_events.c */
+
+/*
+ * Answers with events of the namespace (empty: of all) from now on: NGX_DONE,
+ * the request is taken care of.  Else a status whose body was printed.
+ */
+ngx_int_t ngx_http_kube_events(ngx_http_request_t *r,
+    ngx_http_kube_body_t *body, ngx_kube_informer_t *informer,
+    kube_str_t ns);
 
 /* ngx_http_kube_page.c: NGX_HTTP_OK, or NGX_DECLINED: no such asset. */
 

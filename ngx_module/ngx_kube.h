@@ -39,6 +39,8 @@ typedef enum {
 } ngx_kube_namespaces_e;
 
 
+typedef struct ngx_kube_feed_s  ngx_kube_feed_t;     /* ngx_kube_feed.h */
+
 /* One kube_informer block.  Lives in its cycle's pool. */
 typedef struct {
     ngx_str_t               name;
@@ -49,6 +51,9 @@ typedef struct {
     size_t                  zone_size;
     ngx_shm_zone_t         *shm_zone;
     kube_zone_t             zone;              /* image NULL: not attached */
+    int                     events_fd;         /* eventfd(2); -1: there is
+                                                  none */
+    ngx_kube_feed_t        *feed;              /* of this process, or NULL */
 
     kube_config_t           config;            /* structure, no secrets read */
     ngx_str_t               kubeconfig;        /* read by the informer */

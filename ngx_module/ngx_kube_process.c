@@ -13,13 +13,14 @@
  */
 
 
-#include "ngx_kube.h"
+#include "ngx_kube_feed.h"
 
 #include <limits.h>
 #include <sys/prctl.h>
 
 #include "kube_trouble.h"
 #include "kube_zone_damping.h"
+#include "kube_zone_ring.h"
 
 
 #define NGX_KUBE_SETUP_RETRY  5000
@@ -42,6 +43,7 @@ typedef struct {
     ngx_uint_t            missing_attempts;    /* to read the kubeconfig */
     uint64_t              missing_since;
     uint64_t              missing_said;        /* 0: not */
+    kube_zone_cursor_t    told;                /* events that others know of */
 } ngx_kube_host_t;
 
 
@@ -58,6 +60,7 @@ static void ngx_kube_signals_install(ngx_log_t *log);
 static void ngx_kube_signal_fatal(int signo, siginfo_t *info, void *ucontext);
 static ngx_int_t ngx_kube_host_informer(ngx_kube_host_t *host);
 static void ngx_kube_host_run(void *data);
+static void ngx_kube_host_tell(ngx_kube_host_t *host);
 static uint64_t ngx_kube_host_deadline(void *data);
 static void ngx_kube_log_write(void *ctx, kube_log_level_t level,
     kube_event_id_t id, const char *line);
@@ -566,6 +569,8 @@ ngx_kube_host_run(void *data)
 
     rc = kube_informer_process(host->informer, now, ngx_kube_unix_ms());
 
+    ngx_kube_host_tell(host);
+
     if (rc == KUBE_CHANGED) {
         /* the master starts this process again, which takes over */
         exit(0);
@@ -587,6 +592,24 @@ ngx_kube_host_run(void *data)
 
     host->state_deadline = ngx_kube_state_process(host->state,
                                                   host->informer, now);
+}
+
+
+/* One wake-up a turn, whatever it has changed. */
+
+static void
+ngx_kube_host_tell(ngx_kube_host_t *host)
+{
+    kube_zone_cursor_t  newest;
+
+    kube_zone_ring_newest(&host->block->zone, &newest);
+
+    if (newest.epoch != host->told.epoch
+        || newest.sequence != host->told.sequence)
+    {
+        host->told = newest;
+        ngx_kube_feed_wake(host->block);
+    }
 }
 
 

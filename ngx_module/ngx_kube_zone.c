@@ -1,6 +1,6 @@
 /*
  * ngx_kube_zone - the shared zone's init callback: inherit, attach, create; and
- * the descriptor of its guard, one in each cycle.
+ * the descriptors of its guard and of its wake-ups, one of each in each cycle.
  *
  * The callback runs before it is certain that the new cycle will be used, so
  * on inheritance it takes over the old cycle's handle and changes nothing.
@@ -16,6 +16,7 @@
 
 #include "ngx_kube.h"
 
+#include <sys/eventfd.h>
 #include <sys/random.h>
 
 #include "kube_zone_copy.h"
@@ -36,6 +37,7 @@ ngx_kube_zone_add(ngx_conf_t *cf, ngx_kube_informer_t *informer)
     ngx_pool_cleanup_t  *cln;
 
     informer->zone.guard_fd = KUBE_ZONE_PRIVATE;
+    informer->events_fd = -1;
 
     cln = ngx_pool_cleanup_add(cf->pool, 0);
     if (cln == NULL) {
@@ -60,7 +62,14 @@ ngx_kube_zone_add(ngx_conf_t *cf, ngx_kube_informer_t *informer)
 static void
 ngx_kube_zone_cleanup(void *data)
 {
-    ngx_kube_zone_leave(data);
+    ngx_kube_informer_t  *informer = data;
+
+    ngx_kube_zone_leave(informer);
+
+    if (informer->events_fd != -1) {
+        (void) close(informer->events_fd);
+        informer->events_fd = -1;
+    }
 }
 
 
@@ -86,6 +95,10 @@ ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data)
         informer->zone = old->zone;
 
         /* each cycle closes its own, in ngx_kube_zone_cleanup() */
+
+        if (old->events_fd != -1) {
+            informer->events_fd = fcntl(old->events_fd, F_DUPFD_CLOEXEC, 0);
+        }
 
         informer->zone.guard_fd = fcntl(old->zone.guard_fd, F_DUPFD_CLOEXEC,
                                         0);
@@ -152,6 +165,10 @@ ngx_kube_zone_make(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
                       &shm_zone->shm.name);
         return NGX_ERROR;
     }
+
+    /* subscribers look now and then where there is none */
+
+    informer->events_fd = eventfd(0, EFD_NONBLOCK|EFD_CLOEXEC);
 
     ngx_kube_zone_copy_old(shm_zone, informer);
 

@@ -439,7 +439,7 @@ def test_resolve(line, says):
 
 STATUS_ERRORS = [
     ("kube_status pages;", r'"pages"'),
-    ("kube_status events;", r"events"),
+    ("kube_status event;", r"invalid value \"event\""),
     ("kube_status; kube_status;", r"duplicate"),
     ("kube_ready nonsense;", r'"nonsense"'),
     ("kube_ready informer=none;", r'"none".*kube_informer'),

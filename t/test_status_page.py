@@ -316,6 +316,25 @@ class TestUse:
             view.page.clock.run_for(6000)
             assert len(view.requests) > asked
 
+    def test_changes_as_they_come(self, browser, cluster, gateway):
+        """A list of them; what is read aloud is their number."""
+        with View(browser, gateway.status_port) as view:
+            view.wait_services("5 Services")
+            view.wait("document.getElementById('news').textContent === 'Following.'")
+            cluster.service("shop", "new", 1)
+            text = "document.getElementById('events').textContent"
+            view.wait(f"{text}.includes('services shop/new')")
+            view.wait("document.getElementById('news').textContent.startsWith('2 changes')")
+            assert view.script("document.getElementById('news').role") == "status"
+            assert view.script("document.querySelector('#events [aria-live]')") is None
+            assert view.axe() == []
+            view.page.click("#pause")
+            cluster.service("shop", "unseen", 1)
+            cluster.equal(gateway)
+            view.page.click("#pause")
+            view.wait_services("7 Services")
+            assert not view.script(f"{text}.includes('unseen')")
+
     def test_nginx_goes_away(self, browser, gateway):
         """The page says so, keeps what it has, and recovers by itself."""
         with View(browser, gateway.status_port) as view:

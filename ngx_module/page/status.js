@@ -15,6 +15,8 @@ const PERIOD = 5000;        // ms between two reads of the status
 const TIMEOUT = 15000;      // ms until an answer is given up
 const LIMIT = 500;          // Services asked for at a time
 const OVERSCAN = 8;         // rows drawn above and below those in sight
+const EVENTS = 50;          // changes that are shown
+const NEWS = 2000;          // ms between two announcements of changes
 const REST = 10;            // a reload of all Services takes 1/REST of time
 
 const $ = (id) => document.getElementById(id);
@@ -819,6 +821,91 @@ function drawDetail(s, name) {
 }
 
 
+// Changes as they come, while the page is in sight.  What is read aloud is a
+// count now and then, not each of them.
+
+const CHANGES = { add: "added", update: "changed", delete: "deleted" };
+
+
+function openFeed() {
+    const informer = $("informer").value;
+
+    if (page.feed?.informer === informer
+        && page.feed.source.readyState !== EventSource.CLOSED)
+    {
+        return;
+    }
+
+    closeFeed();
+
+    const source = new EventSource(url("api/v1/events", { informer }));
+
+    page.feed = { informer, source, lines: [], count: 0, number: 0 };
+    $("feed").hidden = false;
+
+    for (const kind of Object.keys(CHANGES)) {
+        source.addEventListener(kind, (event) => {
+            const change = JSON.parse(event.data);
+
+            tell(`${CHANGES[change.refused ? "delete" : kind]}${
+                change.refused ? ", no room" : ""}`,
+                 `${change.resource} ${change.namespace}/${change.name}`);
+        });
+    }
+
+    source.addEventListener("overflow", () =>
+        tell("missed", "more changes than could be followed"));
+    source.addEventListener("resync", (event) => {
+        if (JSON.parse(event.data).reason !== "start") {
+            tell("missed", "changes may have been missed");
+        }
+    });
+
+    source.addEventListener("open", () => say("Following."));
+    source.addEventListener("error", () =>
+        say(source.readyState === EventSource.CLOSED
+            ? "Not available from this worker now." : "Connecting again."));
+}
+
+
+function closeFeed() {
+    page.feed?.source.close();
+    clearTimeout(page.feed?.due);
+    page.feed = null;
+}
+
+
+const say = (text) => put($("news"), text);
+
+
+function tell(what, text) {
+    const { feed } = page;
+
+    feed.lines.unshift({ key: feed.number++, what, text,
+                         time: clock(new Date().toISOString()) });
+    feed.lines.length = Math.min(feed.lines.length, EVENTS);
+    feed.count++;
+    feed.due ??= setTimeout(() => {
+        feed.due = undefined;
+        say(`${plural(feed.count, "change")} since this page was opened.`);
+        drawFeed();
+    }, feed.count === 1 ? 0 : NEWS);
+}
+
+
+function drawFeed() {
+    const list = $("events");
+
+    list.made ??= new Map();
+    arrange(list, list.made, page.feed.lines, (line) => line.key,
+            (line) => make("li", {},
+                make("time", { textContent: line.time }), " ",
+                make("strong", { textContent: line.what }), " ",
+                make("span", { textContent: line.text })),
+            () => {});
+}
+
+
 // The page as a whole
 
 const many = () => page.status.informers.length > 1;
@@ -829,6 +916,7 @@ const page = {
     digest: null,          // of what the Services were read at
     rest: 0,               // no reload of the Services before
     detail: null,          // the Service in the dialog
+    feed: null,            // the events that are followed
     paused: false,
     busy: false,
 };
@@ -866,6 +954,11 @@ async function refresh() {
     try {
         page.status = await read("api/v1/status");
         drawStatus();
+
+        if (page.status.informers.length && !page.paused && !document.hidden) {
+            openFeed();
+        }
+
         await refreshServices();
 
         if (location.hash) {
@@ -899,13 +992,20 @@ function start() {
     $("pause").addEventListener("click", () => {
         page.paused = !page.paused;
         $("pause").ariaPressed = page.paused;
+        tick();
     });
 
     $("search").addEventListener("input", drawShown);
     $("only").addEventListener("change", drawShown);
     $("services").querySelector("form").addEventListener("submit",
         (event) => event.preventDefault());
-    $("informer").addEventListener("change", refreshServices);
+    $("informer").addEventListener("change", () => {
+        refreshServices();
+
+        if (page.feed) {
+            openFeed();
+        }
+    });
 
     $("close").addEventListener("click", () => $("detail").close());
     $("detail").addEventListener("close", () => {
@@ -924,6 +1024,9 @@ function start() {
 function tick() {
     if (!page.paused && !document.hidden) {
         refresh();
+
+    } else {
+        closeFeed();
     }
 }
 

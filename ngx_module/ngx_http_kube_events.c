@@ -1,0 +1,628 @@
+/*
+ * ngx_http_kube_events - server-sent events of an informer's changes.
+ *
+ * A client is a cursor on the zone's event ring and one buffer, which is
+ * filled only once it was sent: one that reads slowly falls behind on the ring
+ * and is told so, and nothing is kept for it.  What an event is about is not
+ * looked at here.  Workers only.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_http_kube_status.h"
+#include "ngx_kube_feed.h"
+
+#include "kube_json_writer.h"
+#include "kube_zone_ring.h"
+
+
+/* A worker has no more of them: each holds a connection and a buffer. */
+#define NGX_HTTP_KUBE_EVENTS_CLIENTS  128
+
+#define NGX_HTTP_KUBE_EVENTS_BUF      (16 * 1024)
+
+/* One event, of which every byte is escaped, is less. */
+#define NGX_HTTP_KUBE_EVENTS_ROOM     4096
+
+/* Events that one client looks at before others have their turn. */
+#define NGX_HTTP_KUBE_EVENTS_TURN     512
+
+/* ms: proxies close a connection that is silent for a minute. */
+#define NGX_HTTP_KUBE_EVENTS_BEAT     15000
+
+/* "<epoch, hexadecimal>-<sequence>" */
+#define NGX_HTTP_KUBE_EVENTS_ID_MAX   (16 + 1 + 20)
+
+
+typedef struct {
+    ngx_http_request_t     *request;
+    ngx_kube_subscriber_t   subscriber;
+    kube_zone_cursor_t      cursor;
+    kube_str_t              ns;           /* empty: all */
+    kube_text_t             text;         /* prints into buf */
+    ngx_buf_t               buf;
+    ngx_chain_t             out;
+    const char             *resync;       /* is to be told first; or NULL */
+    unsigned                resumed:1;    /* nothing was read since */
+    unsigned                beat:1;       /* is due */
+    unsigned                more:1;       /* there may be */
+} ngx_http_kube_client_t;
+
+
+static ngx_http_kube_client_t *ngx_http_kube_events_create(
+    ngx_http_request_t *r, ngx_kube_informer_t *informer, kube_str_t ns);
+static void ngx_http_kube_events_cleanup(void *data);
+static kube_str_t ngx_http_kube_events_last_id(ngx_http_request_t *r);
+static ngx_int_t ngx_http_kube_events_cursor(kube_str_t id,
+    kube_zone_cursor_t *cursor);
+static ngx_int_t ngx_http_kube_events_head(ngx_http_request_t *r);
+static void ngx_http_kube_events_handler(ngx_event_t *ev);
+static void ngx_http_kube_events_writer(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_kube_events_pending(
+    ngx_http_kube_client_t *client);
+static void ngx_http_kube_events_send(ngx_http_kube_client_t *client,
+    ngx_chain_t *out);
+static void ngx_http_kube_events_close(ngx_http_kube_client_t *client);
+static ngx_chain_t *ngx_http_kube_events_fill(
+    ngx_http_kube_client_t *client);
+static void ngx_http_kube_events_print(ngx_http_kube_client_t *client,
+    const kube_zone_event_t *event);
+static void ngx_http_kube_events_tell(ngx_http_kube_client_t *client,
+    const char *event, const char *reason);
+static void ngx_http_kube_events_id(ngx_http_kube_client_t *client);
+static bool ngx_http_kube_events_write(void *ctx, const char *data,
+    size_t len);
+
+
+static ngx_uint_t  ngx_http_kube_events_clients;
+
+
+ngx_int_t
+ngx_http_kube_events(ngx_http_request_t *r, ngx_http_kube_body_t *body,
+    ngx_kube_informer_t *informer, kube_str_t ns)
+{
+    ngx_int_t                rc;
+    ngx_http_kube_client_t  *client;
+
+    if (r != r->main || ns.len > KUBE_NAMESPACE_LEN_MAX) {
+        return ngx_http_kube_body_error(body, NGX_HTTP_BAD_REQUEST,
+                                        r != r->main ? "not in a subrequest"
+                                                     : "no such namespace");
+    }
+
+    if (kube_zone_ring_size(&informer->zone) == 0) {
+        return ngx_http_kube_body_error(body, NGX_HTTP_NOT_FOUND,
+                                        "the zone is too small for events");
+    }
+
+    client = NULL;
+
+    if (r->method != NGX_HTTP_HEAD) {
+
+        if (ngx_http_kube_events_clients == NGX_HTTP_KUBE_EVENTS_CLIENTS) {
+            return ngx_http_kube_body_error(body,
+                                            NGX_HTTP_SERVICE_UNAVAILABLE,
+                                            "too many clients");
+        }
+
+        client = ngx_http_kube_events_create(r, informer, ns);
+        if (client == NULL) {
+            return ngx_http_kube_body_error(body,
+                                            NGX_HTTP_SERVICE_UNAVAILABLE,
+                                            "this worker leaves, or is full");
+        }
+    }
+
+    r->main->count++;
+
+    rc = ngx_http_kube_events_head(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        ngx_http_finalize_request(r, rc);
+        return NGX_DONE;
+    }
+
+    r->write_event_handler = ngx_http_kube_events_writer;
+
+    if (!r->discard_body) {
+        r->read_event_handler = ngx_http_test_reading;
+    }
+
+    r->connection->log->action = "sending events";
+
+    ngx_post_event(&client->subscriber.event, &ngx_posted_events);
+
+    return NGX_DONE;
+}
+
+
+static ngx_http_kube_client_t *
+ngx_http_kube_events_create(ngx_http_request_t *r,
+    ngx_kube_informer_t *informer, kube_str_t ns)
+{
+    u_char                  *p;
+    kube_str_t               id;
+    ngx_event_t             *ev;
+    ngx_http_cleanup_t      *cln;
+    ngx_http_kube_client_t  *client;
+
+    client = ngx_pcalloc(r->pool, sizeof(ngx_http_kube_client_t));
+    p = ngx_palloc(r->pool, NGX_HTTP_KUBE_EVENTS_BUF);
+    cln = ngx_http_cleanup_add(r, 0);
+
+    if (client == NULL || p == NULL || cln == NULL) {
+        return NULL;
+    }
+
+    client->request = r;
+    client->ns = ns;
+
+    client->buf.start = client->buf.pos = client->buf.last = p;
+    client->buf.end = p + NGX_HTTP_KUBE_EVENTS_BUF;
+    client->buf.temporary = 1;
+    client->buf.flush = 1;
+    client->out.buf = &client->buf;
+
+    ev = &client->subscriber.event;
+    ev->handler = ngx_http_kube_events_handler;
+    ev->data = client;
+    ev->log = r->connection->log;
+    ev->cancelable = 1;
+
+    if (ngx_kube_subscribe(&client->subscriber, informer) != NGX_OK) {
+        return NULL;
+    }
+
+    ngx_http_kube_events_clients++;
+    cln->handler = ngx_http_kube_events_cleanup;
+    cln->data = client;
+
+    ngx_add_timer(ev, NGX_HTTP_KUBE_EVENTS_BEAT);
+
+    id = ngx_http_kube_events_last_id(r);
+
+    if (id.len == 0) {
+        kube_zone_ring_newest(&informer->zone, &client->cursor);
+        client->resync = "start";
+
+    } else if (ngx_http_kube_events_cursor(id, &client->cursor) == NGX_OK) {
+        client->resumed = 1;
+
+    } else {
+        kube_zone_ring_newest(&informer->zone, &client->cursor);
+        client->resync = "unknown_id";
+    }
+
+    return client;
+}
+
+
+static void
+ngx_http_kube_events_cleanup(void *data)
+{
+    ngx_http_kube_client_t *client = data;
+
+    ngx_kube_unsubscribe(&client->subscriber);
+    ngx_http_kube_events_clients--;
+}
+
+
+static kube_str_t
+ngx_http_kube_events_last_id(ngx_http_request_t *r)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *h;
+
+    part = &r->headers_in.headers.part;
+    h = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                return KUBE_STR_NULL;
+            }
+
+            part = part->next;
+            h = part->elts;
+            i = 0;
+        }
+
+        if (h[i].key.len == sizeof("Last-Event-ID") - 1
+            && ngx_strcasecmp(h[i].lowcase_key, (u_char *) "last-event-id")
+               == 0)
+        {
+            return ngx_kube_str(&h[i].value);
+        }
+    }
+}
+
+
+/* Any bytes of a client; NGX_DECLINED: no id of ours. */
+
+static ngx_int_t
+ngx_http_kube_events_cursor(kube_str_t id, kube_zone_cursor_t *cursor)
+{
+    size_t       dash;
+    uint64_t     sequence;
+    ngx_uint_t   i;
+    kube_str_t   rest;
+
+    if (id.len > NGX_HTTP_KUBE_EVENTS_ID_MAX) {
+        return NGX_DECLINED;
+    }
+
+    cursor->epoch = 0;
+
+    for (dash = 0; dash < id.len && id.data[dash] != '-'; dash++) {
+
+        i = (u_char) id.data[dash];
+
+        if (i >= '0' && i <= '9') {
+            i -= '0';
+
+        } else if (i >= 'a' && i <= 'f') {
+            i -= 'a' - 10;
+
+        } else {
+            return NGX_DECLINED;
+        }
+
+        cursor->epoch = cursor->epoch << 4 | i;
+    }
+
+    if (dash != 16 || dash == id.len) {
+        return NGX_DECLINED;
+    }
+
+    rest.data = id.data + dash + 1;
+    rest.len = id.len - dash - 1;
+
+    if (kube_str_to_u64(rest, UINT64_MAX, &sequence) != KUBE_OK) {
+        return NGX_DECLINED;
+    }
+
+    cursor->sequence = sequence;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_kube_events_head(ngx_http_request_t *r)
+{
+    /* a proxy before this nginx is to pass each event on at once */
+
+    if (ngx_http_kube_header(r, "X-Accel-Buffering", "no") == NULL) {
+        return NGX_ERROR;
+    }
+
+#if (NGX_HTTP_GZIP)
+
+    /* gzip_types may be "*" */
+
+    r->gzip_tested = 1;
+    r->gzip_ok = 0;
+
+#endif
+
+    ngx_http_clear_accept_ranges(r);
+
+    return ngx_http_kube_head(r, NGX_HTTP_OK, NGX_HTTP_KUBE_TYPE_EVENTS, -1);
+}
+
+
+/* There may be events, the heart beats, or the worker leaves. */
+
+static void
+ngx_http_kube_events_handler(ngx_event_t *ev)
+{
+    ngx_chain_t             *out;
+    ngx_connection_t        *c;
+    ngx_http_kube_client_t  *client;
+
+    client = ev->data;
+    c = client->request->connection;
+
+    if (client->subscriber.closing) {
+        ngx_http_kube_events_close(client);
+        ngx_http_run_posted_requests(c);
+        return;
+    }
+
+    if (ev->timedout) {
+        ev->timedout = 0;
+        client->beat = 1;
+        ngx_add_timer(ev, NGX_HTTP_KUBE_EVENTS_BEAT);
+    }
+
+    /* the write event comes once the buffer was sent */
+
+    if (ngx_http_kube_events_pending(client)) {
+        return;
+    }
+
+    out = ngx_http_kube_events_fill(client);
+
+    if (out != NULL) {
+        ngx_http_kube_events_send(client, out);
+        ngx_http_run_posted_requests(c);
+
+    } else if (client->more) {
+        ngx_post_event(ev, &ngx_posted_next_events);
+    }
+}
+
+
+static void
+ngx_http_kube_events_writer(ngx_http_request_t *r)
+{
+    ngx_event_t               *wev;
+    ngx_http_cleanup_t        *cln;
+    ngx_http_kube_client_t    *client;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    wev = r->connection->write;
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
+                      "client timed out");
+        r->connection->timedout = 1;
+        ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
+    if (wev->delayed || r->aio) {
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_ERROR);
+        }
+
+        return;
+    }
+
+    for (cln = r->cleanup; cln != NULL; cln = cln->next) {
+        if (cln->handler == ngx_http_kube_events_cleanup) {
+            break;
+        }
+    }
+
+    if (cln == NULL) {
+        return;
+    }
+
+    client = cln->data;
+
+    if (ngx_http_kube_events_pending(client)) {
+        ngx_http_kube_events_send(client, NULL);
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_kube_events_pending(ngx_http_kube_client_t *client)
+{
+    return client->buf.pos != client->buf.last
+           || client->request->buffered
+           || client->request->connection->buffered;
+}
+
+
+/* out: the buffer as it was filled; NULL: goes on with what is left of it. */
+
+static void
+ngx_http_kube_events_send(ngx_http_kube_client_t *client, ngx_chain_t *out)
+{
+    ngx_event_t               *wev;
+    ngx_http_request_t        *r;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    r = client->request;
+    wev = r->connection->write;
+
+    if (ngx_http_output_filter(r, out) == NGX_ERROR) {
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return;
+    }
+
+    if (ngx_http_kube_events_pending(client)) {
+
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        if (!wev->delayed) {
+            ngx_add_timer(wev, clcf->send_timeout);
+        }
+
+        if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_ERROR);
+        }
+
+        return;
+    }
+
+    if (wev->timer_set) {
+        ngx_del_timer(wev);
+    }
+
+    /* what came while the buffer was sent */
+
+    ngx_post_event(&client->subscriber.event, &ngx_posted_next_events);
+}
+
+
+/* No worker waits for a client that reads slowly. */
+
+static void
+ngx_http_kube_events_close(ngx_http_kube_client_t *client)
+{
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = client->request;
+    rc = NGX_ERROR;
+
+    if (!ngx_http_kube_events_pending(client)) {
+        rc = ngx_http_send_special(r, NGX_HTTP_LAST);
+    }
+
+    if (ngx_http_kube_events_pending(client)) {
+        rc = NGX_ERROR;
+    }
+
+    ngx_http_finalize_request(r, rc);
+}
+
+
+/* NULL: there is nothing to say. */
+
+static ngx_chain_t *
+ngx_http_kube_events_fill(ngx_http_kube_client_t *client)
+{
+    ngx_buf_t          *b;
+    kube_rc_t           rc;
+    ngx_uint_t          n;
+    kube_zone_event_t   event;
+
+    b = &client->buf;
+    b->pos = b->last = b->start;
+    client->more = 0;
+
+    kube_text_init(&client->text, ngx_http_kube_events_write, client,
+                   NGX_HTTP_KUBE_EVENTS_BUF);
+
+    if (client->resync != NULL || client->resumed) {
+        kube_text_put(&client->text, KUBE_STR("retry: 1000\n\n"));
+    }
+
+    if (client->resync != NULL) {
+        ngx_http_kube_events_tell(client, "resync", client->resync);
+        client->resync = NULL;
+    }
+
+    rc = KUBE_OK;
+
+    for (n = 0; n < NGX_HTTP_KUBE_EVENTS_TURN
+                && b->end - b->last >= NGX_HTTP_KUBE_EVENTS_ROOM; n++)
+    {
+        rc = kube_zone_ring_next(&client->subscriber.informer->zone,
+                                 &client->cursor, &event);
+
+        if (rc != KUBE_OK) {
+            break;
+        }
+
+        ngx_http_kube_events_print(client, &event);
+    }
+
+    /*
+     * Who was late is told once a turn, however often the zone says so; what
+     * is appended from now on wakes again.
+     */
+
+    if (rc == KUBE_CHANGED) {
+        ngx_http_kube_events_tell(client, client->resumed ? "resync"
+                                                          : "overflow",
+                                  client->resumed ? "unknown_id" : "slow");
+    }
+
+    if (client->beat) {
+        kube_text_put(&client->text, KUBE_STR(":\n"));
+        ngx_http_kube_events_id(client);
+        kube_text_put(&client->text, KUBE_STR("\n"));
+    }
+
+    client->more = (rc == KUBE_OK);
+    client->resumed = 0;
+    client->beat = 0;
+
+    return b->last != b->pos ? &client->out : NULL;
+}
+
+
+static void
+ngx_http_kube_events_print(ngx_http_kube_client_t *client,
+    const kube_zone_event_t *event)
+{
+    kube_text_t         *text;
+    kube_json_writer_t   json;
+
+    static const char *const  names[KUBE_ZONE_EVENTS] = {
+        [KUBE_ZONE_EVENT_ADD] = "add",
+        [KUBE_ZONE_EVENT_UPDATE] = "update",
+        [KUBE_ZONE_EVENT_DELETE] = "delete",
+        [KUBE_ZONE_EVENT_REFUSE] = "delete",
+        [KUBE_ZONE_EVENT_RESYNC] = "resync"
+    };
+
+    if (event->kind == KUBE_ZONE_EVENT_RESYNC) {
+        ngx_http_kube_events_tell(client, names[event->kind], "takeover");
+        return;
+    }
+
+    if (client->ns.len != 0 && !kube_str_eq(client->ns, event->ns)) {
+        return;
+    }
+
+    text = &client->text;
+
+    ngx_http_kube_events_id(client);
+    kube_text_printf(text, "event: %s\ndata: ", names[event->kind]);
+
+    kube_json_writer_init(&json, text);
+    kube_json_open(&json, NULL, '{');
+    kube_json_put_str(&json, "resource",
+                      kube_str(kube_resource_text(event->resource)));
+    kube_json_put_str(&json, "namespace", event->ns);
+    kube_json_put_str(&json, "name", event->name);
+    kube_json_put_str(&json, "resource_version", event->rv);
+
+    if (event->kind == KUBE_ZONE_EVENT_UPDATE) {
+        kube_json_put_optional(&json, "old_resource_version", event->old_rv);
+    }
+
+    if (event->kind == KUBE_ZONE_EVENT_REFUSE) {
+        kube_json_put_bool(&json, "refused", true);
+    }
+
+    kube_json_close(&json, '}');
+    kube_text_put(text, KUBE_STR("\n\n"));
+}
+
+
+static void
+ngx_http_kube_events_tell(ngx_http_kube_client_t *client, const char *event,
+    const char *reason)
+{
+    ngx_http_kube_events_id(client);
+    kube_text_printf(&client->text,
+                     "event: %s\ndata: {\"reason\":\"%s\"}\n\n", event,
+                     reason);
+}
+
+
+static void
+ngx_http_kube_events_id(ngx_http_kube_client_t *client)
+{
+    kube_text_printf(&client->text, "id: %016llx-%llu\n",
+                     (unsigned long long) client->cursor.epoch,
+                     (unsigned long long) client->cursor.sequence);
+}
+
+
+static bool
+ngx_http_kube_events_write(void *ctx, const char *data, size_t len)
+{
+    ngx_http_kube_client_t *client = ctx;
+
+    if (len > (size_t) (client->buf.end - client->buf.last)) {
+        return false;
+    }
+
+    client->buf.last = ngx_cpymem(client->buf.last, data, len);
+
+    return true;
+}
