@@ -343,6 +343,34 @@ policy_is_denied(const kube_policy_t *policy, const kube_addr_t *addr)
 }
 
 
+/*
+ * True where no IPv4 network of the tables above begins with that byte, which
+ * is so of most pods: each endpoint of each new view is judged.
+ */
+static bool
+policy_is_ordinary(const kube_addr_t *addr)
+{
+    if (addr->family != KUBE_FAMILY_IPV4) {
+        return false;
+    }
+
+    switch (addr->bytes[0]) {
+
+    case 0:
+    case 100:
+    case 127:
+    case 168:
+    case 169:
+    case 192:
+    case 255:
+        return false;
+
+    default:
+        return (addr->bytes[0] & 0xf0) != 0xe0;
+    }
+}
+
+
 const char *
 kube_policy_denies(const kube_policy_t *policy, const kube_addr_t *addr)
 {
@@ -351,6 +379,13 @@ kube_policy_denies(const kube_policy_t *policy, const kube_addr_t *addr)
     const char  *never, *special;
 
     a = policy_unmapped(addr);
+
+    if (policy_is_ordinary(&a)
+        && (policy == NULL
+            || (policy->deny_n == 0 && policy->allow_n == 0)))
+    {
+        return NULL;
+    }
 
     if (a.family != KUBE_FAMILY_IPV4 && a.family != KUBE_FAMILY_IPV6) {
         return "no IP address";

@@ -586,6 +586,53 @@ test_namespaces(void **state)
 }
 
 
+/* Most pods are judged by a short way; a rule that names no other is none. */
+static void
+test_policy_short_way(void **state)
+{
+    size_t         j;
+    uint32_t       i;
+    const char    *one, *two;
+    kube_addr_t    addr;
+    kube_cidr_t    other;
+    kube_policy_t  policy;
+
+    static const uint8_t  tails[][2] = {
+        { 0, 0 }, { 0, 1 }, { 129, 16 }, { 100, 200 }, { 0, 192 }, { 255, 255 }
+    };
+
+    (void) state;
+
+    assert_int_equal(kube_cidr_parse(KUBE_STR("2001:db8::1/128"), &other,
+                                     NULL), KUBE_OK);
+
+    memset(&policy, 0, sizeof(kube_policy_t));
+    policy.deny = &other;
+    policy.deny_n = 1;
+
+    memset(&addr, 0, sizeof(kube_addr_t));
+    addr.family = KUBE_FAMILY_IPV4;
+
+    for (i = 0; i <= 0xffff; i++) {
+        for (j = 0; j < N(tails); j++) {
+            addr.bytes[0] = (uint8_t) (i >> 8);
+            addr.bytes[1] = (uint8_t) i;
+            memcpy(&addr.bytes[2], tails[j], 2);
+
+            one = kube_policy_denies(NULL, &addr);
+            two = kube_policy_denies(&policy, &addr);
+
+            if (one != two) {
+                print_error("%d.%d.%d.%d: %s, %s\n", addr.bytes[0],
+                            addr.bytes[1], addr.bytes[2], addr.bytes[3],
+                            one != NULL ? one : "-", two != NULL ? two : "-");
+                fail();
+            }
+        }
+    }
+}
+
+
 int
 main(void)
 {
@@ -598,6 +645,7 @@ main(void)
         cmocka_unit_test(test_policy_self),
         cmocka_unit_test(test_policy_wider),
         cmocka_unit_test(test_policy_lists),
+        cmocka_unit_test(test_policy_short_way),
         cmocka_unit_test(test_policy_list_why),
         cmocka_unit_test(test_cidr_parse),
         cmocka_unit_test(test_namespaces),
