@@ -91,9 +91,34 @@ bench_free(void *ctx, void *p)
 }
 
 
+static void *
+bench_pages(void *ctx, size_t size)
+{
+    void  *p;
+
+    (void) ctx;
+
+    p = mmap(NULL, size, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1,
+             0);
+
+    return (p != MAP_FAILED) ? p : NULL;
+}
+
+
+static void
+bench_pages_free(void *ctx, void *p, size_t size)
+{
+    (void) ctx;
+
+    munmap(p, size);
+}
+
+
 static const kube_alloc_t  bench_heap = {
     .alloc = bench_alloc,
-    .free = bench_free
+    .free = bench_free,
+    .pages = bench_pages,
+    .pages_free = bench_pages_free
 };
 
 

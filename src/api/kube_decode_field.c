@@ -13,6 +13,9 @@
 #include "kube_utf8.h"
 
 
+/* Elements that an array has room for at first. */
+#define DECODE_ARRAY_FIRST  8
+
 /* A bad port is known by its name, which points here. */
 static const char  decode_port_bad[] = "";
 
@@ -295,7 +298,9 @@ kube_decode_next(kube_decode_t *d, kube_decode_array_t *array, size_t size,
     if (array->n == array->cap) {
         alloc = kube_arena_allocator(d->arena);
         rc = kube_array_reserve(&alloc, &array->p, &array->cap,
-                                array->n + 1, size, max);
+                                (array->n == 0) ? DECODE_ARRAY_FIRST
+                                                : array->n + 1,
+                                size, max);
 
         if (rc == KUBE_TOO_LARGE) {
             kube_lexer_fail(&d->lx, what);

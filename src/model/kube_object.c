@@ -70,34 +70,39 @@ kube_object_meta(const kube_object_t *o)
 static kube_rc_t
 addr_parse_ipv4(kube_str_t s, uint8_t bytes[4])
 {
-    size_t      start, end;
-    unsigned    i;
-    uint64_t    v;
-    kube_str_t  part;
+    char      ch;
+    size_t    i, part, digits;
+    unsigned  value;
 
-    start = 0;
+    part = 0;
+    digits = 0;
+    value = 0;
 
-    for (i = 0; i < 4; i++) {
-        for (end = start; end < s.len && s.data[end] != '.'; end++) {
-            /* void */
+    for (i = 0; i <= s.len; i++) {
+        ch = (i < s.len) ? s.data[i] : '.';
+
+        if (ch >= '0' && ch <= '9') {
+
+            /* three digits at most, and no zero before another */
+            if (digits == 3 || (digits != 0 && value == 0)) {
+                return KUBE_INVALID;
+            }
+
+            value = value * 10 + (unsigned) (ch - '0');
+            digits++;
+            continue;
         }
 
-        if (start >= s.len || (i < 3) != (end < s.len)) {
+        if (ch != '.' || digits == 0 || value > 255 || part == 4) {
             return KUBE_INVALID;
         }
 
-        part.data = s.data + start;
-        part.len = end - start;
-
-        if (kube_str_to_u64(part, 255, &v) != KUBE_OK) {
-            return KUBE_INVALID;
-        }
-
-        bytes[i] = (uint8_t) v;
-        start = end + 1;
+        bytes[part++] = (uint8_t) value;
+        digits = 0;
+        value = 0;
     }
 
-    return KUBE_OK;
+    return (part == 4) ? KUBE_OK : KUBE_INVALID;
 }
 
 

@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kube_decode.h"
+#include "kube_decode_scan.h"
+#include "kube_record.h"
 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -150,6 +151,66 @@ fuzz_envelopes(bool event, kube_str_t text, kube_envelope_t *e)
 }
 
 
+static void
+fuzz_records(const kube_object_t *a, const kube_object_t *b)
+{
+    void    *p, *q;
+    size_t   size;
+
+    size = kube_record_size(a);
+    fuzz_assert(size != 0 && size == kube_record_size(b));
+
+    p = aligned_alloc(8, size);
+    q = aligned_alloc(8, size);
+    fuzz_assert(p != NULL && q != NULL);
+
+    kube_record_encode(a, p);
+    kube_record_encode(b, q);
+    fuzz_assert(memcmp(p, q, size) == 0);
+
+    if (kube_resource_info(a->resource)->shape == KUBE_SHAPE_SLICE) {
+        fuzz_assert(a->u.slice.trigger_ms == b->u.slice.trigger_ms);
+    }
+
+    free(p);
+    free(q);
+}
+
+
+/*
+ * What is read where it stands in a stream is what the slow way made of it;
+ * object is NULL where that refused it, or found no end (whole: it has one).
+ */
+static void
+fuzz_scan(kube_resource_t resource, bool event, kube_str_t text, bool whole,
+    const kube_object_t *object, uint32_t dropped)
+{
+    size_t               len;
+    uint32_t             scan_dropped;
+    kube_rc_t            rc;
+    kube_arena_t         arena;
+    kube_object_t        scanned;
+    kube_envelope_t      e;
+    kube_decode_scan_t   scan;
+
+    kube_arena_init(&arena, &fuzz_heap, 256u << 20);
+    rc = kube_decode_scan_head(&scan, resource, event, text, &e);
+
+    if (rc == KUBE_OK) {
+        rc = kube_decode_scan_body(&scan, &arena, &e, &scanned,
+                                   &scan_dropped, &len);
+    }
+
+    if (rc == KUBE_OK && whole) {
+        fuzz_assert(object != NULL && len == text.len
+                    && scan_dropped == dropped);
+        fuzz_records(&scanned, object);
+    }
+
+    kube_arena_done(&arena);
+}
+
+
 /* A member that is not used, before all others, changes nothing. */
 static void
 fuzz_object(kube_arena_t *arena, kube_resource_t resource, kube_str_t text)
@@ -163,11 +224,15 @@ fuzz_object(kube_arena_t *arena, kube_resource_t resource, kube_str_t text)
     static const char head[] = "{\"\\ud800\":[{\"]\\\"\":-1e9999}],";
 
     if (!fuzz_envelopes(false, text, &e)) {
+        fuzz_scan(resource, false, text, false, NULL, 0);
         return;
     }
 
     rc = kube_decode_object(arena, resource, &e, &object, &dropped, &error);
     fuzz_assert(rc == KUBE_OK || rc == KUBE_INVALID);
+
+    fuzz_scan(resource, false, text, true, (rc == KUBE_OK) ? &object : NULL,
+              dropped);
 
     if (rc != KUBE_OK) {
         fuzz_assert(error.offset <= text.len && error.what != NULL);
@@ -212,12 +277,18 @@ fuzz_event(kube_arena_t *arena, kube_resource_t resource, kube_str_t text)
     kube_watch_event_t  event;
 
     if (!fuzz_envelopes(true, text, &e)) {
+        fuzz_scan(resource, true, text, false, NULL, 0);
         return;
     }
 
     rc = kube_decode_watch_event(arena, resource, &e, &event, &dropped,
                                  &error);
     fuzz_assert(rc == KUBE_OK || rc == KUBE_INVALID);
+
+    fuzz_scan(resource, true, text, true,
+              (rc == KUBE_OK && event.object_rc == KUBE_OK
+               && event.type <= KUBE_WATCH_DELETED) ? &event.object : NULL,
+              dropped);
 
     if (rc == KUBE_OK && event.type <= KUBE_WATCH_DELETED) {
         fuzz_assert(event.rv.len != 0);

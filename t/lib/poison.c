@@ -25,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kube_decode.h"
+#include "kube_decode_scan.h"
 #include "kube_indexer.h"
 #include "kube_publication.h"
 #include "kube_zone_recover.h"
@@ -115,6 +115,20 @@ kube_decode_watch_event(kube_arena_t *arena, kube_resource_t resource,
 
     return POISON_NEXT(kube_decode_watch_event)(arena, resource, envelope,
                                                 event, dropped, error);
+}
+
+
+kube_rc_t
+kube_decode_scan_body(kube_decode_scan_t *scan, kube_arena_t *arena,
+    kube_envelope_t *envelope, kube_object_t *object, uint32_t *dropped,
+    size_t *len)
+{
+    if (scan->type != KUBE_WATCH_DELETED) {
+        poison_decode(envelope);
+    }
+
+    return POISON_NEXT(kube_decode_scan_body)(scan, arena, envelope, object,
+                                              dropped, len);
 }
 
 

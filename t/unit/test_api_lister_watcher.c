@@ -565,6 +565,101 @@ test_backpressure(void **state)
 }
 
 
+/* Sends the text in pieces, and asks after each; how many items came. */
+static unsigned
+pieces(const char *text, size_t size, size_t step, unsigned *refused)
+{
+    bed_t           b;
+    char            piece[20000];
+    size_t          n, at;
+    unsigned        items;
+    kube_call_t    *call;
+    kube_result_t   r;
+    io_exchange_t  *x;
+
+    bed_init(&b);
+    call = bed_list(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    items = 0;
+    *refused = 0;
+    r.kind = KUBE_RESULT_OPENED;
+
+    for (at = 0; r.kind != KUBE_RESULT_END; at += n) {
+        n = (size - at < step) ? size - at : step;
+
+        if (n != 0) {
+            memcpy(piece, text + at, n);
+            piece[n] = '\0';
+            assert_true(io_body(&b.io, x, piece));
+
+        } else {
+            io_done(x, KUBE_OK, "");
+        }
+
+        while (b.lw.next(b.lw.ctx, call, &r) == KUBE_OK) {
+
+            if (r.kind == KUBE_RESULT_ITEM) {
+                items++;
+                *refused += (r.refusal == KUBE_REFUSAL_TOO_LARGE);
+                assert_int_equal(kube_object_meta(&r.object)->name.len, 1);
+            }
+
+            if (r.kind == KUBE_RESULT_END) {
+                assert_int_equal(r.rc, KUBE_OK);
+                break;
+            }
+        }
+
+        assert_false(x->live && x->paused);
+        assert_true(b.own.live_bytes < 4 * KUBE_TICK_BYTES);
+    }
+
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
+
+    return items;
+}
+
+
+/*
+ * An item whose end has not arrived waits in the buffer: whatever its pieces,
+ * the same comes of a list, and a long one without a bracket holds up nothing.
+ */
+static void
+test_pieces(void **state)
+{
+    char         *text;
+    size_t        i, n;
+    unsigned      refused;
+
+    static const size_t  steps[] = { 1, 7, 333, 4096, 16384 };
+
+    (void) state;
+
+    text = malloc(200000);
+    assert_non_null(text);
+
+    n = (size_t) snprintf(text, 200000, "%s",
+                          "{\"kind\":\"ServiceList\",\"apiVersion\":\"v1\","
+                          "\"metadata\":{\"resourceVersion\":\"9\"},"
+                          "\"items\":[" SERVICE("a", "1") ",\n{"
+                          META("b", "2") ",\"x\":\"");
+    memset(text + n, 'x', 150000);
+    n += 150000;
+    n += (size_t) snprintf(text + n, 200000 - n, "%s",
+                           "\"}," SERVICE("c", "3") " ,{"
+                           META("d", "4") "}, " SERVICE("e", "5") "]}\n");
+
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        assert_int_equal(pieces(text, n, steps[i], &refused), 5);
+        assert_int_equal(refused, 1);
+    }
+
+    free(text);
+}
+
+
 static void
 test_credentials(void **state)
 {
@@ -658,6 +753,7 @@ main(void)
         cmocka_unit_test(test_objects),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_backpressure),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_credentials),
         cmocka_unit_test(test_oom),
     };

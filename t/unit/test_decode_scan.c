@@ -43,16 +43,20 @@
 
 #define HINTS  ",\"hints\":{\"forZones\":[{\"name\":\"eu-central-1a\"}]}"
 
+/* 253 bytes, which a name may have, less one. */
+#define LONG28  "abcdefghijklmnopqrstuvwxyz01"
+#define LONG    LONG28 LONG28 LONG28 LONG28 LONG28 LONG28 LONG28 LONG28 LONG28
+
 #define WHOLE  ADDRESS CONDITIONS TARGET NAMES HINTS "}"
 
 
 typedef struct {
-    decode_test_t       t;      /* the slow way */
-    kube_watch_type_t   type;   /* what it says of an event */
-    alloc_test_t        at;
-    kube_arena_t        arena;
-    kube_object_t       object;
-    kube_decode_scan_t         scan;
+    decode_test_t        t;      /* the slow way */
+    kube_watch_type_t    type;   /* what it says of an event */
+    alloc_test_t         at;
+    kube_arena_t         arena;
+    kube_object_t        object;
+    kube_decode_scan_t   scan;
 } bed_t;
 
 
@@ -308,7 +312,10 @@ test_surprises(void **state)
         ROW(SLICES, OK, NONE, ONE(ADDRESS "}")),
         ROW(SLICES, OK, NONE, ONE("{\"addresses\":[\"fd00::1\"]}")),
 
+        ROW(SLICES, OK, NONE, ONE(ADDRESS ",\"nodeName\":\"" LONG "a\"}")),
+
         /* one endpoint goes the slow way */
+        ROW(SLICES, OK, NAMES, ONE(ADDRESS ",\"nodeName\":\"" LONG "ab\"}")),
         ROW(SLICES, OK, ADDRESSES, ONE("{}")),
         ROW(SLICES, OK, ADDRESSES, ONE("null," WHOLE)),
         ROW(SLICES, OK, ADDRESSES, ONE("{ \"addresses\":[\"10.1.0.5\"]}")),
