@@ -119,16 +119,17 @@ def test_changes_and_outage(api):
         api.listen()
         wait_until(lambda: informer.has(type="delete", namespace="shop", name="web"))
         wait_until(lambda: informer.has(type="add", namespace="shop", name="api"))
-        assert api.count(verb="list") == 2
+        assert api.count(verb="list") == 0
+        assert sum("sendInitialEvents" in r.query for r in api.requests) == 2
 
         informer.process.send_signal(signal.SIGTERM)
         assert informer.wait() == 0
 
 
 def test_ended_before_it_was_synced(api):
-    api.fault(verb="list", status=503)
+    api.fault(resource="services", status=503, times=None)
     with Informer("--server", api.url, "--until-synced") as informer:
-        wait_until(lambda: api.count(verb="list") > 1)
+        wait_until(lambda: api.count(resource="services") > 1)
         informer.process.send_signal(signal.SIGTERM)
         assert informer.wait() == 1
         assert any("missing: " in e for e in informer.errors)
@@ -151,6 +152,7 @@ def test_namespaces(api):
         (("--server", "http://127.0.0.1:1", "--namespace", "UP"), 2, "UP"),
         (("--server", "http://127.0.0.1:1", "--zone-size", "1k"), 2, "1k"),
         (("--server", "http://127.0.0.1:1", "--selector", "pods=a"), 2, "pods=a"),
+        (("--server", "http://127.0.0.1:1", "--watch-list", "maybe"), 2, "maybe"),
         (("--server", "http://192.0.2.1:1"), 1, "https://"),
         (("--kubeconfig", "/nonexistent"), 1, "/nonexistent"),
         (("--server", "http://127.0.0.1:1", "--until-synced", "--timeout", "1"), 1, "connect"),
@@ -162,6 +164,13 @@ def test_exit_codes(args, code, text):
         assert informer.wait() == code
         assert text in "".join(informer.errors)
         assert not informer.lines
+
+
+@pytest.mark.parametrize("how, lists", [("auto", 0), ("on", 0), ("off", 2)])
+def test_watch_list(api, how, lists):
+    with Informer("--server", api.url, "--watch-list", how, "--until-synced") as informer:
+        assert informer.wait() == 0
+    assert api.count(verb="list") == lists
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])

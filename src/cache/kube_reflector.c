@@ -259,10 +259,6 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
         }
     }
 
-    if (cause == KUBE_CAUSE_FORBIDDEN) {
-        reflector_gauge(r, KUBE_COUNTER_GAUGE_FORBIDDEN, 1);
-    }
-
     if (r->call.opened_ms != KUBE_NEVER) {
         reflector_count(r, KUBE_COUNTER_EVENTS_ERROR, 1);
     }
@@ -278,10 +274,15 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
     reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_STATUS,
                                          .status = status });
 
-    /* a server that has no WatchList is in order */
+    /* a server that has no WatchList is in order; whether a list is forbidden
+       the plain one says */
 
     if (r->call.stream && r->action.kind == KUBE_ACTION_LIST) {
         return;
+    }
+
+    if (cause == KUBE_CAUSE_FORBIDDEN) {
+        reflector_gauge(r, KUBE_COUNTER_GAUGE_FORBIDDEN, 1);
     }
 
     reflector_show_error(r, kube_verdict_text(status->verdict),

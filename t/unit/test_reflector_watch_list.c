@@ -191,6 +191,7 @@ test_refused(void **state)
 
         assert_string_equal(b.reason, "");
         assert_int_equal(kube_reflector_suffering(b.r)->cause, KUBE_CAUSES);
+        assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_FORBIDDEN), 0);
         assert_string_equal(bed_x(&b)->path,
                             "/api/v1/services?limit=2&resourceVersion=0");
         assert_int_equal(b.turn.holder, 2);
