@@ -9,6 +9,7 @@ SPDX-License-Identifier: BSD-2-Clause
                                    named that does not exist, and where a
                                    scenario has neither a test nor a reason
     conformance.py --write         writes t/CONFORMANCE.md anew
+    conformance.py --complete      also fails where a row is pending
     conformance.py --upstream DIR  also fails where a Test function, or a row of
                                    a test's table, that is named is not in
                                    client-go's sources in DIR, and where one of
@@ -210,9 +211,11 @@ def main(argv):
     if "--upstream" in argv:
         bad += upstream(sections, Path(argv[argv.index("--upstream") + 1]))
     rows = sum(len(section.rows) for section in sections)
-    pending = sum(bool(row.pending) for section in sections for row in section.rows)
+    waiting = [row for section in sections for row in section.rows if row.pending]
+    if "--complete" in argv:
+        bad += [f"{DATA.name}:{row.line}: {row.name}: pending" for row in waiting]
     print("\n".join(bad))
-    print(f"conformance: {rows} scenarios, {pending} pending, {len(bad)} findings")
+    print(f"conformance: {rows} scenarios, {len(waiting)} pending, {len(bad)} findings")
     return 1 if bad else 0
 
 
