@@ -215,7 +215,8 @@ def test_log_is_clean_and_limited(world):
     ours = [line for line in log.split(b"\n") if b"kube" in line]
     assert not any(re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", line) for line in ours)
     assert len([line for line in ours if b"bad_key" in line]) < 40
-    assert max(len(line) for line in ours) < 2500
+    # where nginx cuts a line: 2048, in OpenResty 4096
+    assert max(len(line) for line in ours) <= 4096
 
 
 @settings(
