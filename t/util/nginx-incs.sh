@@ -1,5 +1,6 @@
 #!/bin/sh
-# Prints the -isystem options of the nginx that OBJS was configured for.
+# Prints the -isystem options of the nginx that OBJS was configured for, as its
+# configure wrote them, in one line.
 #
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
@@ -12,8 +13,6 @@ objs=$1
 tree=/usr/share/nginx/src
 [ -d "$(dirname "$objs")/nginx-src/src/core" ] && tree=$(dirname "$objs")/nginx-src
 
-for dir in core event event/modules os/unix proc http http/modules http/v2 stream
-do
-    printf -- '-isystem %s/src/%s ' "$tree" "$dir"
-done
+sed -n "/^ALL_INCS/,/^$/s|.*-I \(src/[^ ]*\).*|-isystem $tree/\1|p" \
+    "$objs/Makefile" | tr '\n' ' '
 printf -- '-isystem %s\n' "$objs"
