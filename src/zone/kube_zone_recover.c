@@ -200,6 +200,13 @@ recover_enter(void *ctx, uint32_t number, uint32_t offset)
 
     memset(&header, 0, sizeof(kube_record_t));
 
+    /* its name is what killed them: it is not looked for */
+
+    if (kube_zone_poison_refuses(recover->w->zone, hand)) {
+        recover_poison(recover, number);
+        return false;
+    }
+
     if (kube_zone_header_at(recover->w->zone, offset, &header)
         && kube_record_id(kube_zone_record_at(recover->w->zone, offset),
                           header.size, &recover->id) != KUBE_OK)

@@ -540,6 +540,52 @@ test_poison_walk(void **state)
 }
 
 
+/* One that has killed them before its name was known is lost: a list. */
+static void
+test_poison_walk_unnamed(void **state)
+{
+    unsigned         i;
+    kube_str_t       none, frame;
+    kube_ref_t       place;
+    zone_test_t      t;
+    kube_hand_t      hand, what;
+    kube_death_t     death;
+    kube_takeover_t  takeover;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+    assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 2, 3, 1000),
+                     KUBE_OK);
+
+    memset(&place, 0, sizeof(kube_ref_t));
+    place.entry = zone_test_find(&t, KUBE_RESOURCE_ENDPOINTSLICES, "shop",
+                                 "web-1");
+    place.offset = kube_head_offset(kube_zone_head(&t.zone, place.entry));
+    none = KUBE_STR_NULL;
+    frame = (kube_str_t) { (const char *) &place, sizeof(kube_ref_t) };
+    what = (kube_hand_t) { .now_ms = 1000, .blame = KUBE_BLAME_RECORD,
+                           .ns = &none, .name = &none, .uid = &none,
+                           .frame = &frame };
+
+    for (i = 0; i < 2; i++) {
+        kube_hand_take(&hand, &what, KUBE_STAGE_WALK);
+        kube_zone_poison_say(&t.zone, &hand, SIGSEGV);
+        assert_true(kube_zone_poison_take(&t.zone, 1000, &death));
+    }
+
+    memset(&hand, 0, sizeof(kube_hand_t));
+    kube_zone_writer_destroy(t.writer);
+    t.writer = kube_zone_writer_create(&t.at.alloc, &t.zone);
+    assert_non_null(t.writer);
+    kube_zone_writer_hand(t.writer, &hand);
+    zone_test_acquire(&t, 2000, &takeover);
+    assert_int_equal(takeover.cut_off, 1);
+    assert_true(takeover.distrust);
+    assert_true(reads(&t, "web", 1));
+    zone_test_close(&t);
+}
+
+
 int
 main(void)
 {
@@ -552,6 +598,7 @@ main(void)
         cmocka_unit_test(test_poison_many),
         cmocka_unit_test(test_poison_foreign_words),
         cmocka_unit_test(test_poison_walk),
+        cmocka_unit_test(test_poison_walk_unnamed),
         cmocka_unit_test(test_poison_in_a_handler),
     };
 
