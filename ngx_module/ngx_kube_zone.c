@@ -25,6 +25,8 @@
 
 static void ngx_kube_zone_cleanup(void *data);
 static ngx_int_t ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data);
+static ngx_int_t ngx_kube_zone_scopes(ngx_shm_zone_t *shm_zone,
+    ngx_kube_informer_t *informer);
 static ngx_int_t ngx_kube_zone_make(ngx_shm_zone_t *shm_zone,
     ngx_kube_informer_t *informer);
 static void ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
@@ -103,7 +105,7 @@ ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data)
         informer->zone.guard_fd = fcntl(old->zone.guard_fd, F_DUPFD_CLOEXEC,
                                         0);
         if (informer->zone.guard_fd != -1) {
-            return NGX_OK;
+            return ngx_kube_zone_scopes(shm_zone, informer);
         }
 
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, ngx_errno,
@@ -114,6 +116,31 @@ ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data)
     }
 
     return ngx_kube_zone_make(shm_zone, informer);
+}
+
+
+/* A scope has a place in the image: without one no reader would know of it. */
+
+static ngx_int_t
+ngx_kube_zone_scopes(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
+{
+    ngx_uint_t  n;
+
+    n = informer->namespaces.nelts;
+
+    if (n * KUBE_RESOURCES <= informer->zone.geometry.scopes_n) {
+        return NGX_OK;
+    }
+
+    /* a scope takes 8 KiB of zone; nginx's allocator needs a few pages */
+
+    ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
+                  "zone \"%V\" of the kube_informer in %V:%ui has no room "
+                  "for %ui namespaces: give it %uik or more",
+                  &shm_zone->shm.name, &informer->file, informer->line, n,
+                  (n + 1) * KUBE_RESOURCES * 8);
+
+    return NGX_ERROR;
 }
 
 
@@ -163,6 +190,10 @@ ngx_kube_zone_make(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
         ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, ngx_errno,
                       "kube zone \"%V\": memfd_create() failed",
                       &shm_zone->shm.name);
+        return NGX_ERROR;
+    }
+
+    if (ngx_kube_zone_scopes(shm_zone, informer) != NGX_OK) {
         return NGX_ERROR;
     }
 

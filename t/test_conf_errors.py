@@ -276,6 +276,20 @@ def test_zone(line, says):
     refused(conf, line, says)
 
 
+@pytest.mark.parametrize("count", [8, 20, 64])
+def test_zone_for_namespaces(count):
+    """Each scope has its place in the zone; what the message names is enough."""
+
+    def conf(size):
+        names = " ".join(f"n{i}" for i in range(count))
+        text = "    zone kube %s;\n    %s\n    state_path off;\n    namespaces %s;\n"
+        return full_conf("", main="kube_informer {\n%s}\n" % (text % (size, API, names)))
+
+    says = rf"no room for {count} namespaces: give it \d+k"
+    message = refused(conf("128k"), "kube_informer", says)
+    accepted(conf(re.search(r"\d+k", message.rpartition(":")[2])[0]))
+
+
 # The block as a whole
 
 

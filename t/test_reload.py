@@ -306,6 +306,16 @@ class TestWrong:
         following(cluster, gateway)
         assert cluster.api.count(verb="list") == 2
 
+    def test_more_namespaces_than_the_zone_has_room_for(self, cluster):
+        cluster.service("shop", "web")
+        small = informer(cluster.api.url, "namespaces shop infra;", zone="kube 128k")
+        gateway = cluster.nginx(CONF, block=small)
+        names = " ".join(f"n{i}" for i in range(20))
+        many = gateway.conf.replace("namespaces shop", f"namespaces {names} shop")
+        assert many != gateway.conf
+        gateway.reload_refused(many, r"no room for 22 namespaces: give it \d+k")
+        following(cluster, gateway, ns="shop")
+
     def test_address_in_use_after_the_zones_were_made(self, cluster):
         """The new cycle fails late: the zone it had attached is unharmed."""
         import socket
