@@ -57,6 +57,19 @@ class TestToken:
         started(prepared(cluster, "first\n"))
         assert {(r.token, r.auth) for r in cluster.api.requests} == {("first", "token")}
 
+    def test_is_told_to_nobody(self, cluster):
+        """In no log, at the level debug either, and on no page; nor once it is refused."""
+        token = "told-to-nobody-0123456789"
+        cluster.api.auth.add_token(token)
+        gateway = started(prepared(cluster, token, level="debug"))
+        assert token in {r.token for r in cluster.api.requests}
+        cluster.api.auth.revoke_token(token)
+        cluster.api.close_watches(how="clean")
+        gateway.status.wait(lambda i: {d["cause"] for d in i["degraded"]} == {"unauthorized"})
+        pages = [gateway.status.get(path).text for path in ("/", "/api/v1/status", "/metrics")]
+        assert "unauthorized" in pages[1]
+        assert not [t for t in (gateway.log(), gateway.stderr(), *pages) if token in t]
+
     @pytest.mark.parametrize("text", ["first", "first\n", "first\r\n", "  first \n\n"])
     def test_white_space_around_it_is_none_of_it(self, cluster, text):
         started(prepared(cluster, text))
