@@ -516,7 +516,7 @@ class TestHistory:
     @pytest.mark.slow
     @pytest.mark.cluster(strict_future=True)
     def test_restored_backup_is_an_epoch(self, cluster):
-        """The server went back: accepted when it says so twice, ten seconds apart."""
+        """The server went back: accepted when it says so twice, two seconds apart."""
         setup = scene(cluster, page=500)
         gateway = cluster.nginx(CONF, more=setup, workers=1)
         settled(cluster, gateway)
