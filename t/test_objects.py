@@ -491,3 +491,19 @@ def test_the_gateway_itself(cluster, listen):
     (pod,) = cluster.pods(1, "other", port=gateway.port)
     cluster.slice("shop", "web", [me, pod], ports=(("http", gateway.port),))
     gateway.wait_backends({"other-1"})
+
+
+def test_slice_of_another_namespace(cluster):
+    """Whoever may write slices in one namespace gets no request meant for another's Service."""
+    (own,) = cluster.service("shop", "web", 1)
+    (foreign,) = cluster.pods(1, "foreign", port=own.port)
+    gateway = cluster.nginx(CONF, workers=1)
+    gateway.status.wait_rv(cluster.slice("infra", "web", [own, foreign]))
+    assert gateway.status.used("shop", "web") == [own.host]
+    assert gateway.backends() == {own.name: 20}
+    # nor once its own namespace has a Service of that name
+    gateway.status.wait_rv(
+        cluster.api.put(objects.service("infra", "web", ports=(("http", 80, "http"),))), "services"
+    )
+    gateway.status.wait_used("infra", "web", sorted([own.host, foreign.host]))
+    assert gateway.backends() == {own.name: 20}
