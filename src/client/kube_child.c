@@ -16,6 +16,7 @@
 
 #define _GNU_SOURCE
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -91,6 +92,9 @@ child_close_from(int first)
         (void) close(fd);
     }
 }
+
+
+static_assert(KUBE_CHILD_PIPES == 3, "as many as child_arrange() says");
 
 
 /* Puts the pipes' ends at 3, 4 and 5, and nothing behind them. */
