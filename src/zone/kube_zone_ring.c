@@ -39,6 +39,9 @@ enum {
 static_assert(RING_BYTES <= sizeof(uint64_t),
               "what a slot holds is one word");
 static_assert(KUBE_NAME_LEN_MAX <= UINT8_MAX, "a length is one byte");
+static_assert(KUBE_ZONE_EVENTS - 1 <= UINT8_MAX
+              && KUBE_RESOURCES - 1 <= UINT8_MAX,
+              "a kind and a resource are one byte each");
 
 
 uint32_t
