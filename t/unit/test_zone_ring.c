@@ -419,6 +419,62 @@ test_ring_writer_dies(void **state)
 }
 
 
+/*
+ * After a store of the writer: who is one event behind reads it, and who is a
+ * ring behind reads the oldest one whole, or is told.
+ */
+static void
+ring_look_around(void)
+{
+    unsigned            n;
+    kube_rc_t           rc;
+    kube_zone_event_t   event;
+    kube_zone_cursor_t  cursor, newest;
+
+    n = kube_zone_ring_size(&ring_now.t.zone);
+    kube_zone_ring_newest(&ring_now.t.zone, &newest);
+    cursor = newest;
+    cursor.sequence--;
+    assert_int_equal(kube_zone_ring_next(&ring_now.t.zone, &cursor, &event),
+                     KUBE_OK);
+    assert_true(ring_is_event(&event, (unsigned) newest.sequence));
+
+    cursor = newest;
+    cursor.sequence -= n;
+    rc = kube_zone_ring_next(&ring_now.t.zone, &cursor, &event);
+    assert_true(rc == KUBE_OK || rc == KUBE_CHANGED);
+
+    if (rc == KUBE_OK) {
+        assert_true(ring_is_event(&event, (unsigned) cursor.sequence));
+    }
+
+    ring_now.events += (rc == KUBE_OK);
+    ring_now.loads++;
+}
+
+
+static void
+test_ring_after_each_store(void **state)
+{
+    unsigned  i;
+
+    (void) state;
+    zone_test_open(&ring_now.t, RING_ZONE);
+    ring_now.events = ring_now.loads = 0;
+
+    for (i = 1; i <= 200; i++) {
+        ring_now.store = (i > 50) ? ring_look_around : NULL;
+        ring_append(ring_now.t.writer, i);
+        ring_now.store = NULL;
+    }
+
+    print_message("ring: looked %u times, %u were not late\n", ring_now.loads,
+                  ring_now.events);
+    assert_true(ring_now.loads > 1000 && ring_now.events >= 150);
+    zone_test_close(&ring_now.t);
+}
+
+
 /* The writer goes on while a reader pauses: for a ring, or more, or less. */
 static void
 ring_overtake(void)
@@ -781,6 +837,7 @@ main(void)
         cmocka_unit_test(test_ring_made_up_cursors),
         cmocka_unit_test(test_ring_epochs),
         cmocka_unit_test(test_ring_writer_dies),
+        cmocka_unit_test(test_ring_after_each_store),
         cmocka_unit_test(test_ring_reader_pauses),
         cmocka_unit_test(test_ring_any_bytes),
         cmocka_unit_test(test_ring_threads),
