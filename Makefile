@@ -81,7 +81,7 @@ DEPS = @sh t/util/deps.sh
 
 
 .PHONY: help matrix build modules lib cli demo demo-cluster test proof converge \
-    model mutants unit tsan unit-run instructions bench-decode ring2 e2e testbed lint sources sizes \
+    model mutants unit tsan unit-run instructions bench-decode fuzz ring2 e2e testbed lint sources sizes \
     bare nginx-src install clean
 
 help: ## print this text
@@ -285,6 +285,31 @@ instructions: ## count instructions per event and request; BUILDS="dir dir" comp
 	@$(if $(BUILDS),:,$(SUBMAKE) build SKIP_DEPS=1)
 	@$(TEST_ENV) $(PYTHON) bench/instructions.py \
 	    $(foreach dir,$(or $(BUILDS),$(OUT)),--build $(dir)) $(BENCH_ARGS)
+
+# What they find stays in build/fuzz, as does what they learnt.
+
+FUZZ_SECONDS ?= 60
+FUZZ_FLAGS = -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
+    -fno-sanitize-recover=undefined -DKUBE_DEBUG=1
+FUZZ = $(patsubst t/fuzz/fuzz_%.c,%,$(wildcard t/fuzz/fuzz_*.c))
+
+fuzz: ## on demand: the targets of t/fuzz, FUZZ_SECONDS=60 each; FUZZ=decode for one
+	@mkdir -p build/fuzz
+	@+flock build/fuzz/.lock $(SUBMAKE) -j$(JOBS) lib CC=clang BUILD=asan WARN= \
+	    OUT=build/fuzz OPT_asan="$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link"
+	@for f in $(FUZZ); do \
+	    mkdir -p build/fuzz/corpus/$$f; \
+	    clang $(STD) $(FUZZ_FLAGS) -fsanitize=fuzzer $(INC_cli) \
+	        -o build/fuzz/$$f t/fuzz/fuzz_$$f.c build/fuzz/libkube.a $(LIBS) \
+	    && build/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=20 \
+	        -artifact_prefix=build/fuzz/$$f- -print_final_stats=1 \
+	        $$(test ! -f t/fuzz/$$f.dict || echo -dict=t/fuzz/$$f.dict) \
+	        build/fuzz/corpus/$$f $$(ls -d t/fuzz/corpus/$$f 2>/dev/null) \
+	        >build/fuzz/$$f.log 2>&1 \
+	    || { tail -40 build/fuzz/$$f.log; exit 1; }; \
+	    echo "fuzz $$f: $$(sed -n 's/^stat::number_of_executed_units: *//p' \
+	        build/fuzz/$$f.log) inputs, nothing found"; \
+	done
 
 # Lists as an API server's own serializer writes them; its types are t/cluster's.
 

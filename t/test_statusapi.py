@@ -732,6 +732,7 @@ class TestMetrics:
         "event_bytes_total": "counter",
         "skipped_objects_total": "counter",
         "trigger_times_ignored_total": "counter",
+        "decode_fallbacks_total": "counter",
         "errors_total": "counter",
         "queue_depth": "gauge",
         "queue_age_seconds": "gauge",

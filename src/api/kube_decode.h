@@ -34,23 +34,18 @@ typedef enum {
 
 /*
  * What stood otherwise than API servers write it, so that kube_decode_scan left
- * it to the slower readers; the text names it.
+ * it to the slower readers.
  */
-#define KUBE_SURPRISE_MAP(XX)                                                 \
-    XX(HEAD, "head")              /* an event's, and metadata up to the       \
-                                     resourceVersion */                       \
-    XX(ADDRESSES, "addresses")    /* of an endpoint, as those below */        \
-    XX(CONDITIONS, "conditions")                                              \
-    XX(TARGET, "targetRef")                                                   \
-    XX(NAMES, "names")            /* hostname, nodeName, zone */              \
-    XX(ENDPOINT, "endpoint")      /* what follows these */                    \
-    XX(OBJECT, "object")          /* anything else of it */
-
 typedef enum {
     KUBE_SURPRISE_NONE = 0,
-#define XX(name, text)  KUBE_SURPRISE_##name,
-    KUBE_SURPRISE_MAP(XX)
-#undef XX
+    KUBE_SURPRISE_HEAD,          /* an event's, or metadata up to the
+                                    resourceVersion */
+    KUBE_SURPRISE_ADDRESSES,     /* of an endpoint, as those below */
+    KUBE_SURPRISE_CONDITIONS,
+    KUBE_SURPRISE_TARGET,
+    KUBE_SURPRISE_NAMES,         /* hostname, nodeName, zone */
+    KUBE_SURPRISE_ENDPOINT,      /* what follows these */
+    KUBE_SURPRISE_OBJECT,        /* anything else of it */
     KUBE_SURPRISES
 } kube_surprise_t;
 

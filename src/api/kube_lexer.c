@@ -133,12 +133,14 @@ kube_lexer_skip_string(kube_lexer_skip_t *s, const char **pp, const char *end)
 static inline bool
 lexer_bracket(kube_lexer_skip_t *s, char ch)
 {
-    bool       object, open;
+    bool       open;
     uint32_t   at;
-    uint64_t  *word, bit;
+    uint64_t  *word, bit, object;
 
-    object = (ch == '{' || ch == '}');
-    open = (ch == '{' || ch == '[');
+    /* { 0x7b, } 0x7d, [ 0x5b, ] 0x5d */
+
+    object = ((unsigned) ch >> 5) & 1;
+    open = (ch & 2) != 0;
     at = open ? s->depth++ : --s->depth;
 
     if (at >= KUBE_JSON_DEPTH_MAX) {
@@ -151,17 +153,13 @@ lexer_bracket(kube_lexer_skip_t *s, char ch)
 
     if (open) {
 
-        /* the first bracket of a word begins it: nobody has zeroed it */
+        /* no word was zeroed: what is above the bit means nothing */
 
-        if (bit == 1) {
-            *word = 0;
-        }
-
-        *word = object ? *word | bit : *word & ~bit;
+        *word = (*word & (bit - 1)) | object << (at % 64);
         return true;
     }
 
-    return ((*word & bit) != 0) == object;
+    return (*word >> (at % 64) & 1) == object;
 }
 
 

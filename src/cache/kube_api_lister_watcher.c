@@ -592,6 +592,7 @@ api_scan(api_call_t *call, kube_str_t *in, kube_result_t *result)
     result->rv = lw->scan.rv;
     result->refusal = KUBE_REFUSAL_NONE;
     result->what = "";
+    result->surprise = lw->scan.surprise;
 
     api_judge(call, result);
 
@@ -631,6 +632,8 @@ api_next_item(api_call_t *call, kube_str_t *in, kube_result_t *result)
     }
 
     rc = kube_frame_next(call->frame, in, &call->lw->item);
+
+    result->surprise = call->lw->scan.surprise;
 
     if (rc == KUBE_OK) {
         rc = api_item(call, result);

@@ -91,6 +91,7 @@ typedef struct {
     kube_refusal_t         refusal;
     const char            *what;       /* static text, for the log */
     uint32_t               dropped;    /* malformed parts left out of object */
+    kube_surprise_t        surprise;   /* ITEM, EVENT: why it was read slowly */
 
     size_t                 size_bytes;
     bool                   partial;

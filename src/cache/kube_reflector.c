@@ -86,6 +86,10 @@ static const kube_counter_t  reflector_events[] = {
     KUBE_COUNTER_EVENT_MAP(XX)
 };
 
+static const kube_counter_t  reflector_surprises[] = {
+    KUBE_COUNTER_SURPRISE_MAP(XX)
+};
+
 static const kube_counter_t  reflector_verdicts[] = {
     [KUBE_VERDICT_OK] = KUBE_COUNTER_ERRORS_OTHER,
     KUBE_COUNTER_VERDICT_MAP(XX)
@@ -115,6 +119,8 @@ static_assert(sizeof(reflector_relists) / sizeof(kube_counter_t)
               == KUBE_RELIST_REASONS, "each reason has a counter");
 static_assert(sizeof(reflector_events) / sizeof(kube_counter_t)
               == KUBE_WATCH_UNKNOWN, "each type of event has a counter");
+static_assert(sizeof(reflector_surprises) / sizeof(kube_counter_t)
+              == KUBE_SURPRISES, "each surprise has a counter");
 static_assert(sizeof(reflector_verdicts) / sizeof(kube_counter_t)
               == KUBE_VERDICTS, "each verdict has a counter");
 
@@ -379,6 +385,10 @@ reflector_queue(kube_reflector_t *r, kube_delta_kind_t kind,
     const kube_meta_t  *meta;
 
     meta = kube_object_meta(&result->object);
+
+    if (result->surprise != KUBE_SURPRISE_NONE) {
+        reflector_count(r, reflector_surprises[result->surprise], 1);
+    }
 
     if (result->refusal != KUBE_REFUSAL_NONE) {
         return reflector_refuse(r, result->refusal, meta, result->what);

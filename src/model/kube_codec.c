@@ -195,6 +195,32 @@ kube_codec_bytes(kube_codec_t *c, void *bytes, size_t len)
 }
 
 
+/* How many bytes a and b have in common at their beginning. */
+static size_t
+codec_shared(kube_str_t a, kube_str_t b)
+{
+    size_t    i, n;
+    uint64_t  x, y;
+
+    n = (a.len < b.len) ? a.len : b.len;
+
+    for (i = 0; n - i >= 8; i += 8) {
+        memcpy(&x, a.data + i, 8);
+        memcpy(&y, b.data + i, 8);
+
+        if (x != y) {
+            break;
+        }
+    }
+
+    while (i < n && a.data[i] == b.data[i]) {
+        i++;
+    }
+
+    return i;
+}
+
+
 static void
 codec_put_after(kube_codec_t *c, kube_str_t last, kube_str_t s)
 {
@@ -205,11 +231,7 @@ codec_put_after(kube_codec_t *c, kube_str_t last, kube_str_t s)
         return;
     }
 
-    for (shared = 0; shared < last.len && shared < s.len; shared++) {
-        if (last.data[shared] != s.data[shared]) {
-            break;
-        }
-    }
+    shared = codec_shared(last, s);
 
     (void) codec_byte(c, shared);
     (void) codec_byte(c, s.len - shared);

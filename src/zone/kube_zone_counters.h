@@ -43,6 +43,9 @@
 #define KUBE_METRIC_TRIGGERS                                                  \
     "trigger_times_ignored_total", NULL,                                      \
     "Times of last change before the watch was opened, or in the future."
+#define KUBE_METRIC_FALLBACKS                                                 \
+    "decode_fallbacks_total", "field",                                        \
+    "Objects not written as API servers write them, by the first field."
 #define KUBE_METRIC_ERRORS                                                    \
     "errors_total", "reason", "Failed requests, by reason."
 
@@ -88,6 +91,21 @@
     XX(EVENTS_BOOKMARK, KUBE_METRIC_EVENTS, "bookmark", KUBE_WATCH_BOOKMARK)  \
     XX(EVENTS_ERROR, KUBE_METRIC_EVENTS, "error", KUBE_WATCH_ERROR)
 
+/* counts: kube_surprise_t, all but KUBE_SURPRISE_NONE */
+#define KUBE_COUNTER_SURPRISE_MAP(XX)                                         \
+    XX(FALLBACKS_HEAD, KUBE_METRIC_FALLBACKS, "head", KUBE_SURPRISE_HEAD)     \
+    XX(FALLBACKS_ADDRESSES, KUBE_METRIC_FALLBACKS, "addresses",               \
+       KUBE_SURPRISE_ADDRESSES)                                               \
+    XX(FALLBACKS_CONDITIONS, KUBE_METRIC_FALLBACKS, "conditions",             \
+       KUBE_SURPRISE_CONDITIONS)                                              \
+    XX(FALLBACKS_TARGET, KUBE_METRIC_FALLBACKS, "targetRef",                  \
+       KUBE_SURPRISE_TARGET)                                                  \
+    XX(FALLBACKS_NAMES, KUBE_METRIC_FALLBACKS, "names", KUBE_SURPRISE_NAMES)  \
+    XX(FALLBACKS_ENDPOINT, KUBE_METRIC_FALLBACKS, "endpoint",                 \
+       KUBE_SURPRISE_ENDPOINT)                                                \
+    XX(FALLBACKS_OBJECT, KUBE_METRIC_FALLBACKS, "object",                     \
+       KUBE_SURPRISE_OBJECT)
+
 /* counts: kube_rc_t of a request that got no answer */
 #define KUBE_COUNTER_RC_MAP(XX)                                               \
     XX(ERRORS_CONNECT, KUBE_METRIC_ERRORS, "connect", KUBE_CONNECT)           \
@@ -124,6 +142,7 @@
     KUBE_COUNTER_PLAIN_MAP(XX)                                                \
     KUBE_COUNTER_RELIST_MAP(XX)                                               \
     KUBE_COUNTER_EVENT_MAP(XX)                                                \
+    KUBE_COUNTER_SURPRISE_MAP(XX)                                             \
     KUBE_COUNTER_RC_MAP(XX)                                                   \
     KUBE_COUNTER_VERDICT_MAP(XX)
 

@@ -7,9 +7,7 @@
  * watch event, a list's metadata.  No test: an aid to find what the tests
  * lack.  test_decode_oracle compares with another decoder.
  *
- * clang -g -O1 -fsanitize=fuzzer,address,undefined -Isrc/base -Isrc/model
- *     -Isrc/api t/fuzz/fuzz_decode.c src/base/kube_*.c src/model/kube_*.c
- *     src/api/kube_*.c -lcjson
+ * make fuzz FUZZ=decode
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
