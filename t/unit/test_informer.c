@@ -554,6 +554,38 @@ test_random(void **state)
 }
 
 
+/* An event without memory for it is late: until then there is no version. */
+static void
+test_event_without_memory(void **state)
+{
+    bed_t     b;
+    char      name[16];
+    unsigned  k;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+
+    for (k = 1; k < 20; k++) {
+        snprintf(name, sizeof(name), "e-%u", k);
+        server_put_slice(b.server, "shop", name, name, k);
+        alloc_test_fail(&b.own, k, true);
+        server_run(b.server);
+        (void) bed_process(&b);
+        (void) bed_process(&b);
+
+        alloc_test_heal(&b.own);
+        b.server->io.now_ms += 5000;
+        bed_converge(&b);
+        bed_assert_equal(&b);
+    }
+
+    bed_done(&b);
+}
+
+
 static void
 oom_run(alloc_test_t *at, void *ctx)
 {
@@ -608,6 +640,7 @@ main(void)
         cmocka_unit_test(test_sync_and_events),
         cmocka_unit_test(test_relist_is_a_diff),
         cmocka_unit_test(test_burst),
+        cmocka_unit_test(test_event_without_memory),
         cmocka_unit_test(test_rollback),
         cmocka_unit_test(test_disturbed),
         cmocka_unit_test(test_version_waits),

@@ -679,9 +679,9 @@ test_crash_loop_resumes(void **state)
 }
 
 
-/* The informer dies of a slice of shop, and another one takes over. */
+/* The last words of an informer that a slice of shop kills. */
 static void
-die_of_slice(bed_t *b, const char *name)
+say_slice(bed_t *b, const char *name)
 {
     kube_str_t   ns, names, uid;
     kube_hand_t  what, hand;
@@ -698,9 +698,46 @@ die_of_slice(bed_t *b, const char *name)
 
     kube_hand_take(&hand, &what, KUBE_STAGE_DECODE);
     kube_zone_poison_say(&b->zone, &hand, 11);
+}
 
+
+/* The informer dies of a slice of shop, and another one takes over. */
+static void
+die_of_slice(bed_t *b, const char *name)
+{
+    say_slice(b, name);
     bed_stop(b);
     bed_start(b);
+}
+
+
+/* A loop of crashes that nothing is to blame for slows down; others do not. */
+static void
+test_crash_loop_blameless(void **state)
+{
+    bed_t     b;
+    unsigned  blamed;
+    uint64_t  before;
+
+    (void) state;
+
+    for (blamed = 0; blamed < 2; blamed++) {
+        bed_make(&b, ZONE_BYTES);
+        crash_in_children(&b, 6);
+
+        if (blamed) {
+            say_slice(&b, "web-a");
+        }
+
+        before = kube_word_get(&b.zone.image->history.crashes_blameless);
+        assert_true(before != 0);
+        bed_start(&b);
+        (void) bed_process(&b);
+        assert_int_equal(kube_word_get(
+                             &b.zone.image->history.crashes_blameless),
+                         before + !blamed);
+        bed_done(&b);
+    }
 }
 
 
@@ -854,6 +891,7 @@ main(void)
         cmocka_unit_test(test_guard),
         cmocka_unit_test(test_crash_loop),
         cmocka_unit_test(test_crash_loop_resumes),
+        cmocka_unit_test(test_crash_loop_blameless),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_state_file),
     };
