@@ -19,6 +19,7 @@
 #include "kube_zone_store.c"
 #include "kube_zone_table.c"
 #include "kube_zone_writer.c"
+#include "kube_zone_poison.h"
 #include "zone_test.h"
 
 
@@ -365,6 +366,77 @@ test_recover_distrust(void **state)
 }
 
 
+static bool
+repair_is_refused(const zone_test_t *t)
+{
+    return kube_zone_is_refused(&t->zone, KUBE_RESOURCE_ENDPOINTSLICES,
+                                KUBE_STR("shop"), KUBE_STR("web-1"));
+}
+
+
+/* The third dies as well: the object is named, or known to be missing. */
+static void
+repair_die_of_poison(void)
+{
+    zone_test_t      *t;
+    kube_takeover_t   takeover;
+
+    t = &repair_now.copy;
+    memcpy(t->mem, repair_now.t.mem, REPAIR_SIZE);
+    zone_test_acquire(t, REPAIR_NOW, &takeover);
+    assert_true(takeover.distrust || repair_is_refused(t));
+    kube_zone_writer_release(t->writer);
+}
+
+
+/* A record that two processes have died of becomes a name, and is not lost. */
+static void
+test_recover_poison(void **state)
+{
+    unsigned          i;
+    kube_str_t        ns, name, uid;
+    kube_hand_t       what, hands[2];
+    zone_test_t      *t;
+    kube_death_t      death;
+    kube_takeover_t   takeover;
+
+    (void) state;
+    repair_open();
+    t = &repair_now.t;
+    memset(hands, 0, sizeof(hands));
+
+    ns = KUBE_STR("shop");
+    name = KUBE_STR("web-1");
+    uid = KUBE_STR_NULL;
+    what = (kube_hand_t) { .now_ms = REPAIR_NOW,
+                           .resource = KUBE_RESOURCE_ENDPOINTSLICES,
+                           .blame = KUBE_BLAME_RECORD,
+                           .ns = &ns, .name = &name, .uid = &uid };
+
+    for (i = 0; i < 2; i++) {
+        kube_hand_take(&hands[0], &what, KUBE_STAGE_WALK);
+        kube_zone_poison_say(&t->zone, &hands[0], 11);
+        assert_true(i == 1 || kube_zone_poison_take(&t->zone, REPAIR_NOW,
+                                                    &death));
+    }
+
+    repair_image_take();
+    repair_image_start(t);
+    kube_zone_writer_hand(t->writer, &hands[0]);
+    kube_zone_writer_hand(repair_now.copy.writer, &hands[1]);
+    repair_hook_set("store", repair_die_of_poison);
+    zone_test_acquire(t, REPAIR_NOW, &takeover);
+    repair_hook = NULL;
+
+    assert_true(takeover.blamed && takeover.death.refused);
+    assert_int_equal(takeover.cut_off, 1);
+    assert_true(repair_is_refused(t));
+    assert_false(takeover.distrust);
+    assert_true(repair_now.hits > 5);
+    repair_close();
+}
+
+
 int
 main(void)
 {
@@ -372,6 +444,7 @@ main(void)
         cmocka_unit_test(test_recover_heads),
         cmocka_unit_test(test_recover_bumps_first),
         cmocka_unit_test(test_recover_distrust),
+        cmocka_unit_test(test_recover_poison),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
