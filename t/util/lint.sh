@@ -76,6 +76,13 @@ check_orders()
 }
 
 
+# Planted bugs whose lines are not there any more.
+check_mutants()
+{
+    "$python" t/util/mutants.py --list
+}
+
+
 check_headers()
 {
     OBJS=$build/objs t/util/headers.sh
@@ -230,7 +237,7 @@ check_examples()
 }
 
 
-all=(sources style layers steps orders headers symbols circles private arithmetic
+all=(sources style layers steps orders mutants headers symbols circles private arithmetic
      unused docs conformance compile cppcheck tidy spelling shell python examples go)
 failed=()
 

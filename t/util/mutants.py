@@ -25,12 +25,13 @@ row names is run first, then the one of the source file's name, then those of
 the room up to the first that fails.  --asan tries what survives once more, with
 the sanitizers.  t/util/orders.py is one of the tests.  --note writes into the
 rows which test found it, where another one did; --new is for those of which no
-test is known.
+test is known.  --list only looks whether they apply.
 
 Exit code 1: a mutant survived, or one does not apply any more.
 """
 
 import argparse
+import functools
 import os
 import queue
 import re
@@ -53,6 +54,12 @@ class Gone(Exception):
     """The mutant does not apply."""
 
 
+@functools.cache
+def sources():
+    """The text of each source file."""
+    return {path: path.read_text() for path in sorted((ROOT / "src").glob("*/*.[ch]"))}
+
+
 class Mutant:
     """One planted bug."""
 
@@ -67,8 +74,9 @@ class Mutant:
         """(path, text, begin, end of the function)."""
         file, _, function = self.where.rpartition(":")
         found = []
-        for path in sorted((ROOT / "src").glob(f"*/{file or '*.[ch]'}")):
-            text = path.read_text()
+        for path, text in sources().items():
+            if file not in ("", path.name) or f"\n{function}(" not in text and function != "*":
+                continue
             if function == "*":
                 found.append((path, text, 0, len(text)))
                 continue
@@ -80,6 +88,9 @@ class Mutant:
 
     def apply(self):
         """(path, text with the bug)."""
+        for name in [*self.tests, *self.noted[-1:]]:
+            if name != "orders" and not (ROOT / f"t/unit/test_{name}.c").exists():
+                raise Gone(f"there is no test_{name}.c")
         path, text, begin, end = self.find()
         lines = text[begin:end].splitlines(keepends=True)
         solid = [i for i, line in enumerate(lines) if line.strip()]
@@ -248,6 +259,7 @@ def main(argv):
             gone.append(mutant)
             print(f"does not apply  {mutant}: {e}", flush=True)
     if args.list:
+        print(f"mutants: {len(mutants) - len(gone)} apply, {len(gone)} do not")
         return bool(gone)
 
     flavours = [PLAIN, SANITIZED] if args.asan else [PLAIN]
