@@ -13,7 +13,26 @@
 
 #include "alloc_test.h"
 
-#include "kube_client.h"
+#include "kube_transport.h"
+
+
+/* What the transport was told to be new. */
+static unsigned  client_changed;
+
+
+static void
+client_credentials_changed(kube_transport_t *transport, unsigned changed)
+{
+    client_changed |= changed;
+    kube_transport_credentials_changed(transport, changed);
+}
+
+
+#define kube_transport_credentials_changed  client_credentials_changed
+
+#include "kube_client.c"
+
+#undef kube_transport_credentials_changed
 
 
 typedef struct {
@@ -287,6 +306,7 @@ test_reread(void **state)
     (void) state;
 
     bed_init(&b);
+    client_changed = 0;
     assert_int_equal(b.io.credentials(b.io.ctx, b.now_ms), KUBE_IO);
 
     /* at most once a second */
@@ -307,6 +327,17 @@ test_reread(void **state)
     b.now_ms += 500;
     kube_client_process(b.client, b.now_ms);
     assert_int_equal(b.warned, 1);
+
+    /* connections that were made with others are left only for new ones */
+    b.now_ms += 1000;
+    bed_token(&b, "secret");
+    assert_int_equal(b.io.credentials(b.io.ctx, b.now_ms), KUBE_OK);
+    assert_int_equal(client_changed, 0);
+    b.now_ms += 1000;
+    bed_token(&b, "another");
+    assert_int_equal(b.io.credentials(b.io.ctx, b.now_ms), KUBE_OK);
+    assert_int_equal(client_changed, KUBE_CREDENTIALS_TOKEN);
+    kube_client_process(b.client, b.now_ms);
     assert_true(kube_client_deadline(b.client) > b.now_ms + 1000);
 
     (void) bed_ask(&b, &a);
