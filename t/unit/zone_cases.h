@@ -24,6 +24,9 @@
 #define CASE_TEXT    400
 #define CASE_EVENTS  48
 
+/* How long the last good state of what is refused may stay, where it may. */
+#define CASE_OUTDATED_MS  1000
+
 
 /* What the API server sends.  Marks have a scope and no object. */
 typedef struct {
@@ -46,6 +49,7 @@ static struct {
     case_name_t    names[CASE_NAMES];
     unsigned       events_n;
     case_event_t   events[CASE_EVENTS];
+    bool           expires;          /* time passes after the last one */
 } case_bed;
 
 static const kube_str_t  case_static[] = { KUBE_STR("shop/new") };
@@ -95,6 +99,7 @@ case_open(it_t *it)
 static void
 case_start(it_t *it)
 {
+    it->conf.max_outdated_ms = case_bed.expires ? CASE_OUTDATED_MS : 0;
     assert_int_equal(it_start(it), KUBE_OK);
     assert_int_equal(it_scopes(it), KUBE_OK);
     assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
@@ -130,6 +135,10 @@ case_run(it_t *it, unsigned first, unsigned end)
         }
 
         assert_int_equal(rc, KUBE_OK);
+    }
+
+    if (case_bed.expires && first < end && end == case_bed.events_n) {
+        it->now_ms += 2 * CASE_OUTDATED_MS;
     }
 
     (void) it_publish(it);
@@ -342,6 +351,22 @@ case_refuse(void)
 }
 
 
+/* Of a Service that goes on: no event repeats that its slice is refused. */
+static void
+case_expire(void)
+{
+    it_object_t  o;
+    case_shop_t  shop;
+
+    shop = case_shop();
+    o = case_next(&shop.a1);
+    (void) !it_apply(&case_bed.live, KUBE_DELTA_REFUSED, &o);
+    (void) it_publish(&case_bed.live);
+    o = case_next(&shop.b2);
+    case_event(KUBE_DELTA_UPDATED, &o);
+}
+
+
 static void
 case_fill(void)
 {
@@ -493,17 +518,19 @@ static const struct {
     void       (*prepare)(void);
     bool         evicts;
     bool         moves;        /* a slice, for certain */
+    bool         expires;
 } cases[] = {
-    { "insert", case_insert, false, false },
-    { "update", case_update, false, false },
-    { "delete", case_delete, false, false },
-    { "delete all", case_delete_all, false, false },
-    { "relabel", case_relabel, false, false },
-    { "refuse", case_refuse, false, false },
-    { "evict", case_evict, true, false },
-    { "replace", case_replace, false, false },
-    { "relist", case_relist, false, false },
-    { "evacuate", case_evacuate, false, true },
+    { "insert", case_insert, false, false, false },
+    { "update", case_update, false, false, false },
+    { "delete", case_delete, false, false, false },
+    { "delete all", case_delete_all, false, false, false },
+    { "relabel", case_relabel, false, false, false },
+    { "refuse", case_refuse, false, false, false },
+    { "expire", case_expire, false, false, true },
+    { "evict", case_evict, true, false, false },
+    { "replace", case_replace, false, false, false },
+    { "relist", case_relist, false, false, false },
+    { "evacuate", case_evacuate, false, true, false },
 };
 
 
@@ -519,6 +546,7 @@ case_prepare(size_t n)
     memset(&case_bed, 0, sizeof(case_bed));
     case_bed.pristine = malloc(CASE_SIZE);
     assert_non_null(case_bed.pristine);
+    case_bed.expires = cases[n].expires;
     it = &case_bed.live;
 
     case_open(it);
