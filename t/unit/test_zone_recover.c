@@ -366,6 +366,82 @@ test_recover_distrust(void **state)
 }
 
 
+/* An object that is held twice, for its chain was cut and is whole again. */
+static void
+test_recover_twin(void **state)
+{
+    bool              same;
+    uint32_t          first, second, found;
+    zone_test_t      *t;
+    kube_half_t      *bucket;
+    kube_takeover_t   takeover;
+
+    (void) state;
+    repair_open();
+    t = &repair_now.t;
+    first = zone_test_find(t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "lone");
+    bucket = kube_zone_bucket(&t->zone, t->writer->side[first].hash);
+    found = kube_half_get(bucket);
+
+    kube_half_set(bucket, 0);
+    assert_int_equal(zone_test_stage(t, zone_test_slice("shop", "lone",
+                                                        "nobody", 2, 2, 2),
+                                     REPAIR_NOW, &second, &same), KUBE_OK);
+    assert_int_not_equal(first, second);
+    kube_zone_publish_orphan(t->writer, second);
+    kube_half_set(&kube_zone_entry(&t->zone, second)->next, found);
+
+    kube_zone_writer_release(t->writer);
+    zone_test_acquire(t, REPAIR_NOW, &takeover);
+    assert_int_equal(takeover.cut_off, 1);
+    assert_true(takeover.distrust);
+    assert_true(kube_zone_holds(t->writer, second));
+    assert_false(kube_zone_holds(t->writer, first));
+    assert_int_equal(kube_zone_validate(t->mem, t->size), KUBE_OK);
+    repair_close();
+}
+
+
+static void
+repair_image_take_odd(void)
+{
+    if (kube_word_get(&repair_now.t.zone.image->reuse) % 2 == 1) {
+        repair_image_take();
+    }
+}
+
+
+/* Who does not find a name while reuse is odd looks again: not for ever. */
+static void
+test_recover_reuse(void **state)
+{
+    uint32_t          entry;
+    zone_test_t      *t;
+    kube_takeover_t   takeover;
+
+    (void) state;
+    repair_open();
+    t = &repair_now.copy;
+    zone_test_remove(&repair_now.t, KUBE_RESOURCE_ENDPOINTSLICES, "shop",
+                     "lone", REPAIR_NOW);
+    repair_hook_set("entry_unlinked", repair_image_take_odd);
+    assert_int_equal(zone_test_put(&repair_now.t, "shop", "new", 1, 1, 0, 0,
+                                   REPAIR_NOW + KUBE_ZONE_QUARANTINE_MS),
+                     KUBE_OK);
+    repair_hook = NULL;
+
+    repair_image_start(t);
+    assert_int_equal(kube_word_get(&t->zone.image->reuse) % 2, 1);
+    zone_test_acquire(t, REPAIR_NOW, &takeover);
+    assert_int_equal(kube_word_get(&t->zone.image->reuse) % 2, 0);
+    assert_false(takeover.distrust);
+    assert_int_equal(kube_zone_find(&t->zone, KUBE_RESOURCE_SERVICES,
+                                    KUBE_STR("shop"), KUBE_STR("new"),
+                                    &entry), KUBE_NOT_FOUND);
+    repair_close();
+}
+
+
 static bool
 repair_is_refused(const zone_test_t *t)
 {
@@ -444,6 +520,8 @@ main(void)
         cmocka_unit_test(test_recover_heads),
         cmocka_unit_test(test_recover_bumps_first),
         cmocka_unit_test(test_recover_distrust),
+        cmocka_unit_test(test_recover_twin),
+        cmocka_unit_test(test_recover_reuse),
         cmocka_unit_test(test_recover_poison),
     };
 
