@@ -381,6 +381,54 @@ test_reader_verifies_checksums(void **state)
 }
 
 
+/* A ref to a record that is good in itself, and not the Service's to name. */
+static void
+test_reader_foreign_slice(void **state)
+{
+    size_t            i;
+    uint32_t          service, slice;
+    zone_test_t       t;
+    kube_ref_t       *refs;
+    kube_record_t    *record;
+    kube_snapshot_t   s;
+
+    static const struct {
+        const char  *ns;
+        const char  *name;
+        kube_rc_t    rc;
+    } rows[] = {
+        { "shop", "web-0", KUBE_OK },
+        { "shop", "api-0", KUBE_CORRUPT },
+        { "infra", "web-0", KUBE_CORRUPT },
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+        assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 1, 3, 1000),
+                         KUBE_OK);
+        assert_int_equal(zone_test_put(&t, "shop", "api", 1, 1, 1, 3, 1000),
+                         KUBE_OK);
+        assert_int_equal(zone_test_put(&t, "infra", "web", 1, 1, 1, 3, 1000),
+                         KUBE_OK);
+
+        service = zone_test_find(&t, KUBE_RESOURCE_SERVICES, "shop", "web");
+        slice = zone_test_find(&t, KUBE_RESOURCE_ENDPOINTSLICES, rows[i].ns,
+                               rows[i].name);
+        record = kube_zone_record_at(&t.zone,
+                                     kube_zone_entry_offset(&t.zone, service));
+        refs = (kube_ref_t *) (void *) ((char *) record
+                                        + kube_record_base(record));
+        refs[0].entry = slice;
+        refs[0].offset = kube_zone_entry_offset(&t.zone, slice);
+
+        assert_int_equal(zone_test_read(&t, "shop", "web", &s), rows[i].rc);
+        zone_test_close(&t);
+    }
+}
+
+
 int
 main(void)
 {
@@ -393,6 +441,7 @@ main(void)
         cmocka_unit_test(test_reader_damaged),
         cmocka_unit_test(test_reader_next),
         cmocka_unit_test(test_reader_no_memory),
+        cmocka_unit_test(test_reader_foreign_slice),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

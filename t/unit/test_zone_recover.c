@@ -366,6 +366,146 @@ test_recover_distrust(void **state)
 }
 
 
+/*
+ * A writer dies while it evicts web-1 of scope 5: before it did anything, once
+ * its Service was published without it, also where no name has room, and when
+ * the eviction was over and the slice was let go for another reason.
+ */
+static const struct {
+    const char  *name;
+    bool         over;           /* the eviction, before all else */
+    bool         published;      /* the Service, without the slice */
+    bool         no_names;
+    unsigned     slices;         /* of the Service, after the take-over */
+    bool         refused;
+    unsigned     uncounted;
+} repair_evictions[] = {
+    { "begun", false, false, false, 2, false, 0 },
+    { "published", false, true, false, 1, true, 0 },
+    { "without a name", false, true, true, 1, false, 1 },
+    { "over", true, true, false, 1, false, 0 },
+};
+
+#define REPAIR_EVICTIONS                                                      \
+    (sizeof(repair_evictions) / sizeof(repair_evictions[0]))
+
+
+static void
+repair_evict(zone_test_t *t, size_t n)
+{
+    bool       changed;
+    char       name[16];
+    unsigned   i;
+    uint32_t   slice, other, e;
+    kube_rc_t  rc;
+
+    slice = zone_test_find(t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "web-1");
+    other = zone_test_find(t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "web-0");
+
+    for (i = 0, rc = KUBE_OK;
+         repair_evictions[n].no_names && rc == KUBE_OK;
+         i++)
+    {
+        snprintf(name, sizeof(name), "n-%u", i);
+        rc = zone_test_refuse(t, KUBE_RESOURCE_SERVICES, "shop", name, "1",
+                              "x", &e);
+    }
+
+    /* one of another scope, which is over */
+    kube_zone_evict_begin(t->writer, other, 4);
+    kube_zone_evict_end(t->writer);
+    kube_zone_evict_begin(t->writer, slice, 5);
+
+    if (repair_evictions[n].over) {
+        kube_zone_evict_end(t->writer);
+    }
+
+    if (repair_evictions[n].published) {
+        assert_int_equal(kube_zone_publish(t->writer, repair_now.service,
+                                           &other, 1, &changed), KUBE_OK);
+    }
+}
+
+
+static void
+test_recover_evicting(void **state)
+{
+    size_t             n;
+    zone_test_t       *t;
+    kube_snapshot_t    s;
+    kube_takeover_t    takeover;
+
+    (void) state;
+
+    for (n = 0; n < REPAIR_EVICTIONS; n++) {
+        repair_open();
+        t = &repair_now.t;
+        repair_evict(t, n);
+        repair_image_take();
+        repair_image_start(t);
+        zone_test_acquire(t, REPAIR_NOW, &takeover);
+
+        print_message("recover: an eviction, %s\n", repair_evictions[n].name);
+        assert_false(takeover.distrust);
+        assert_int_equal(zone_test_read(t, "shop", "web", &s), KUBE_OK);
+        assert_int_equal(s.slices_n, repair_evictions[n].slices);
+        assert_int_equal(kube_zone_is_refused(&t->zone,
+                                              KUBE_RESOURCE_ENDPOINTSLICES,
+                                              KUBE_STR("shop"),
+                                              KUBE_STR("web-1")),
+                         repair_evictions[n].refused);
+        assert_int_equal(kube_word_get(&kube_zone_scope(&t->zone,
+                                                        5)->uncounted),
+                         repair_evictions[n].uncounted);
+        assert_int_equal(kube_word_get(&kube_zone_scope(&t->zone,
+                                                        4)->uncounted), 0);
+        assert_int_equal(kube_head_get(&t->zone.image->evicting), 0);
+        repair_close();
+    }
+}
+
+
+/* Who does not find what is there can tell that he has to look again. */
+static void
+repair_find(void)
+{
+    uint32_t            entry;
+    const kube_zone_t  *zone;
+
+    zone = &repair_now.t.zone;
+
+    if (kube_zone_find(zone, KUBE_RESOURCE_SERVICES, KUBE_STR("shop"),
+                       KUBE_STR("web"), &entry) != KUBE_OK)
+    {
+        assert_int_equal(kube_word_get(&zone->image->reuse) % 2, 1);
+    }
+}
+
+
+/* After damage all chains are made anew, and readers know of it. */
+static void
+test_recover_rebuild(void **state)
+{
+    zone_test_t      *t;
+    kube_takeover_t   takeover;
+
+    (void) state;
+    repair_open();
+    t = &repair_now.t;
+    repair_damage_orphan(t);
+    repair_image_take();
+    repair_image_start(t);
+    repair_hook_set("store", repair_find);
+    zone_test_acquire(t, REPAIR_NOW, &takeover);
+    repair_hook = NULL;
+
+    assert_true(takeover.distrust);
+    assert_true(repair_now.hits > t->zone.geometry.buckets_n);
+    assert_int_equal(kube_word_get(&t->zone.image->reuse) % 2, 0);
+    repair_close();
+}
+
+
 /* An object that is held twice, for its chain was cut and is whole again. */
 static void
 test_recover_twin(void **state)
@@ -520,6 +660,8 @@ main(void)
         cmocka_unit_test(test_recover_heads),
         cmocka_unit_test(test_recover_bumps_first),
         cmocka_unit_test(test_recover_distrust),
+        cmocka_unit_test(test_recover_evicting),
+        cmocka_unit_test(test_recover_rebuild),
         cmocka_unit_test(test_recover_twin),
         cmocka_unit_test(test_recover_reuse),
         cmocka_unit_test(test_recover_poison),
