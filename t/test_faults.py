@@ -501,12 +501,12 @@ class TestHistory:
         old = cluster.api.rv
         new = cluster.pods(1, "newest")
         gateway.status.wait_rv(cluster.slice("shop", "web", new))
-        cluster.api.refuse()
-        cluster.slice("infra", "s1", [])
-        cluster.api.compact()
-        lagging = cluster.api.fault(verb="list", resource=SLICES, as_of=old, list_rv=old, times=2)
-        cluster.api.listen()
+        lagging = cluster.api.fault(verb="list", resource=SLICES, as_of=old, times=2)
+        cluster.api.inject(
+            b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}\n', SLICES
+        )
         cluster.api.wait(lambda: lagging.fired == 2)
+        assert gateway.wait_log(rf"a list of endpointslices at {old} is older than")
         assert gateway.get().backend == "newest-1"
         gateway.status.wait_rv(cluster.api.rv)
         assert gateway.get().backend == "newest-1"

@@ -146,8 +146,8 @@ class Run:
         return process.stdin
 
     async def start_ours(self, name, server):
-        """A process of its own."""
-        arguments = ["--server", server.url(), "--token-file", self.token]
+        """A process of its own; as theirs it asks for plain lists."""
+        arguments = ["--server", server.url(), "--token-file", self.token, "--watch-list", "off"]
         if server.tls:
             arguments += ["--ca-file", self.pki.ca_file]
         with open(os.path.join(self.directory, name + ".log"), "wb") as log:
