@@ -232,7 +232,7 @@ ngx_http_kube_events_last_id(ngx_http_request_t *r)
         }
 
         if (h[i].key.len == sizeof("Last-Event-ID") - 1
-            && ngx_strcasecmp(h[i].lowcase_key, (u_char *) "last-event-id")
+            && ngx_strncmp(h[i].lowcase_key, "last-event-id", h[i].key.len)
                == 0)
         {
             return ngx_kube_str(&h[i].value);
