@@ -242,6 +242,61 @@ test_zone_scale(void **state)
 }
 
 
+/* Where a record may begin, and how long it may be: no further than that. */
+static void
+test_zone_bounds(void **state)
+{
+    size_t                       i;
+    uint32_t                     first, segment, end;
+    zone_test_t                  t;
+    kube_record_t                header, *record;
+    const kube_zone_geometry_t  *g;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    g = &t.zone.geometry;
+    first = (uint32_t) (g->segments / KUBE_ZONE_UNIT);
+    segment = (uint32_t) (g->segment_size / KUBE_ZONE_UNIT);
+    end = first + g->segments_n * segment;
+
+    assert_int_equal(kube_zone_room_at(&t.zone, first), g->segment_size);
+    assert_int_equal(kube_zone_room_at(&t.zone, first + segment),
+                     g->segment_size);
+    assert_int_equal(kube_zone_room_at(&t.zone, end - segment),
+                     g->segment_size);
+    assert_int_equal(kube_zone_room_at(&t.zone, end - 1), 0);
+    assert_int_equal(kube_zone_room_at(&t.zone, end), 0);
+    assert_int_equal(kube_zone_room_at(&t.zone, end + 1), 0);
+    assert_int_equal(kube_zone_room_at(&t.zone, UINT32_MAX), 0);
+    assert_int_equal(kube_zone_room_at(&t.zone, first - 1), 0);
+    assert_int_equal(kube_zone_room_at(&t.zone, 0), 0);
+
+    record = kube_zone_record_at(&t.zone, end - 100);
+
+    for (i = 0; i < 200; i++) {
+        memset(record, 0, sizeof(kube_record_t));
+        record->size = (uint32_t) (i * KUBE_ZONE_UNIT);
+        assert_int_equal(kube_zone_header_at(&t.zone, end - 100, &header),
+                         record->size > sizeof(kube_record_t) && i <= 100);
+        record->size++;
+        assert_false(kube_zone_header_at(&t.zone, end - 100, &header));
+    }
+
+    memset(&header, 0, sizeof(kube_record_t));
+    header.refs_n = 10;
+    header.size = sizeof(kube_record_t) + 10 * sizeof(kube_ref_t);
+    assert_false(kube_zone_refs_fit(&header));
+    header.size += KUBE_ZONE_UNIT;
+    assert_true(kube_zone_refs_fit(&header));
+    header.size = UINT32_MAX;
+    header.refs_n = KUBE_SERVICE_SLICES_MAX;
+    assert_true(kube_zone_refs_fit(&header));
+    header.refs_n++;
+    assert_false(kube_zone_refs_fit(&header));
+    zone_test_close(&t);
+}
+
+
 int
 main(void)
 {
@@ -250,6 +305,7 @@ main(void)
         cmocka_unit_test(test_zone_attach_refuses),
         cmocka_unit_test(test_zone_geometry_is_copied),
         cmocka_unit_test(test_zone_scale),
+        cmocka_unit_test(test_zone_bounds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
