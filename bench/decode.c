@@ -535,7 +535,8 @@ bench_ms(void)
 {
     struct timespec  ts;
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    /* the time of this process alone: others may be busy */
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 
     return (double) ts.tv_sec * 1e3 + (double) ts.tv_nsec / 1e6;
 }
@@ -601,6 +602,17 @@ main(int argc, char **argv)
            (double) bench.lists[KUBE_RESOURCE_ENDPOINTSLICES].len
            / (double) endpoints);
 
+    /* before cJSON leaves a heap to tidy up */
+
+    from = bench_ms();
+    (void) bench_run_list(&bench);
+    from = bench_ms() - from;
+
+    if (!count) {
+        printf("%-24s %8.2f ms  %8.1f ns an endpoint (Services, FIFO, zone)\n",
+               "both lists to synced", from, from * 1e6 / (double) endpoints);
+    }
+
     /* the rounds of all stages take turns: what disturbs one disturbs all */
 
     for (round = 0; round <= (count ? 0 : BENCH_ROUNDS); round++) {
@@ -624,15 +636,6 @@ main(int argc, char **argv)
         printf("%-24s %8.2f ms  %8.1f ns an endpoint  cJSON's / %.1f\n",
                stages[i].name, from, from * 1e6 / (double) endpoints,
                ms[4][1 + BENCH_ROUNDS / 2] / from);
-    }
-
-    from = bench_ms();
-    (void) bench_run_list(&bench);
-    from = bench_ms() - from;
-
-    if (!count) {
-        printf("%-24s %8.2f ms  %8.1f ns an endpoint (Services, FIFO, zone)\n",
-               "both lists to synced", from, from * 1e6 / (double) endpoints);
     }
 
     return 0;
