@@ -26,7 +26,8 @@
  * counters apart (NULL: the family is one counter), help text.
  */
 #define KUBE_METRIC_NONE           NULL, NULL, NULL
-#define KUBE_METRIC_LISTS          "lists_total", NULL, "Lists begun."
+#define KUBE_METRIC_LISTS                                                     \
+    "lists_total", NULL, "Lists begun, WatchLists among them."
 #define KUBE_METRIC_WATCHES        "watches_total", NULL, "Watches opened."
 #define KUBE_METRIC_SHORT_WATCHES                                             \
     "short_watches_total", NULL,                                              \
