@@ -262,7 +262,7 @@ def test_informer_dies(cluster, sig):
     """What may be lost is told; what comes after it is not."""
     cluster.service("shop", "web", 1)
     gateway = cluster.nginx(CONF)
-    gateway.allow(r"exited on signal")
+    gateway.allow(r"exited on signal|AddressSanitizer|deadly signal")
     cluster.steady(gateway)
     with Events(gateway.status_port) as stream:
         stream.started()
