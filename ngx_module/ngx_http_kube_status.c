@@ -430,6 +430,8 @@ ngx_http_kube_status_services(ngx_http_kube_status_t *st, kube_str_t path)
                                         "no such informer");
     }
 
+    ngx_memzero(&services, sizeof(kube_services_t));
+
     services.zone = &informer->zone;
     services.policy = &informer->policy;
 
