@@ -18,7 +18,6 @@
 #include "kube_prometheus.h"
 #include "kube_services.h"
 #include "kube_status_json.h"
-#include "kube_version.h"
 
 
 /* What one arena may hold: a Service with all its slices. */
