@@ -63,6 +63,7 @@ kube_reflector_machine_init(kube_reflector_machine_t *m,
     m->list.started_ms = KUBE_NEVER;
     m->list.rollback_ms = KUBE_NEVER;
     m->watch.partial_ms = KUBE_NEVER;
+    m->credentials_ms = KUBE_NEVER;
     m->deadline_ms = KUBE_NEVER;
 
     kube_random_init(&m->random, conf->seed);
@@ -935,17 +936,23 @@ reflector_damaged(kube_reflector_machine_t *m, uint64_t floor_ms)
 }
 
 
-/* True: credentials are to be read again, and the request repeated. */
+/*
+ * True: credentials are to be read again, and the request repeated.  A 401
+ * behind a good head, or of a later page, would do so without a pause.
+ */
 static bool
 reflector_is_unauthorized(kube_reflector_machine_t *m)
 {
     if (m->input->status->verdict != KUBE_VERDICT_UNAUTHORIZED
-        || m->credentials_tried)
+        || m->credentials_tried
+        || (m->credentials_ms != KUBE_NEVER
+            && m->now_ms - m->credentials_ms < KUBE_CREDENTIALS_PACE_MS))
     {
         return false;
     }
 
     m->credentials_tried = true;
+    m->credentials_ms = m->now_ms;
     m->next = reflector_same(m);
     m->state = KUBE_REFLECTOR_BACKOFF;
     m->deadline_ms = m->now_ms;

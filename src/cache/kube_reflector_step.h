@@ -70,8 +70,9 @@
  *                                  relists on demand allows it; a list in
  *                                  progress is finished first
  *              STOP             -> STOPPED
- *   any STATUS unauthorized     -> once: credentials are read again and the
- *                                  request repeated at once; then BACKOFF
+ *   any STATUS unauthorized     -> once, and not within 10 s of the last time:
+ *                                  credentials are read again and the request
+ *                                  repeated at once; else BACKOFF
  *   any STATUS with Retry-After -> BACKOFF by kube_backoff's rules for floors
  *
  * A watch that brought newer versions but lived less than a second is resumed
@@ -127,6 +128,7 @@
 #define KUBE_OBJECT_MS           60000    /* an event begun, not complete */
 #define KUBE_TIMEOUT_MAX_MS      600000   /* to which LIST and OPEN double */
 #define KUBE_RELIST_PACE_MS      10000    /* between lists that a 410 causes */
+#define KUBE_CREDENTIALS_PACE_MS 10000    /* between 401 repeated at once */
 #define KUBE_DEMAND_FIRST_MS     20000    /* between lists that RELIST asks */
 #define KUBE_DEMAND_MAX_MS       60000    /* for: half to all of it, doubling */
 #define KUBE_URGENT_FIRST_MS     2000     /* the same, of those that say they */
@@ -333,6 +335,7 @@ typedef struct {
     kube_relist_reason_t     reason;        /* of the next list */
     bool                     listed;        /* a list was ever completed */
     bool                     credentials_tried;
+    uint64_t                 credentials_ms; /* when they were last; or never */
     uint64_t                 deadline_ms;   /* when TIMER is due */
     const kube_input_t      *input;         /* in hand; NULL between two */
     uint64_t                 now_ms;        /* of the last input */

@@ -429,11 +429,35 @@ test_unauthorized(void **state)
     }
 
     /* it worked once: the next 401 is new */
+    b.now_ms += KUBE_CREDENTIALS_PACE_MS;
     say(&b, KUBE_INPUT_OPENED);
     assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
                      KUBE_ACTION_CREDENTIALS);
     (void) wake(&b);
     assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+
+    /* but heads that are good each time do not make a loop of it */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+
+    for (i = 0; i < 4; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
+                         i ? KUBE_ACTION_SLEEP : KUBE_ACTION_CREDENTIALS);
+        assert_true(wake(&b) >= (i ? 400 : 0));
+    }
+
+    /* nor do first pages that are */
+    bed_init(&b);
+    say(&b, KUBE_INPUT_START);
+
+    for (i = 0; i < 4; i++) {
+        say_rv(&b, KUBE_INPUT_META, "7");
+        assert_int_equal(say_page(&b, "x"), KUBE_ACTION_LIST);
+        assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
+                         i ? KUBE_ACTION_SLEEP : KUBE_ACTION_CREDENTIALS);
+        assert_true(wake(&b) >= (i ? 400 : 0));
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    }
 
     bed_init(&b);
     say(&b, KUBE_INPUT_START);

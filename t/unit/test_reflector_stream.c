@@ -489,6 +489,13 @@ test_credentials(void **state)
     assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
                      KUBE_ACTION_SLEEP);
     (void) wake(&b);
+
+    /* behind a good head, without a loop */
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
+                     KUBE_ACTION_SLEEP);
+    b.now_ms += KUBE_CREDENTIALS_PACE_MS;
+    assert_int_equal(say(&b, KUBE_INPUT_TIMER), KUBE_ACTION_STREAM);
     say(&b, KUBE_INPUT_OPENED);
     assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
                      KUBE_ACTION_CREDENTIALS);
