@@ -10,7 +10,7 @@ import signal
 import objects
 import pytest
 from apiserver_store import event_line
-from cluster import rv_of
+from cluster import informer, rv_of
 
 CONF = """
     upstream web { kube_service shop/web; }
@@ -222,4 +222,39 @@ def test_lagging_replica_does_not_turn_back_time(cluster):
     gateway.status.wait_state("watching", SLICES)
     assert gateway.backends(8) == {"newest-1": 8}
     assert gateway.status.informer()["epoch"] == 1
+    settled(cluster, gateway)
+
+
+def test_restored_backup_that_is_ahead(cluster):
+    """As etcdutl's --bump-revision does: old objects, but a newer version."""
+    gateway = cluster.nginx(CONF, more=scene(cluster), workers=1)
+    settled(cluster, gateway)
+    backup = cluster.api.rv
+    for n in range(3):
+        lost = cluster.slice("shop", "web", cluster.pods(1, f"lost{n}"))
+    gateway.status.wait_rv(lost)
+    gateway.wait_backends({"lost2-1"})
+    cluster.api.restore(backup, new_rv=lost + 1000)
+    gateway.wait_backends({"after-1"})
+    gateway.status.wait_rv(lost + 1000)
+    assert gateway.wait_log("newer here than the API server has them")
+    assert cluster.api.count(verb="list", resource=SLICES) == 1
+    assert cluster.api.count(verb="list", resource="services") == 0
+    settled(cluster, gateway)
+
+
+def test_another_server_with_older_objects(cluster):
+    """A snapshot of the cluster runs elsewhere, and the block names that."""
+    gateway = cluster.nginx(CONF, more=scene(cluster), workers=1)
+    settled(cluster, gateway)
+    backup = cluster.api.rv
+    gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1, "lost")))
+    gateway.wait_backends({"lost-1"})
+    cluster.api.refuse()
+    cluster.api.restore(backup)
+    cluster.api.listen()
+    url = cluster.api.url.replace("127.0.0.1", "localhost")
+    gateway.change(gone=True, block=informer(url, gateway.more))
+    gateway.wait_backends({"after-1"})
+    assert gateway.wait_log("newer here than the API server has them")
     settled(cluster, gateway)

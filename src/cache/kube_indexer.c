@@ -22,6 +22,7 @@ typedef struct {
     kube_str_t       ns;                /* owned; empty: all */
     uint32_t         list;              /* lists begun */
     uint32_t         synced;            /* the one that was completed last */
+    bool             passed_over;       /* an item of it was, for its age */
 } indexer_scope_t;
 
 /*
@@ -273,9 +274,10 @@ indexer_item_of_record(const kube_indexer_t *ix, const kube_record_t *record,
 static kube_rc_t
 indexer_put(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
 {
-    bool         listed;
-    kube_rc_t    rc;
-    kube_item_t  item;
+    bool              listed;
+    kube_rc_t         rc;
+    kube_item_t       item;
+    indexer_scope_t  *scope;
 
     listed = (delta->kind == KUBE_DELTA_REPLACED);
 
@@ -286,6 +288,9 @@ indexer_put(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
     }
 
     if (indexer_is_held(ix, &item, listed)) {
+        scope = &ix->scopes[item.scope];
+        scope->passed_over |= !kube_str_eq(item.zone.held.meta.rv,
+                                           item.zone.id.meta.rv);
         indexer_mark(ix, &item, false);
         return KUBE_OK;
     }
@@ -453,6 +458,7 @@ kube_indexer_apply(kube_indexer_t *ix, const kube_delta_t *delta,
 
     case KUBE_DELTA_LIST_BEGIN:
         scope->list++;
+        scope->passed_over = false;
         indexer_tell(ix, KUBE_ITEM_LIST_BEGIN, delta->scope, now_ms);
         break;
 
@@ -470,6 +476,13 @@ kube_indexer_apply(kube_indexer_t *ix, const kube_delta_t *delta,
     }
 
     return KUBE_OK;
+}
+
+
+bool
+kube_indexer_passed_over(const kube_indexer_t *ix, unsigned scope)
+{
+    return scope < KUBE_SCOPES_MAX && ix->scopes[scope].passed_over;
 }
 
 

@@ -61,6 +61,13 @@ kube_rc_t kube_indexer_apply(kube_indexer_t *indexer,
     const kube_delta_t *delta, uint64_t now_ms)  KUBE_MUST_CHECK;
 
 /*
+ * True at the SYNC of a list if it brought an object as an update that was
+ * older than what is held: by a server with another past, such a list is whole
+ * but not all of it was taken.
+ */
+bool kube_indexer_passed_over(const kube_indexer_t *indexer, unsigned scope);
+
+/*
  * Deletes what no scope covers: objects of a namespace that the configuration
  * no longer names.  Called once every scope has synced, so that a changed
  * scope serves what is there until its own list is complete.

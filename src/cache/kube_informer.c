@@ -327,6 +327,31 @@ kube_informer_destroy(kube_informer_t *inf)
 }
 
 
+/*
+ * A WatchList of which something was passed over shows no version: what is held
+ * is of another past of the server.  A plain list takes its place.
+ */
+static void
+informer_list_end(kube_informer_t *inf, unsigned scope)
+{
+    informer_scope_t  *s;
+
+    s = &inf->scopes[scope];
+
+    if (kube_indexer_passed_over(inf->indexer, scope)) {
+        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_LIST,
+                       "objects of %s are newer here than the API server has "
+                       "them: a plain list replaces them",
+                       kube_reflector_label(s->reflector));
+        kube_reflector_relist_plainly(s->reflector, inf->now_ms);
+        return;
+    }
+
+    s->listing = false;
+    s->announce = true;
+}
+
+
 /* Applies deltas, oldest first.  False: memory was short, try again later. */
 static bool
 informer_drain(kube_informer_t *inf)
@@ -369,8 +394,7 @@ informer_drain(kube_informer_t *inf)
         }
 
         if (delta.kind == KUBE_DELTA_SYNC) {
-            inf->scopes[delta.scope].listing = false;
-            inf->scopes[delta.scope].announce = true;
+            informer_list_end(inf, delta.scope);
         }
 
         kube_delta_fifo_drop(inf->fifo);

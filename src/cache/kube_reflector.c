@@ -1185,6 +1185,18 @@ kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
 
 
 void
+kube_reflector_relist_plainly(kube_reflector_t *r, uint64_t now_ms)
+{
+    r->now_ms = now_ms;
+
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                         .reason = KUBE_RELIST_OTHER,
+                                         .urgent = true,
+                                         .plain = true });
+}
+
+
+void
 kube_reflector_stop(kube_reflector_t *r, uint64_t now_ms)
 {
     r->now_ms = now_ms;

@@ -75,6 +75,9 @@ uint64_t kube_reflector_deadline(const kube_reflector_t *r);
 void kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
     bool urgent, uint64_t now_ms);
 
+/* The same, urgently, for a list that is no WatchList. */
+void kube_reflector_relist_plainly(kube_reflector_t *r, uint64_t now_ms);
+
 /*
  * The version up to which everything has been given to the FIFO; len 0:
  * none.  Publish it only when the FIFO holds nothing of the scope.

@@ -1217,6 +1217,7 @@ reflector_relist_later(kube_reflector_machine_t *m)
 {
     m->demand.wanted = true;
     m->reason = m->input->reason;
+    m->list.plain |= m->input->plain;
 
     if (m->input->urgent && m->demand.urgent_ms < m->demand.due_ms) {
         m->demand.due_ms = m->demand.urgent_ms;

@@ -210,6 +210,7 @@ typedef struct {
     kube_str_t             continue_token; /* PAGE: copied */
     kube_relist_reason_t   reason;         /* RELIST */
     bool                   urgent;         /* RELIST */
+    bool                   plain;          /* RELIST: by no WatchList */
     bool                   partial;        /* ALIVE */
 } kube_input_t;
 

@@ -178,9 +178,20 @@ test_indexer_rollback(void **state)
     it_publish(&it);
     IT_READS(&it, "shop", "web", "5");
 
+    /* by a WatchList it comes as an update: the list that follows takes it */
+    IT_BEGIN(&it, IT_SERVICES);
+    IT_UPDATE(&it, &web);
+    assert_false(kube_indexer_passed_over(it.ix, IT_SERVICES));
+    IT_UPDATE(&it, &older);
+    IT_SYNC(&it, IT_SERVICES);
+    assert_true(kube_indexer_passed_over(it.ix, IT_SERVICES));
+    assert_false(kube_indexer_passed_over(it.ix, IT_SLICES));
+    assert_false(kube_indexer_passed_over(it.ix, KUBE_SCOPES_MAX));
+
     IT_BEGIN(&it, IT_SERVICES);
     IT_LIST(&it, &older);
     IT_SYNC(&it, IT_SERVICES);
+    assert_false(kube_indexer_passed_over(it.ix, IT_SERVICES));
     it_publish(&it);
     IT_READS(&it, "shop", "web", "1");
 

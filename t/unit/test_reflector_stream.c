@@ -126,6 +126,19 @@ test_relists(void **state)
     assert_in_range(b.r.deadline_ms - b.now_ms, 1, KUBE_DEMAND_FIRST_MS);
     assert_int_equal(say_timer(&b), KUBE_ACTION_STREAM);
     assert_str(b.action.rv, "104");
+
+    /* not all of it was taken: a plain list, once */
+    say_rv(&b, KUBE_INPUT_META, "105");
+    say(&b, KUBE_INPUT_LIST_DONE);
+    b.now_ms += 3600000;
+    assert_int_equal(feed(&b, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                                .reason = KUBE_RELIST_OTHER,
+                                                .plain = true }),
+                     KUBE_ACTION_LIST);
+    assert_str(b.action.rv, "105");
+    list_plainly(&b, "106");
+    assert_int_equal(expire(&b), KUBE_ACTION_STREAM);
+    assert_false(b.traits.no_watch_list);
 }
 
 
