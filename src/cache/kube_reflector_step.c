@@ -1163,7 +1163,10 @@ reflector_call_timer(kube_reflector_machine_t *m)
 }
 
 
-/* It gets no end: nothing came, or nothing that belongs to a list. */
+/*
+ * It gets no end: nothing came, or nothing that belongs to a list.  Where not
+ * even a head came it may be an outage, and says nothing of the server.
+ */
 static kube_action_t
 reflector_stream_timer(kube_reflector_machine_t *m)
 {
@@ -1174,7 +1177,7 @@ reflector_stream_timer(kube_reflector_machine_t *m)
     }
 
     m->list.plain = true;
-    m->list.suspect = true;
+    m->list.suspect = m->list.answered;
 
     action = reflector_list(m);
     action.timeout = "no end of the initial events";

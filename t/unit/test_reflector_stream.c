@@ -301,6 +301,14 @@ test_no_end(void **state)
     list_plainly(&b, "10");
     assert_true(b.traits.no_watch_list);
 
+    /* not even a head: an outage may be over by now, and taught nothing */
+    bed_cold(&b, KUBE_WATCH_LIST_AUTO);
+    assert_int_equal(b.r.deadline_ms, b.now_ms + KUBE_STREAM_MS);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    list_plainly(&b, "10");
+    assert_false(b.traits.no_watch_list);
+    assert_int_equal(expire(&b), KUBE_ACTION_STREAM);
+
     /* bookmarks that are not the one */
     bed_cold(&b, KUBE_WATCH_LIST_AUTO);
     say(&b, KUBE_INPUT_OPENED);
