@@ -25,6 +25,12 @@
 
 #define KUBE_TAKEOVER_RETRY_MS  20
 
+/*
+ * Between two looks whether another process wrote into the zone: each that
+ * finds something costs a take-over and a list.
+ */
+#define KUBE_INFORMER_CHECK_MS  10000
+
 /* Bounds of one process(): deltas applied, Services published. */
 #define KUBE_INFORMER_DELTAS    512
 #define KUBE_INFORMER_SERVICES  256

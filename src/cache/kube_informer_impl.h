@@ -21,12 +21,6 @@
 #include "kube_zone_recover.h"
 
 
-/*
- * Between two looks whether another process wrote into the zone: each that
- * finds something costs a take-over and a list.
- */
-#define KUBE_INFORMER_CHECK_MS  10000
-
 /* What lacked memory or room is tried, or looked at, again after this. */
 #define KUBE_INFORMER_RETRY_MS  1000
 

@@ -117,7 +117,7 @@ child_arrange(int ends[KUBE_CHILD_PIPES])
 
 
 static void
-child_say(int fd, int how, int what)
+child_say(int fd, kube_child_how_t how, int what)
 {
     ssize_t           n;
     kube_child_end_t  end;

@@ -290,8 +290,8 @@ credentials_exec_failed(kube_credentials_t *c, uint64_t now_ms)
 {
     uint64_t  pause_ms;
 
-    pause_ms = CREDENTIALS_EXEC_FIRST_MS << (c->exec_fails < 5 ? c->exec_fails
-                                                               : 5);
+    pause_ms = CREDENTIALS_EXEC_FIRST_MS;
+    pause_ms <<= (c->exec_fails < 5) ? c->exec_fails : 5;
 
     c->exec_fails++;
     c->exec_next_ms = now_ms + (pause_ms < CREDENTIALS_EXEC_MAX_MS

@@ -8,7 +8,6 @@
  */
 
 #include "informer_bed.h"
-#include "kube_informer_impl.h"
 #include "kube_zone_guard.h"
 #include "kube_zone_image.h"
 
