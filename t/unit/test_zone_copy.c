@@ -206,6 +206,127 @@ test_copy_no_memory(void **state)
 }
 
 
+/* An allocator that changes the zone while it is copied. */
+typedef struct {
+    kube_alloc_t   alloc;
+    zone_test_t   *t;
+    void         (*change)(zone_test_t *t);
+    unsigned       calls;
+    unsigned       change_at;
+} copy_hook_t;
+
+
+static void *
+copy_hook_alloc(void *ctx, size_t size)
+{
+    copy_hook_t  *h = ctx;
+
+    if (++h->calls == h->change_at) {
+        h->change(h->t);
+    }
+
+    return malloc(size);
+}
+
+
+static void
+copy_hook_free(void *ctx, void *p)
+{
+    (void) ctx;
+    free(p);
+}
+
+
+static void
+copy_change_nothing(zone_test_t *t)
+{
+    (void) t;
+}
+
+
+static void
+copy_change_evict(zone_test_t *t)
+{
+    kube_zone_evict_begin(t->writer, 1, 1);
+    kube_zone_evict_end(t->writer);
+}
+
+
+static void
+copy_change_evicting(zone_test_t *t)
+{
+    kube_zone_evict_begin(t->writer, 1, 1);
+}
+
+
+static void
+copy_change_epoch(zone_test_t *t)
+{
+    kube_zone_writer_epoch(t->writer);
+}
+
+
+/* What went while it was copied, and no event brings: it is listed again. */
+static void
+test_copy_of_a_moment(void **state)
+{
+    void               *mem;
+    size_t              i;
+    unsigned            calls;
+    copy_hook_t         h;
+    zone_test_t         t;
+    kube_zone_t         to;
+    kube_scope_info_t   info;
+
+    static const struct {
+        void       (*change)(zone_test_t *t);
+        bool         before;
+        kube_rc_t    rc;
+    } rows[] = {
+        { copy_change_nothing, false, KUBE_OK },
+        { copy_change_evict, true, KUBE_OK },
+        { copy_change_epoch, true, KUBE_OK },
+        { copy_change_evicting, true, KUBE_FULL },
+        { copy_change_evicting, false, KUBE_FULL },
+        { copy_change_evict, false, KUBE_FULL },
+        { copy_change_epoch, false, KUBE_FULL },
+    };
+
+    (void) state;
+    calls = 0;
+    mem = zone_test_memory(1u << 20);
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        copy_setup(&t);
+        memset(&h, 0, sizeof(copy_hook_t));
+        h.alloc = (kube_alloc_t) { .alloc = copy_hook_alloc,
+                                   .free = copy_hook_free, .ctx = &h };
+        h.t = &t;
+        h.change = rows[i].change;
+        h.change_at = calls;
+
+        if (rows[i].before) {
+            rows[i].change(&t);
+            h.change_at = 0;
+        }
+
+        memset(mem, 0, 1u << 20);
+        assert_int_equal(kube_zone_create(&to, mem, 1u << 20,
+                                          zone_test_seed), KUBE_OK);
+        assert_int_equal(kube_zone_copy(&to, &t.zone, &h.alloc), rows[i].rc);
+        assert_int_equal(kube_zone_scope_read(&to, 1, &t.arena, &info),
+                         KUBE_OK);
+        assert_int_equal(info.rv.len == 0, rows[i].rc != KUBE_OK);
+
+        /* at the last one the copy has begun */
+        calls = h.calls;
+        zone_test_close(&t);
+    }
+
+    free(mem);
+}
+
+
 int
 main(void)
 {
@@ -213,6 +334,7 @@ main(void)
         cmocka_unit_test(test_copy_grows),
         cmocka_unit_test(test_copy_shrinks),
         cmocka_unit_test(test_copy_no_memory),
+        cmocka_unit_test(test_copy_of_a_moment),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

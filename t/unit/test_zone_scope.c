@@ -47,6 +47,31 @@ test_scope_state_text(void **state)
 }
 
 
+/* A place that is free again lacks nothing. */
+static void
+test_scope_clear(void **state)
+{
+    zone_test_t        t;
+    kube_scope_info_t  info, got;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    info = scope_info(KUBE_STR("shop"), KUBE_STR("123"), true);
+    assert_int_equal(kube_zone_scope_publish(t.writer, 2, &info), KUBE_OK);
+    kube_zone_scope_unnamed(t.writer, 2);
+    assert_int_equal(kube_zone_scope_read(&t.zone, 2, &t.arena, &got),
+                     KUBE_OK);
+    assert_int_equal(got.refused_unnamed, 1);
+
+    kube_zone_scope_clear(t.writer, 2);
+    assert_int_equal(kube_zone_scope_read(&t.zone, 2, &t.arena, &got),
+                     KUBE_NOT_FOUND);
+    assert_int_equal(kube_word_get(&kube_zone_scope(&t.zone, 2)->uncounted),
+                     0);
+    zone_test_close(&t);
+}
+
+
 static void
 test_scope_record(void **state)
 {
@@ -251,6 +276,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_scope_state_text),
+        cmocka_unit_test(test_scope_clear),
         cmocka_unit_test(test_scope_record),
         cmocka_unit_test(test_scope_numbers_missing),
         cmocka_unit_test(test_scope_numbers_scale),

@@ -288,6 +288,11 @@ test_store_counted(void **state)
     assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
                                       "bad", "1", "x", &e), KUBE_OK);
     store_watched(true);
+
+    /* what is refused again as it was stores nothing */
+    assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                      "bad", "1", "x", &e), KUBE_OK);
+    assert_int_equal(store_hits, 0);
     kube_zone_remove(t.writer, e);
     store_watched(true);
 

@@ -288,6 +288,49 @@ test_writer_refuse(void **state)
 }
 
 
+/* The ceilings of what is held, and of what one Service names. */
+static void
+test_writer_ceilings(void **state)
+{
+    bool          same, changed;
+    char          name[16];
+    size_t        k;
+    uint32_t      e, slice, service;
+    unsigned      i;
+    zone_test_t   t;
+
+    static uint32_t  slices[KUBE_SERVICE_SLICES_MAX + 1];
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 1, 3, 1000),
+                     KUBE_OK);
+    service = zone_test_find(&t, KUBE_RESOURCE_SERVICES, "shop", "web");
+    slice = zone_test_find(&t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "web-0");
+
+    for (k = 0; k < KUBE_SERVICE_SLICES_MAX + 1; k++) {
+        slices[k] = slice;
+    }
+
+    assert_int_equal(kube_zone_publish(t.writer, service, slices,
+                                       KUBE_SERVICE_SLICES_MAX + 1, &changed),
+                     KUBE_INVALID);
+
+    /* two are held */
+    t.zone.geometry.objects_max = 6;
+
+    for (i = 0; i < 6; i++) {
+        snprintf(name, sizeof(name), "s-%u", i);
+        assert_int_equal(zone_test_stage(&t, zone_test_slice("shop", name,
+                                                             "x", 1, 1, 2),
+                                         1000, &e, &same),
+                         (i < 4) ? KUBE_OK : KUBE_FULL);
+    }
+
+    zone_test_close(&t);
+}
+
+
 static void
 test_writer_too_large(void **state)
 {
@@ -465,6 +508,7 @@ main(void)
         cmocka_unit_test(test_writer_revision_is_content),
         cmocka_unit_test(test_writer_slice_moves),
         cmocka_unit_test(test_writer_refuse),
+        cmocka_unit_test(test_writer_ceilings),
         cmocka_unit_test(test_writer_too_large),
         cmocka_unit_test(test_writer_model),
         cmocka_unit_test(test_writer_no_memory),
