@@ -444,7 +444,9 @@ ngx_http_kube_events_send(ngx_http_kube_client_t *client, ngx_chain_t *out)
         return;
     }
 
-    if (wev->timer_set) {
+    /* limit_rate's timer goes on: without it nothing is ever sent again */
+
+    if (wev->timer_set && !wev->delayed) {
         ngx_del_timer(wev);
     }
 

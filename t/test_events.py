@@ -257,6 +257,17 @@ def test_slow_client_does_not_hold_a_worker(cluster):
         assert slow.wait(lambda s: s.closed).events
 
 
+def test_limited_rate(cluster):
+    """limit_rate delays events, but loses none, however often it has a pause."""
+    cluster.service("shop", "web", 1)
+    gateway = cluster.nginx(SLOW.replace("events;", "events; limit_rate 2k;"))
+    cluster.steady(gateway)
+    with Events(gateway.port) as stream:
+        stream.started()
+        for _ in range(3):
+            stream.wait(seen(changes(cluster, 1)))
+
+
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGSEGV])
 def test_informer_dies(cluster, sig):
     """What may be lost is told; what comes after it is not."""
