@@ -209,6 +209,8 @@ ngx_http_kube_events_cleanup(void *data)
 }
 
 
+/* A lowcase_key does not end with a NUL: the next one follows it. */
+
 static kube_str_t
 ngx_http_kube_events_last_id(ngx_http_request_t *r)
 {
@@ -232,7 +234,7 @@ ngx_http_kube_events_last_id(ngx_http_request_t *r)
         }
 
         if (h[i].key.len == sizeof("Last-Event-ID") - 1
-            && ngx_strncmp(h[i].lowcase_key, "last-event-id", h[i].key.len)
+            && ngx_memcmp(h[i].lowcase_key, "last-event-id", h[i].key.len)
                == 0)
         {
             return ngx_kube_str(&h[i].value);

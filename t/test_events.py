@@ -169,6 +169,12 @@ def test_resume(cluster):
             with Events(gateway.status_port, last=wrong) as stream:
                 assert stream.started().said() == [
                     "resync unknown_id" if wrong else "resync start"], wrong
+        # nor does it matter what stands behind it
+        with Events(gateway.status_port, headers={"last-Event-ID": whole.id, "X-A": "b"}) as stream:
+            rv = changes(cluster, 1)
+            stream.wait(lambda s: s.events)
+            assert stream.said() == ["update endpointslices shop/web-1"]
+            epoch, _, sequence = stream.id.partition("-")
         # no id is asked for twice
         with Events(gateway.status_port, last=f"{epoch}-{sequence}") as stream:
             rv = changes(cluster, 1)
