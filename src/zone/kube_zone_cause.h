@@ -50,7 +50,7 @@
     XX(TLS, "tls", true, KUBE_CAUSE_GRACE_MS,                                 \
        "compare the CA and the server's name with its certificate")           \
     XX(CREDENTIALS, "credentials", true, KUBE_CAUSE_GRACE_MS,                 \
-       "make it readable for the \"user\" of nginx")                          \
+       "let nginx's \"user\" read the file, or run the exec plugin")          \
     XX(CRASH_LOOP, "crash_loop", true, 0,                                     \
        "report the lines before each \"exited on signal\"")                   \
     XX(ZONE_FULL, "zone_full", false, 0,                                      \
