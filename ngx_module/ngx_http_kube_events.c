@@ -119,7 +119,7 @@ ngx_http_kube_events(ngx_http_request_t *r, ngx_http_kube_body_t *body,
 
     rc = ngx_http_kube_events_head(r);
 
-    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only || client == NULL) {
         ngx_http_finalize_request(r, rc);
         return NGX_DONE;
     }

@@ -153,9 +153,9 @@ lexer_bracket(kube_lexer_skip_t *s, char ch)
 
     if (open) {
 
-        /* no word was zeroed: what is above the bit means nothing */
+        /* no word was zeroed: the first bracket of a word begins it */
 
-        *word = (*word & (bit - 1)) | object << (at % 64);
+        *word = (bit == 1 ? 0 : *word & (bit - 1)) | object << (at % 64);
         return true;
     }
 

@@ -64,6 +64,7 @@ typedef struct {
     uint32_t     events_n;        /* slots of the event ring; 0: none */
     uint32_t     segment_size;
     uint32_t     segments_n;
+    uint32_t     unused;          /* 0: all bytes are compared */
     uint64_t     check;
 } kube_zone_geometry_t;
 

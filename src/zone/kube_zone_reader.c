@@ -457,8 +457,9 @@ reader_load_slices(const kube_zone_t *zone, const kube_record_t *service,
         at += reader_size(zone, refs[i].offset);
     }
 
-    if (space->room < at && reader_space_reserve(space, at + at / READER_SPARE)
-                            != KUBE_OK)
+    if ((space->room < at && reader_space_reserve(space, at + at / READER_SPARE)
+                             != KUBE_OK)
+        || space->buf == NULL)
     {
         return KUBE_NOMEM;
     }
