@@ -26,9 +26,6 @@
 #define CREDENTIALS_EXEC_FIRST_MS  1000
 #define CREDENTIALS_EXEC_MAX_MS    30000
 
-/* A supervisor that does not keep to the plugin's time is given up, ms. */
-#define CREDENTIALS_EXEC_GRACE_MS  2000
-
 struct kube_credentials_s {
     kube_alloc_t          alloc;
     const kube_config_t  *config;
@@ -46,7 +43,6 @@ struct kube_credentials_s {
     unsigned              exec_fails;   /* in a row */
     uint64_t              exec_next_ms; /* not asked before */
     uint64_t              exec_renew_ms;
-    uint64_t              exec_late_ms; /* of the one that runs */
     char                  why[CREDENTIALS_WHY_MAX];
     char                  said[CREDENTIALS_WHY_MAX];    /* in the log */
 };
@@ -320,9 +316,6 @@ credentials_exec(kube_credentials_t *c, uint64_t now_ms, bool force)
         && (!c->exec_said || c->exec_wanted || now_ms >= c->exec_renew_ms))
     {
         c->exec_wanted = false;
-        c->exec_late_ms = now_ms + KUBE_EXEC_TIMEOUT_MS
-                          + CREDENTIALS_EXEC_GRACE_MS;
-
         rc = kube_exec_start(c->exec, now_ms);
 
         if (rc != KUBE_OK) {
@@ -415,7 +408,7 @@ kube_credentials_due(const kube_credentials_t *credentials)
     }
 
     if (kube_exec_fd(c->exec) != -1) {
-        return c->exec_late_ms;
+        return kube_exec_deadline(c->exec);
     }
 
     if (!c->exec_said || c->exec_wanted || c->exec_renew_ms < c->exec_next_ms) {

@@ -28,6 +28,9 @@
 /* Of its standard error the end is kept. */
 #define EXEC_ERROR_MAX  256
 
+/* A supervisor that does not keep to the program's time is given up, ms. */
+#define EXEC_GRACE_MS   2000
+
 /* Where there is no PATH: nginx hands none to its processes. */
 #define EXEC_PATH                                                             \
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -378,7 +381,7 @@ kube_exec_start(kube_exec_t *exec, uint64_t now_ms)
     kube_child_stop(&exec->child);
     exec_forget(exec);
 
-    exec->late_ms = now_ms + KUBE_EXEC_TIMEOUT_MS + 2000;
+    exec->late_ms = now_ms + KUBE_EXEC_TIMEOUT_MS + EXEC_GRACE_MS;
 
     argv[0] = (char *) (uintptr_t) conf->command.data;
 
@@ -416,6 +419,13 @@ int
 kube_exec_fd(const kube_exec_t *exec)
 {
     return exec->child.epoll;
+}
+
+
+uint64_t
+kube_exec_deadline(const kube_exec_t *exec)
+{
+    return exec->late_ms;
 }
 
 

@@ -54,6 +54,9 @@ kube_rc_t kube_exec_start(kube_exec_t *exec, uint64_t now_ms)
 /* Readable, level-triggered, when a poll is due; -1: nothing runs. */
 int kube_exec_fd(const kube_exec_t *exec);
 
+/* When one that runs is to be polled even if the descriptor stays quiet. */
+uint64_t kube_exec_deadline(const kube_exec_t *exec);
+
 /*
  * KUBE_AGAIN: it runs.  Anything else ends it:
  *
