@@ -158,7 +158,7 @@ def missing(made):
     wait_until(lambda: said(made, "error"), timeout=20 * PATIENCE)
     wait_until(lambda: degraded(made) == {"credentials"})
     never(lambda: len(said(made, "error")) > 1, 6, "a second line")
-    one_line(made, "credentials", "secret", "no such file", "readable")
+    one_line(made, "credentials", "secret", "no such file", "read the file")
 
 
 @pytest.mark.slow
