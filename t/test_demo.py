@@ -206,7 +206,7 @@ def test_cluster_that_is_away(tmp_path):
 
 def test_port_in_use():
     with socket.socket() as sock:
-        sock.bind(("127.0.0.1", free_port()))
+        sock.bind(("127.0.0.1", 0))
         sock.listen()
         port = sock.getsockname()[1]
         done = subprocess.run(
