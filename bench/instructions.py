@@ -55,6 +55,10 @@ CALLS = (
     "ngx_http_kube_peers_made",
 )
 
+# How long malloc and free look around depends on what else the heap holds.
+HEAP = r"_?(int_)?(malloc|free|memalign|calloc|realloc)(_consolidate)?|_mid_memalign.*|" \
+    r"posix_memalign|unlink_chunk.*|alloc_perturb|tcache_.*|sysmalloc|systrim.*"
+
 SLICES, ENDPOINTS = 10, 10
 KEY = "shop/web:http"
 START = 120
@@ -63,50 +67,56 @@ UPSTREAMS = f"""
     map $arg_host $key    {{ web {KEY}; default none; }}
     map $arg_host $target {{ web FIRST; default none; }}
 
-    upstream static       {{ SERVERS keepalive 16; keepalive_requests 1000000; }}
-    upstream static_close {{ SERVERS }}
-    upstream static_key   {{
+    upstream static_servers {{ SERVERS keepalive 16; keepalive_requests 1000000; }}
+    upstream static_closing {{ SERVERS }}
+    upstream static_service {{
         kube_service {KEY}; keepalive 16; keepalive_requests 1000000;
     }}
-    upstream map_key      {{
+    upstream mapped_service {{
         kube_service $key namespaces=shop; keepalive 16; keepalive_requests 1000000;
     }}
 
-    server {{
-        listen 127.0.0.1:PORT;
-        access_log off;
-        keepalive_requests 1000000;
-        proxy_http_version 1.1;
-        proxy_set_header Connection "";
+    access_log off;
+    keepalive_requests 1000000;
+    proxy_http_version 1.1;
 
-        location /static       {{ proxy_pass http://static; }}
-        location /static_key   {{ proxy_pass http://static_key; }}
-        location /map_key      {{ proxy_pass http://map_key; }}
-        location /map          {{ set $t $key; proxy_pass http://static; }}
-        location /variable     {{
-            proxy_set_header Connection close; proxy_pass http://$target;
-        }}
-        location /static_close {{
-            proxy_set_header Connection close; proxy_pass http://static_close;
-        }}
-        location /kube_resolve {{
-            kube_resolve $endpoint {KEY};
-            proxy_set_header Connection close; proxy_pass http://$endpoint;
-        }}
-        location /kube/        {{ kube_status; }}
+    # which of two requests fills a block of its pool is a matter of luck
+    request_pool_size 16k;
+"""
+
+# A server each, of which nothing but this differs: a longer name of a location
+# or an upstream would cost instructions, too.
+SERVER = """
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ {location} }}
     }}
 """
 
-# what is asked for, and the static upstream it is held against
+KEPT = 'proxy_set_header Connection ""; '
+CLOSED = "proxy_set_header Connection close; "
+
+# what is asked for, where, and the static upstream it is held against
 REQUESTS = (
-    ("static", "/static", None),
-    ("static key", "/static_key", "static"),
-    ("static, map", "/map?host=web", "static"),
-    ("map key", "/map_key?host=web", "static, map"),
-    ("static, no keepalive", "/static_close", None),
-    ("map, proxy_pass $variable", "/variable?host=web", "static, no keepalive"),
-    ("kube_resolve", "/kube_resolve", "map, proxy_pass $variable"),
+    ("static", "/", KEPT + "proxy_pass http://static_servers;", None),
+    ("static key", "/", KEPT + "proxy_pass http://static_service;", "static"),
+    ("static, map", "/?host=web", KEPT + "set $t $key; proxy_pass http://static_servers;", None),
+    ("map key", "/?host=web", KEPT + "proxy_pass http://mapped_service;", "static, map"),
+    ("static, no keepalive", "/", CLOSED + "proxy_pass http://static_closing;", None),
+    (
+        "map, proxy_pass $variable",
+        "/?host=web",
+        CLOSED + "proxy_pass http://$target;",
+        "static, no keepalive",
+    ),
+    (
+        "kube_resolve",
+        "/",
+        f"kube_resolve $endpoint {KEY}; " + CLOSED + "proxy_pass http://$endpoint;",
+        "map, proxy_pass $variable",
+    ),
 )
+STATUS = "kube_status;"
 
 
 class Profile:
@@ -165,6 +175,11 @@ class Profile:
             setattr(made, name, {k: (v - mine.get(k, 0)) / count for k, v in its.items()})
         return made
 
+    def of(self, pattern):
+        """Instructions in functions with a name that the pattern matches."""
+        wanted = re.compile(pattern)
+        return sum(v for k, v in self.self.items() if wanted.fullmatch(k))
+
     def called(self, patterns):
         """{function: calls} of those with a name that a pattern matches."""
         wanted = re.compile("|".join(f"(?:{p})" for p in patterns) or "(?!)")
@@ -190,18 +205,24 @@ class Bed:
             self.put_slice(i, True)
 
         nginx_lib.BUILD_DIR = self.build
-        port = nginx_lib.free_port()
+        locations = {what: location for what, _, location, _ in REQUESTS}
+        locations["status"] = STATUS
+        self.ports = {what: nginx_lib.free_port() for what in locations}
+        conf = UPSTREAMS + "".join(
+            SERVER.format(port=port, location=locations[what])
+            for what, port in self.ports.items()
+        )
         servers = " ".join(f"server {pod.address};" for pod in self.pods)
-        texts = {"PORT": str(port), "SERVERS": servers, "FIRST": self.pods[0].address}
+        texts = {"SERVERS": servers, "FIRST": self.pods[0].address}
         self.nginx = nginx_lib.Nginx(
             nginx_lib.full_conf(
-                re.sub("|".join(texts), lambda m: texts[m.group()], UPSTREAMS),
+                re.sub("|".join(texts), lambda m: texts[m.group()], conf),
                 main=informer(api.url),
                 master=False,
                 workers=1,
             )
         )
-        self.port, self.status = port, Status(port)
+        self.status = Status(self.ports["status"], prefix="")
         self.out = self.nginx.path("callgrind.out")
         preload = self.nginx.path("no_time.so")
         build_library("no_time", preload)
@@ -267,28 +288,29 @@ class Bed:
         raise nginx_lib.Timeout("nginx does not come to rest")
 
 
-def events(build, count, path=None):
+def events(build, count, what=None):
     """
-    A Profile of so many MODIFIED events, on nine slices of ten in turn; with a
-    path, of a request after each of them.
+    A Profile of so many MODIFIED events, on nine slices of ten in turn; if what
+    is given, of such a request after each of them.
     """
     with Bed(build, SLICES) as bed:
         rv = 0
         for i in range(count):
             rv = bed.put_slice(1 + i % (SLICES - 1), i // (SLICES - 1) % 2 == 1)
             bed.settle()
-            if path is not None:
-                assert request(bed.port, path).status == 200, bed.nginx.tail()
+            if what is not None:
+                assert request(bed.ports[what], "/").status == 200, bed.nginx.tail()
                 bed.settle()
         row = bed.status.resource("endpointslices")
         assert int(row["resource_version"]) == rv, row
     return bed.profile
 
 
-def requests(build, path, count):
+def requests(build, what, count):
     """A Profile of so many requests over one connection."""
+    (path,) = [path for name, path, _, _ in REQUESTS if name == what]
     with Bed(build) as bed, contextlib.closing(
-        http.client.HTTPConnection("127.0.0.1", bed.port, timeout=START)
+        http.client.HTTPConnection("127.0.0.1", bed.ports[what], timeout=START)
     ) as connection:
         # what is used for the first time is no steady state
         for i in range(3 * ENDPOINTS + count):
@@ -296,7 +318,7 @@ def requests(build, path, count):
             answer = connection.getresponse()
             body = answer.read()
             assert answer.status == 200, (answer.status, body, bed.nginx.tail())
-        assert request(bed.port, "/kube/api/v1/status").status == 200
+        assert bed.status.status()
     return bed.profile
 
 
@@ -313,11 +335,11 @@ def measure(build, args):
         made["event"] = difference(lambda n: events(build, n), args.events)
         print(f"{build}: event {made['event'].total:,.0f}", file=sys.stderr)
     if not args.only or "rebuild" in args.only:
-        made["rebuild"] = difference(lambda n: events(build, n, "/static_key"), args.events)
+        made["rebuild"] = difference(lambda n: events(build, n, "static key"), args.events)
         print(f"{build}: rebuild {made['rebuild'].total:,.0f}", file=sys.stderr)
-    for name, path, _ in REQUESTS:
+    for name, *_ in REQUESTS:
         if not args.only or name in args.only:
-            made[name] = difference(lambda n: requests(build, path, n), args.requests)
+            made[name] = difference(lambda n: requests(build, name, n), args.requests)
             print(f"{build}: {name} {made[name].total:,.0f}", file=sys.stderr)
     return made
 
@@ -367,12 +389,17 @@ def report(builds, results, args):
                 ],
             )
             print()
-    for name, _, beside in REQUESTS:
+    for name, *_, beside in REQUESTS:
         if name not in results[0]:
             continue
         table(f"per request: {name}", name, args.calls)
         if beside and beside in results[0]:
             row(f"  {name}, above \"{beside}\"", [r[name].total - r[beside].total for r in results])
+            row(
+                "  the same, less what malloc and free took",
+                [r[name].total - r[name].of(HEAP) - r[beside].total + r[beside].of(HEAP)
+                 for r in results],
+            )
             print()
 
 
