@@ -61,9 +61,7 @@ kube_service_type_text(kube_service_type_t t)
 const kube_meta_t *
 kube_object_meta(const kube_object_t *o)
 {
-    /* meta begins both members: their common initial sequence */
-
-    return &o->u.service.meta;
+    return &o->u.meta;
 }
 
 

@@ -114,12 +114,17 @@ typedef struct {
 typedef struct {
     kube_resource_t  resource;
     union {
+        kube_meta_t     meta;          /* what each shape begins with */
         kube_service_t  service;
         kube_slice_t    slice;
     } u;
 } kube_object_t;
 
-/* The metadata of either shape. */
+static_assert(offsetof(kube_service_t, meta) == 0
+              && offsetof(kube_slice_t, meta) == 0,
+              "each shape begins with its metadata");
+
+/* The metadata of any shape. */
 const kube_meta_t *kube_object_meta(const kube_object_t *o);
 
 #endif /* KUBE_OBJECT_H */
