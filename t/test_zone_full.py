@@ -159,13 +159,13 @@ class Full:
         end, n = time.monotonic() + seconds, 0
         while time.monotonic() < end:
             started = time.monotonic()
-            batch = [(n + i) % self.number for i in range(200)]
+            batch = [(n + i) % self.number for i in range(500)]
             self.cluster.api.put_all(self.objects(batch, slices_only=True))
-            n += 200
+            n += 500
             self.pods = self.cluster.pods(2, f"r{n}")
             rv = self.cluster.slice("zz-last", "web", self.pods)
             self.gateways[0].status.wait_rv(rv, timeout=30 * PATIENCE)
-            time.sleep(max(0, started + 0.1 - time.monotonic()))
+            time.sleep(max(0, started + 0.25 - time.monotonic()))
         return n
 
     def relist(self):

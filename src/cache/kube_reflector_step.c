@@ -476,16 +476,23 @@ reflector_useless(kube_reflector_machine_t *m, bool outage)
 }
 
 
-/* The server was away: what comes back may be another version of it. */
+/*
+ * The server was away: what comes back may be another version of it.  One that
+ * is away often is not asked each time for what it does not have.
+ */
 static void
 reflector_forget(kube_reflector_machine_t *m)
 {
+    kube_server_traits_t  *traits;
+
     m->list.plain = false;
     m->list.suspect = false;
     m->list.broken = 0;
 
-    if (m->conf.traits != NULL) {
-        m->conf.traits->no_watch_list = false;
+    traits = m->conf.traits;
+
+    if (traits != NULL && m->now_ms - traits->learned_ms >= KUBE_TRAITS_MS) {
+        traits->no_watch_list = false;
     }
 }
 
@@ -582,6 +589,7 @@ reflector_list_opened(kube_reflector_machine_t *m)
 
     if (m->list.suspect && m->conf.traits != NULL) {
         m->conf.traits->no_watch_list = true;
+        m->conf.traits->learned_ms = m->now_ms;
     }
 
     m->list.suspect = false;

@@ -125,6 +125,7 @@
 #define KUBE_OPEN_MS             30000    /* a watch without a head */
 #define KUBE_STREAM_MS           10000    /* a WatchList without a byte */
 #define KUBE_STREAM_BROKEN_MAX   3        /* WatchLists without their end */
+#define KUBE_TRAITS_MS           3600000  /* what a server lacks is known */
 #define KUBE_OBJECT_MS           60000    /* an event begun, not complete */
 #define KUBE_TIMEOUT_MAX_MS      600000   /* to which LIST and OPEN double */
 #define KUBE_RELIST_PACE_MS      10000    /* between lists that a 410 causes */
@@ -256,8 +257,9 @@ typedef enum {
 
 /* What is known of an API server by all its scopes; at first all zero. */
 typedef struct {
-    bool  no_watch_list;       /* refused, or never ended, and a plain list was
+    bool      no_watch_list;   /* refused, or never ended, and a plain list was
                                   granted */
+    uint64_t  learned_ms;      /* that, for the last time */
 } kube_server_traits_t;
 
 typedef struct {

@@ -424,7 +424,7 @@ test_unreadable(void **state)
 }
 
 
-/* What is known is known to all scopes, and no longer than the server is up. */
+/* What is known is known to all scopes, until it may be another server. */
 static void
 test_shared(void **state)
 {
@@ -449,7 +449,14 @@ test_shared(void **state)
     assert_int_equal(expire(&a), KUBE_ACTION_LIST);
     list_plainly(&a, "11");
 
+    /* nor is one that was away soon after */
     b.now_ms += 600000;
+    (void) say(&b, KUBE_INPUT_TIMER);
+    say_failed(&b, KUBE_CONNECT);
+    assert_int_equal(expire(&a), KUBE_ACTION_LIST);
+    list_plainly(&a, "12");
+
+    b.now_ms += KUBE_TRAITS_MS;
     (void) say(&b, KUBE_INPUT_TIMER);
     say_failed(&b, KUBE_CONNECT);
     assert_int_equal(expire(&a), KUBE_ACTION_STREAM);
