@@ -1,6 +1,6 @@
 /*
- * kube_hash - SipHash-2-4 in its 64 and 128 bit forms, sums of digests, and
- * xorshift64*.
+ * kube_hash - SipHash-2-4 in its 64 and 128 bit forms, sums of bytes and of
+ * digests, and xorshift64*.
  *
  * Not a cryptographic signature of anything.  No state outside the
  * arguments; may be called from any process or thread.
@@ -12,7 +12,16 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <string.h>
+
 #include "kube_hash.h"
+
+
+/* Odd, and with as many ones as zeros in each byte: wyhash's own. */
+#define SUM_A  0x2d358dccaa6c78a5ull
+#define SUM_B  0x8bb84b93962eacc9ull
+#define SUM_C  0x4b33a62ed433d4a3ull
+#define SUM_D  0x4d5a2da51de1aa47ull
 
 
 typedef struct {
@@ -49,20 +58,52 @@ sip_round(sip_state_t *s)
 }
 
 
-/* len <= 8 bytes, little-endian on any machine. */
+/* Little-endian on any machine, as all below. */
 static inline uint64_t
-sip_load(const unsigned char *p, size_t len)
+hash_load64(const unsigned char *p)
 {
-    size_t    i;
     uint64_t  m;
 
-    m = 0;
+    memcpy(&m, p, 8);
 
-    for (i = 0; i < len; i++) {
-        m |= (uint64_t) p[i] << (8 * i);
-    }
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    m = __builtin_bswap64(m);
+#endif
 
     return m;
+}
+
+
+static inline uint64_t
+hash_load32(const unsigned char *p)
+{
+    uint32_t  m;
+
+    memcpy(&m, p, 4);
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    m = __builtin_bswap32(m);
+#endif
+
+    return m;
+}
+
+
+/* len < 8 bytes; what two loads both bring is the same. */
+static inline uint64_t
+hash_load(const unsigned char *p, size_t len)
+{
+    if (len >= 4) {
+        return hash_load32(p) | hash_load32(p + len - 4) << (8 * (len - 4));
+    }
+
+    if (len == 0) {
+        return 0;
+    }
+
+    return (uint64_t) p[0]
+           | (uint64_t) p[len / 2] << (8 * (len / 2))
+           | (uint64_t) p[len - 1] << (8 * (len - 1));
 }
 
 
@@ -104,12 +145,11 @@ sip_absorb(sip_state_t *s, kube_seed_t seed, uint64_t v1_tweak,
     p = data;
 
     for (left = len; left >= 8; left -= 8) {
-        sip_word(s, sip_load(p, 8));
+        sip_word(s, hash_load64(p));
         p += 8;
     }
 
-    sip_word(s, ((uint64_t) len << 56)
-                | (left != 0 ? sip_load(p, left) : 0));
+    sip_word(s, ((uint64_t) len << 56) | hash_load(p, left));
 }
 
 
@@ -140,6 +180,58 @@ kube_hash128(const void *data, size_t len)
     d.hi = sip_squeeze(&s);
 
     return d;
+}
+
+
+/* The halves of the product, folded. */
+static inline uint64_t
+sum_mix(uint64_t x, uint64_t y)
+{
+#ifdef __SIZEOF_INT128__
+    __extension__ unsigned __int128  product;
+
+    product = (unsigned __int128) x * y;
+
+    return (uint64_t) product ^ (uint64_t) (product >> 64);
+#else
+    uint64_t  low, mid, other, high;
+
+    low = (x & UINT32_MAX) * (y & UINT32_MAX);
+    mid = (x >> 32) * (y & UINT32_MAX) + (low >> 32);
+    other = (x & UINT32_MAX) * (y >> 32) + (mid & UINT32_MAX);
+    high = (x >> 32) * (y >> 32) + (mid >> 32) + (other >> 32);
+
+    return (other << 32 | (low & UINT32_MAX)) ^ high;
+#endif
+}
+
+
+kube_digest_t
+kube_sum128(uint64_t salt, const void *data, size_t len)
+{
+    size_t                left;
+    uint64_t              a, b, lo, hi;
+    const unsigned char  *p;
+
+    p = data;
+    lo = salt ^ SUM_C;
+    hi = salt + SUM_D;
+
+    for (left = len; left >= 16; left -= 16) {
+        a = hash_load64(p);
+        b = hash_load64(p + 8);
+        lo = sum_mix(a ^ SUM_A, b ^ lo);
+        hi = sum_mix(b ^ SUM_B, a ^ hi);
+        p += 16;
+    }
+
+    a = (left >= 8) ? hash_load64(p) : hash_load(p, left);
+    b = (left >= 8) ? hash_load(p + 8, left - 8) : 0;
+    lo = sum_mix(a ^ SUM_A, b ^ lo);
+    hi = sum_mix(b ^ SUM_B, a ^ hi);
+
+    return (kube_digest_t) { .lo = sum_mix(lo ^ SUM_D ^ len, hi ^ SUM_C),
+                             .hi = sum_mix(hi ^ SUM_A, lo ^ SUM_B ^ len) };
 }
 
 

@@ -1,9 +1,11 @@
 /*
  * kube_hash - SipHash-2-4: 64 bits with a secret seed for hash tables (a
- * client cannot make keys collide), 128 bits with a zero key for digests
- * (two processes that hold the same objects agree).
+ * client cannot make keys collide), 128 bits with a zero key for names of
+ * things.  And a sum that costs a tenth of it, for checksums and digests: it
+ * has no secret, so it tells apart what differs by chance and not by design.
  *
- * Source: Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012.
+ * Source: Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012; the
+ * sum folds 128-bit products as wyhash does (Wang Yi, public domain).
  * Not a cryptographic signature of anything.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -31,6 +33,13 @@ typedef struct {
 
 uint64_t kube_hash64(kube_seed_t seed, const void *data, size_t len);
 kube_digest_t kube_hash128(const void *data, size_t len);
+
+/*
+ * The same on any machine.  Whoever looks for two texts of one sum will find
+ * them: only a text of his own is hidden by that, and only from those who
+ * compare sums.
+ */
+kube_digest_t kube_sum128(uint64_t salt, const void *data, size_t len);
 
 void kube_digest_add(kube_digest_t *sum, kube_digest_t h);
 void kube_digest_sub(kube_digest_t *sum, kube_digest_t h);

@@ -110,6 +110,19 @@ kube_heap_insert(kube_heap_t *heap, kube_heap_node_t *node)
 }
 
 
+/* Places node at at, or nearer to the first, or farther from it. */
+static void
+heap_place(kube_heap_t *heap, kube_heap_node_t *node, size_t at)
+{
+    if (at > 1 && heap->before(heap->ctx, node, heap->nodes[at / 2 - 1])) {
+        heap_up(heap, node, at);
+
+    } else {
+        heap_down(heap, node, at);
+    }
+}
+
+
 void
 kube_heap_remove(kube_heap_t *heap, kube_heap_node_t *node)
 {
@@ -125,15 +138,17 @@ kube_heap_remove(kube_heap_t *heap, kube_heap_node_t *node)
     last = heap->nodes[--heap->n];
     node->at = 0;
 
-    if (last == node) {
-        return;
+    if (last != node) {
+        heap_place(heap, last, at);
     }
+}
 
-    if (at > 1 && heap->before(heap->ctx, last, heap->nodes[at / 2 - 1])) {
-        heap_up(heap, last, at);
 
-    } else {
-        heap_down(heap, last, at);
+void
+kube_heap_moved(kube_heap_t *heap, kube_heap_node_t *node)
+{
+    if (node->at != 0) {
+        heap_place(heap, node, node->at);
     }
 }
 

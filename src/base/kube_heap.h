@@ -53,6 +53,9 @@ kube_rc_t kube_heap_insert(kube_heap_t *heap, kube_heap_node_t *node)
 /* Nothing happens if the node is in no heap. */
 void kube_heap_remove(kube_heap_t *heap, kube_heap_node_t *node);
 
+/* The node's order has changed; nothing happens if it is in no heap. */
+void kube_heap_moved(kube_heap_t *heap, kube_heap_node_t *node);
+
 /* NULL: the heap is empty. */
 kube_heap_node_t *kube_heap_first(const kube_heap_t *heap);
 

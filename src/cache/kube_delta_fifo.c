@@ -49,6 +49,8 @@ struct kube_delta_fifo_s {
     delta_node_t        *last;
     delta_node_t        *peeked;
     size_t               depth[KUBE_SCOPES_MAX];
+    size_t               scratch_n;
+    kube_record_t       *scratch;         /* the last record; NULL: none yet */
 };
 
 
@@ -100,6 +102,7 @@ kube_delta_fifo_destroy(kube_delta_fifo_t *fifo)
     }
 
     kube_map_done(&fifo->map);
+    kube_free(fifo->alloc, fifo->scratch);
     kube_free(fifo->alloc, fifo);
 }
 
@@ -411,11 +414,55 @@ kube_delta_fifo_put(kube_delta_fifo_t *fifo, const kube_delta_t *delta)
 }
 
 
+/*
+ * The object's record, for the caller to free; NULL where it can have none.
+ * It is written where the largest so far had room, and then copied, so that no
+ * object is measured first.  KUBE_OK or KUBE_NOMEM.
+ */
+static kube_rc_t
+fifo_record(kube_delta_fifo_t *fifo, const kube_object_t *object,
+    kube_record_t **record)
+{
+    void       *p;
+    size_t      size;
+    kube_rc_t   rc;
+
+    *record = NULL;
+    size = kube_record_write(object, fifo->scratch, fifo->scratch_n);
+
+    if (size > fifo->scratch_n) {
+        p = fifo->scratch;
+        rc = kube_array_reserve(fifo->alloc, &p, &fifo->scratch_n, size, 1,
+                                SIZE_MAX);
+        fifo->scratch = p;
+
+        if (rc != KUBE_OK) {
+            return KUBE_NOMEM;
+        }
+
+        size = kube_record_write(object, fifo->scratch, fifo->scratch_n);
+    }
+
+    if (size == 0) {
+        return KUBE_OK;
+    }
+
+    *record = kube_alloc(fifo->alloc, size);
+
+    if (*record == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    memcpy(*record, fifo->scratch, size);
+
+    return KUBE_OK;
+}
+
+
 kube_rc_t
 kube_delta_fifo_object(kube_delta_fifo_t *fifo, kube_delta_kind_t kind,
     unsigned scope, const kube_object_t *object, uint64_t read_ms)
 {
-    size_t              size;
     kube_rc_t           rc;
     kube_delta_t        delta;
     kube_record_t      *record;
@@ -433,9 +480,13 @@ kube_delta_fifo_object(kube_delta_fifo_t *fifo, kube_delta_kind_t kind,
         .read_ms = read_ms
     };
 
-    size = kube_record_size(object);
+    rc = fifo_record(fifo, object, &record);
 
-    if (size == 0) {
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    if (record == NULL) {
         delta.kind = KUBE_DELTA_REFUSED;
         delta.reason = kube_reason_text(KUBE_REASON_TOO_LARGE);
         delta.uid_hash = kube_uid_hash(meta->uid);
@@ -446,12 +497,6 @@ kube_delta_fifo_object(kube_delta_fifo_t *fifo, kube_delta_kind_t kind,
         delta.trigger_ms = object->u.slice.trigger_ms;
     }
 
-    record = kube_alloc(fifo->alloc, size);
-    if (record == NULL) {
-        return KUBE_NOMEM;
-    }
-
-    kube_record_encode(object, record);
     delta.record = record;
     rc = fifo_put_key(fifo, &delta, record);
 

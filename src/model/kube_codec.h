@@ -12,6 +12,10 @@
  * Integers are little-endian, counts seven bits a byte (two bytes at most),
  * strings stand behind their length in one byte.
  *
+ * The cursor's functions are here, inline: a format that is passed through a
+ * cursor of its own (a copy, put back at the end) is compiled for its one
+ * direction, without a call for each value.
+ *
  * Any bytes may be read.  A read beyond the end, a value above its maximum
  * and a string too long to write set bad, which stays; what is read
  * afterwards is 0 or empty.
@@ -24,15 +28,21 @@
 #define KUBE_CODEC_H
 
 
+#include <string.h>
+
 #include "kube_arena.h"
 
+
+/* A call would have the cursor in memory. */
+#define KUBE_CODEC_INLINE   __attribute__((always_inline))
 
 /* Lengths of strings are one byte. */
 #define KUBE_CODEC_STR_MAX  255
 
 typedef struct {
-    unsigned char        *to;         /* writing; NULL: counts alone */
-    size_t                size;       /* written so far */
+    unsigned char        *to;         /* writing */
+    size_t                cap;        /* bytes at to */
+    size_t                size;       /* written so far, or would have been */
     const unsigned char  *from;       /* reading */
     const unsigned char  *end;
     kube_arena_t         *arena;      /* reading: NULL keeps no arrays */
@@ -41,8 +51,11 @@ typedef struct {
     bool                  nomem;      /* the arena was full; bad may follow */
 } kube_codec_t;
 
-/* Writes to to; with NULL it counts in size what would be written. */
-kube_codec_t kube_codec_writer(void *to);
+/*
+ * Writes to to what fits into cap bytes, and counts in size all that would be
+ * written: if that is more, what is there is of no use.
+ */
+kube_codec_t kube_codec_writer(void *to, size_t cap);
 
 /*
  * Reads len bytes.  Strings borrow from them; arrays, and strings that are
@@ -55,22 +68,248 @@ kube_codec_t kube_codec_reader(const void *from, size_t len,
 /* True if all bytes have been read, and all were good. */
 bool kube_codec_is_done(const kube_codec_t *c);
 
+/* How many bytes a and b have in common at their beginning. */
+size_t kube_codec_shared(kube_str_t a, kube_str_t b);
+
+
+/* Writes len bytes.  For this file. */
+static inline KUBE_CODEC_INLINE void
+kube_codec_put(kube_codec_t *c, const void *bytes, size_t len)
+{
+    if (c->size <= c->cap && len <= c->cap - c->size && len != 0) {
+        memcpy(c->to + c->size, bytes, len);
+    }
+
+    c->size += len;
+}
+
+
+/* Returns the next len bytes; NULL: there are not so many.  For this file. */
+static inline KUBE_CODEC_INLINE const unsigned char *
+kube_codec_take(kube_codec_t *c, size_t len)
+{
+    const unsigned char  *p;
+
+    if (c->bad || (size_t) (c->end - c->from) < len) {
+        c->bad = true;
+        return NULL;
+    }
+
+    p = c->from;
+    c->from += len;
+
+    return p;
+}
+
+
 /* Each passes a value: returns v, or what was read in its place. */
-uint64_t kube_codec_int(kube_codec_t *c, uint64_t v, size_t bytes);
+
+static inline KUBE_CODEC_INLINE uint64_t
+kube_codec_byte(kube_codec_t *c, uint64_t v)
+{
+    if (!c->reading) {
+        if (c->size < c->cap) {
+            c->to[c->size] = (unsigned char) v;
+        }
+
+        c->size++;
+        return v;
+    }
+
+    if (c->bad || c->from == c->end) {
+        c->bad = true;
+        return 0;
+    }
+
+    return *c->from++;
+}
+
+
+static inline KUBE_CODEC_INLINE uint64_t
+kube_codec_int(kube_codec_t *c, uint64_t v, size_t bytes)
+{
+    size_t                i;
+    unsigned char         little[8];
+    const unsigned char  *p;
+
+    if (!c->reading) {
+        for (i = 0; i < bytes; i++) {
+            little[i] = (unsigned char) (v >> (8 * i));
+        }
+
+        kube_codec_put(c, little, bytes);
+        return v;
+    }
+
+    p = kube_codec_take(c, bytes);
+    v = 0;
+
+    for (i = 0; p != NULL && i < bytes; i++) {
+        v |= (uint64_t) p[i] << (8 * i);
+    }
+
+    return v;
+}
+
 
 /* One byte, at most max. */
-uint64_t kube_codec_max(kube_codec_t *c, uint64_t v, uint64_t max);
-size_t kube_codec_count(kube_codec_t *c, size_t v, size_t max);
-kube_str_t kube_codec_str(kube_codec_t *c, kube_str_t s, size_t max);
+static inline KUBE_CODEC_INLINE uint64_t
+kube_codec_max(kube_codec_t *c, uint64_t v, uint64_t max)
+{
+    v = kube_codec_byte(c, v);
+
+    if (v > max) {
+        c->bad = true;
+        return 0;
+    }
+
+    return v;
+}
+
+
+static inline KUBE_CODEC_INLINE size_t
+kube_codec_count(kube_codec_t *c, size_t v, size_t max)
+{
+    uint64_t  low;
+
+    low = kube_codec_byte(c, (v > 0x7f) ? (v & 0x7f) | 0x80 : v);
+
+    if (low & 0x80) {
+        v = (size_t) ((low & 0x7f) | kube_codec_byte(c, v >> 7) << 7);
+
+    } else {
+        v = (size_t) low;
+    }
+
+    if (v > max) {
+        c->bad = true;
+    }
+
+    return c->bad ? 0 : v;
+}
+
+
+static inline KUBE_CODEC_INLINE kube_str_t
+kube_codec_str(kube_codec_t *c, kube_str_t s, size_t max)
+{
+    if (!c->reading) {
+        if (s.len > max) {
+            c->bad = true;
+            return s;
+        }
+
+        (void) kube_codec_byte(c, s.len);
+        kube_codec_put(c, s.data, s.len);
+
+        return s;
+    }
+
+    s.len = (size_t) kube_codec_max(c, 0, max);
+    s.data = (const char *) kube_codec_take(c, s.len);
+
+    return (s.data != NULL && s.len != 0) ? s : KUBE_STR_NULL;
+}
+
 
 /* len bytes at bytes, written or replaced. */
-void kube_codec_bytes(kube_codec_t *c, void *bytes, size_t len);
+static inline KUBE_CODEC_INLINE void
+kube_codec_bytes(kube_codec_t *c, void *bytes, size_t len)
+{
+    const unsigned char  *p;
 
-/* A string, not empty, as what it shares with last and the rest. */
-kube_str_t kube_codec_after(kube_codec_t *c, kube_str_t last, kube_str_t s);
+    if (!c->reading) {
+        kube_codec_put(c, bytes, len);
+        return;
+    }
+
+    p = kube_codec_take(c, len);
+
+    if (p != NULL) {
+        memcpy(bytes, p, len);
+    }
+}
+
 
 /* Reading: n elements of size bytes in the arena; NULL: not to be kept. */
-void *kube_codec_array(kube_codec_t *c, size_t n, size_t size);
+static inline KUBE_CODEC_INLINE void *
+kube_codec_array(kube_codec_t *c, size_t n, size_t size)
+{
+    void  *p;
+
+    if (c->arena == NULL || n == 0 || c->bad || c->nomem) {
+        return NULL;
+    }
+
+    p = kube_arena_alloc(c->arena, n * size);
+
+    if (p == NULL) {
+        c->nomem = true;
+    }
+
+    return p;
+}
+
+
+/* As kube_codec_after(), for this file. */
+static inline KUBE_CODEC_INLINE kube_str_t
+kube_codec_take_after(kube_codec_t *c, kube_str_t last)
+{
+    char                 *joined;
+    size_t                shared, rest;
+    const unsigned char  *p;
+
+    shared = (size_t) kube_codec_max(c, 0, last.len);
+    rest = (size_t) kube_codec_byte(c, 0);
+    p = kube_codec_take(c, rest);
+
+    if (shared + rest == 0 || shared + rest > KUBE_CODEC_STR_MAX) {
+        c->bad = true;
+    }
+
+    if (c->bad) {
+        return KUBE_STR_NULL;
+    }
+
+    if (shared == 0 || c->arena == NULL) {
+        return (kube_str_t) { (const char *) p, shared + rest };
+    }
+
+    joined = (char *) kube_codec_array(c, shared + rest, 1);
+
+    if (joined == NULL) {
+        return KUBE_STR_NULL;
+    }
+
+    memcpy(joined, last.data, shared);
+    memcpy(joined + shared, p, rest);
+
+    return (kube_str_t) { joined, shared + rest };
+}
+
+
+/* A string, not empty, as what it shares with last and the rest. */
+static inline KUBE_CODEC_INLINE kube_str_t
+kube_codec_after(kube_codec_t *c, kube_str_t last, kube_str_t s)
+{
+    size_t  shared;
+
+    if (c->reading) {
+        return kube_codec_take_after(c, last);
+    }
+
+    if (s.len > KUBE_CODEC_STR_MAX) {
+        c->bad = true;
+        return s;
+    }
+
+    shared = kube_codec_shared(last, s);
+
+    (void) kube_codec_byte(c, shared);
+    (void) kube_codec_byte(c, s.len - shared);
+    kube_codec_put(c, s.data + shared, s.len - shared);
+
+    return s;
+}
 
 
 #endif /* KUBE_CODEC_H */

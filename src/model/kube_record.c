@@ -59,36 +59,17 @@ record_size(size_t content, size_t rv, size_t refs)
 }
 
 
-size_t
-kube_record_size(const kube_object_t *object)
-{
-    kube_codec_t   c;
-    kube_object_t  copy;
-
-    copy = *object;
-    c = kube_codec_writer(NULL);
-    kube_content_object(&c, record_kind(object->resource), &copy);
-
-    if (c.bad || kube_object_meta(object)->rv.len > KUBE_RV_LEN_MAX) {
-        return 0;
-    }
-
-    return record_size(c.size, kube_object_meta(object)->rv.len, 0);
-}
-
-
 static uint32_t
 record_check(const kube_record_t *header, const unsigned char *content,
     size_t base)
 {
-    uint64_t     h;
-    kube_seed_t  seed;
+    uint64_t  salt;
 
-    seed.k0 = header->content_size;
-    seed.k1 = (uint64_t) header->kind << 8 | header->resource;
-    h = kube_hash64(seed, content, base - sizeof(kube_record_t));
+    salt = (uint64_t) header->content_size << 16
+           | (uint64_t) header->kind << 8 | header->resource;
 
-    return (uint32_t) (h ^ (h >> 32));
+    return (uint32_t) kube_sum128(salt, content,
+                                  base - sizeof(kube_record_t)).lo;
 }
 
 
@@ -125,19 +106,50 @@ record_finish(void *buf, kube_record_kind_t kind, uint8_t resource,
 }
 
 
-void
-kube_record_encode(const kube_object_t *object, void *buf)
+size_t
+kube_record_write(const kube_object_t *object, void *buf, size_t cap)
 {
+    size_t              size;
+    kube_str_t          rv;
     kube_codec_t        c;
     kube_object_t       copy;
     kube_record_kind_t  kind;
 
     copy = *object;
     kind = record_kind(object->resource);
-    c = kube_codec_writer((kube_record_t *) buf + 1);
+    rv = kube_object_meta(object)->rv;
+    c = (cap > sizeof(kube_record_t))
+        ? kube_codec_writer((kube_record_t *) buf + 1,
+                            cap - sizeof(kube_record_t))
+        : kube_codec_writer(NULL, 0);
+
     kube_content_object(&c, kind, &copy);
-    record_finish(buf, kind, (uint8_t) object->resource, c.size,
-                  kube_object_meta(object)->rv);
+
+    if (c.bad || rv.len > KUBE_RV_LEN_MAX) {
+        return 0;
+    }
+
+    size = record_size(c.size, rv.len, 0);
+
+    if (size <= cap) {
+        record_finish(buf, kind, (uint8_t) object->resource, c.size, rv);
+    }
+
+    return size;
+}
+
+
+size_t
+kube_record_size(const kube_object_t *object)
+{
+    return kube_record_write(object, NULL, 0);
+}
+
+
+void
+kube_record_encode(const kube_object_t *object, void *buf)
+{
+    (void) kube_record_write(object, buf, SIZE_MAX);
 }
 
 
@@ -157,7 +169,8 @@ kube_record_refused_encode(const kube_record_id_t *id, void *buf)
         copy.meta.rv = KUBE_STR_NULL;
     }
 
-    c = kube_codec_writer((kube_record_t *) buf + 1);
+    c = kube_codec_writer((kube_record_t *) buf + 1,
+                          KUBE_RECORD_REFUSED_MAX - sizeof(kube_record_t));
     kube_content_id(&c, KUBE_RECORD_REFUSED, &copy);
 
     if (c.bad) {
@@ -524,5 +537,5 @@ kube_record_outdated_reason(const kube_record_t *record)
 kube_digest_t
 kube_record_digest(const kube_record_t *record)
 {
-    return kube_hash128(record + 1, record->content_size);
+    return kube_sum128(0, record + 1, record->content_size);
 }

@@ -87,10 +87,15 @@ typedef struct {
 } kube_ref_t;
 
 
-/* Bytes of the object's record; 0: an object like this can have none. */
-size_t kube_record_size(const kube_object_t *object);
+/*
+ * Writes the object's record into buf of cap bytes, 8-byte aligned, if it
+ * fits.  Returns its size, also if it does not; 0: an object like this can
+ * have none.
+ */
+size_t kube_record_write(const kube_object_t *object, void *buf, size_t cap);
 
-/* Writes the record into buf of kube_record_size() bytes, 8-byte aligned. */
+/* The same in two steps: for a buf of kube_record_size() bytes. */
+size_t kube_record_size(const kube_object_t *object);
 void kube_record_encode(const kube_object_t *object, void *buf);
 
 

@@ -55,7 +55,7 @@ typedef struct {
 } content_names_t;
 
 
-static void
+static inline KUBE_CODEC_INLINE void
 content_names_init(content_names_t *names, const kube_codec_t *c,
     size_t endpoints, bool zone)
 {
@@ -65,6 +65,7 @@ content_names_init(content_names_t *names, const kube_codec_t *c,
     names->n = 0;
     names->last = KUBE_STR_NULL;
     names->names = NULL;
+    names->mask = 0;
 
     if (c->reading) {
         return;
@@ -86,29 +87,45 @@ content_name_of(const content_names_t *names, const kube_endpoint_t *ep)
 }
 
 
-/* Of no use against collisions, which CONTENT_PROBES_MAX bounds. */
-static size_t
+static inline uint64_t
+content_word(const char *p, size_t n)
+{
+    uint64_t  word;
+
+    word = 0;
+    memcpy(&word, p, n);
+
+    return word;
+}
+
+
+/*
+ * Of no use against collisions, which CONTENT_PROBES_MAX bounds.  Of a long
+ * name the last word may be partly one before: no tail is looked at by byte.
+ */
+static inline size_t
 content_name_hash(kube_str_t s)
 {
     size_t    n;
-    uint64_t  hash, word;
+    uint64_t  hash;
 
     hash = s.len;
 
-    for ( /* void */ ; s.len != 0; s.data += n, s.len -= n) {
-        n = (s.len < 8) ? s.len : 8;
-        word = 0;
-        memcpy(&word, s.data, n);
-        hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+    for (n = 0; s.len - n > 8; n += 8) {
+        hash = (hash ^ content_word(s.data + n, 8)) * 0x9e3779b97f4a7c15ull;
         hash ^= hash >> 32;
     }
 
-    return (size_t) hash;
+    hash ^= (s.len >= 8) ? content_word(s.data + s.len - 8, 8)
+                         : content_word(s.data, s.len);
+    hash *= 0x9e3779b97f4a7c15ull;
+
+    return (size_t) (hash ^ hash >> 32);
 }
 
 
 /* Returns the number of endpoint i's name; a new name gets the next one. */
-static size_t
+static inline KUBE_CODEC_INLINE size_t
 content_name_number(content_names_t *names, const kube_slice_t *slice,
     size_t i)
 {
@@ -140,7 +157,7 @@ content_name_number(content_names_t *names, const kube_slice_t *slice,
 }
 
 
-static kube_str_t
+static inline KUBE_CODEC_INLINE kube_str_t
 content_name(kube_codec_t *c, content_names_t *names,
     const kube_slice_t *slice, size_t i, kube_str_t s)
 {
@@ -190,7 +207,7 @@ content_family(kube_codec_t *c, kube_family_t family)
 
 
 /* Passes the bytes of an address whose family has been passed. */
-static void
+static inline KUBE_CODEC_INLINE void
 content_addr(kube_codec_t *c, kube_addr_t *addr)
 {
     kube_codec_bytes(c, addr->bytes, (addr->family == KUBE_FAMILY_IPV6) ? 16
@@ -280,7 +297,7 @@ content_service(kube_codec_t *c, kube_service_t *service)
 }
 
 
-static unsigned
+static inline KUBE_CODEC_INLINE unsigned
 content_endpoint_bits(const kube_endpoint_t *ep)
 {
     return (ep->ready ? CONTENT_READY : 0u)
@@ -295,7 +312,7 @@ content_endpoint_bits(const kube_endpoint_t *ep)
 
 
 /* Passes all but node and zone; *pod is the last name.  Returns the bits. */
-static uint64_t
+static inline KUBE_CODEC_INLINE uint64_t
 content_endpoint(kube_codec_t *c, kube_endpoint_t *ep, kube_str_t *pod)
 {
     uint64_t  bits;
@@ -324,23 +341,30 @@ content_endpoint(kube_codec_t *c, kube_endpoint_t *ep, kube_str_t *pod)
 }
 
 
-static void
-content_endpoints(kube_codec_t *c, kube_slice_t *slice)
+/*
+ * The format of all endpoints, compiled once for each direction: reading is a
+ * constant, and the cursor a copy of its own.
+ */
+static inline KUBE_CODEC_INLINE void
+content_endpoints(kube_codec_t *from, kube_slice_t *slice, bool reading)
 {
     size_t           i;
     uint64_t         bits;
     kube_str_t       pod;
+    kube_codec_t     c;
     kube_endpoint_t  ep;
     content_names_t  nodes, zones;
 
-    content_names_init(&nodes, c, slice->endpoints_n, false);
-    content_names_init(&zones, c, slice->endpoints_n, true);
+    c = *from;
+    c.reading = reading;
+    content_names_init(&nodes, &c, slice->endpoints_n, false);
+    content_names_init(&zones, &c, slice->endpoints_n, true);
     pod = KUBE_STR_NULL;
 
-    if (c->reading) {
-        slice->endpoints = kube_codec_array(c, slice->endpoints_n,
+    if (reading) {
+        slice->endpoints = kube_codec_array(&c, slice->endpoints_n,
                                             sizeof(kube_endpoint_t));
-        nodes.names = kube_codec_array(c, 2 * slice->endpoints_n,
+        nodes.names = kube_codec_array(&c, 2 * slice->endpoints_n,
                                        sizeof(kube_str_t));
 
         if (nodes.names != NULL) {
@@ -348,28 +372,30 @@ content_endpoints(kube_codec_t *c, kube_slice_t *slice)
         }
     }
 
-    for (i = 0; i < slice->endpoints_n && !c->bad && !c->nomem; i++) {
-        if (c->reading) {
+    for (i = 0; i < slice->endpoints_n && !c.bad && !c.nomem; i++) {
+        if (reading) {
             memset(&ep, 0, sizeof(kube_endpoint_t));
 
         } else {
             ep = slice->endpoints[i];
         }
 
-        bits = content_endpoint(c, &ep, &pod);
+        bits = content_endpoint(&c, &ep, &pod);
 
         if (bits & CONTENT_NODE) {
-            ep.node = content_name(c, &nodes, slice, i, ep.node);
+            ep.node = content_name(&c, &nodes, slice, i, ep.node);
         }
 
         if (bits & CONTENT_ZONE) {
-            ep.zone = content_name(c, &zones, slice, i, ep.zone);
+            ep.zone = content_name(&c, &zones, slice, i, ep.zone);
         }
 
-        if (c->reading && slice->endpoints != NULL) {
+        if (reading && slice->endpoints != NULL) {
             slice->endpoints[i] = ep;
         }
     }
+
+    *from = c;
 }
 
 
@@ -388,7 +414,12 @@ content_slice(kube_codec_t *c, kube_slice_t *slice)
         return;
     }
 
-    content_endpoints(c, slice);
+    if (c->reading) {
+        content_endpoints(c, slice, true);
+
+    } else {
+        content_endpoints(c, slice, false);
+    }
 }
 
 

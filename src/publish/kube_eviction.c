@@ -211,15 +211,13 @@ eviction_back(kube_heap_t *heap, kube_heap_node_t *node)
 }
 
 
-/* A key of a heap changes outside of the heap. */
 static void
 eviction_tenant_add(kube_eviction_t *eviction, kube_tenant_t *tenant,
     uint64_t bytes)
 {
-    kube_heap_remove(&eviction->tenants, &tenant->node);
     tenant->bytes += bytes;
     eviction->bytes += bytes;
-    eviction_back(&eviction->tenants, &tenant->node);
+    kube_heap_moved(&eviction->tenants, &tenant->node);
 }
 
 
@@ -229,9 +227,8 @@ eviction_set_demand(kube_eviction_t *eviction, kube_group_t *group,
 {
     if (demand != group->demand) {
         eviction_tenant_add(eviction, group->tenant, demand - group->demand);
-        kube_heap_remove(&group->tenant->groups, &group->rank);
         group->demand = demand;
-        eviction_back(&group->tenant->groups, &group->rank);
+        kube_heap_moved(&group->tenant->groups, &group->rank);
     }
 }
 
@@ -466,13 +463,19 @@ kube_eviction_choose(kube_eviction_t *eviction, kube_group_t *group,
     tenant = group->tenant;
     cap = (eviction->share == 0) ? UINT64_MAX
           : kube_zone_room(eviction->writer) / 100 * eviction->share;
+    *victims = NULL;
+
+    /* nothing is short, as nearly always */
+    if (need == 0 && cap == UINT64_MAX) {
+        return KUBE_OK;
+    }
+
     demand = group->demand;
     eviction_set_demand(eviction, group, demand + more);
 
     gain = 0;
     over = false;
     chosen = NULL;
-    *victims = NULL;
     rc = KUBE_OK;
 
     while (tenant->bytes > cap || gain < need) {

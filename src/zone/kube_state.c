@@ -16,7 +16,7 @@
 
 
 #define STATE_MAGIC    0x6574617473627563ull
-#define STATE_VERSION  1
+#define STATE_VERSION  2
 
 
 /* All fields are in host order: the file does not leave the machine. */

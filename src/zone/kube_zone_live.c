@@ -69,6 +69,29 @@ live_word(const uint64_t *words, uint64_t i, uint64_t first, uint64_t last)
 }
 
 
+uint32_t
+kube_zone_live_next(const kube_zone_writer_t *w, uint32_t offset,
+    uint32_t end)
+{
+    uint64_t  i, first, last, word;
+
+    first = live_bit(w, offset);
+    last = live_bit(w, end);
+
+    for (i = first / 64; i * 64 < last; i++) {
+        word = live_word(w->bits, i, first, last);
+
+        if (word != 0) {
+            return offset + (uint32_t) (i * 64
+                                        + (unsigned) __builtin_ctzll(word)
+                                        - first);
+        }
+    }
+
+    return end;
+}
+
+
 bool
 kube_zone_live_overlaps(const kube_zone_writer_t *w, uint32_t offset,
     uint32_t size)

@@ -24,6 +24,13 @@
 bool kube_zone_live_at(const kube_zone_writer_t *w, uint32_t offset);
 
 /*
+ * Where the next live record begins, from offset on and before end; end: none
+ * does.  Both are in one segment, or end is its end.
+ */
+uint32_t kube_zone_live_next(const kube_zone_writer_t *w, uint32_t offset,
+    uint32_t end);
+
+/*
  * True if a live record shares one of the size bytes at offset, all in one
  * segment.  It looks at 64 units at once, back to the record before.
  */

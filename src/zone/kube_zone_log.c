@@ -324,20 +324,16 @@ log_evacuate(kube_zone_writer_t *w, uint32_t segment)
     offset = log_segment_offset(w, segment);
     end = offset + log_segment_size(w) / KUBE_ZONE_UNIT;
 
-    for ( /* void */ ; offset < end && w->segments[segment].live != 0;
-         offset++)
+    while (w->segments[segment].live != 0
+           && (offset = kube_zone_live_next(w, offset, end)) < end)
     {
-        if (!kube_zone_live_at(w, offset)) {
-            continue;
-        }
-
         size = kube_zone_live_size(w, offset);
 
         if (size > log_tail(w, w->open_segment)) {
             log_open_next(w);
         }
 
-        log_move(w, offset);
+        log_move(w, offset++);
     }
 
     return KUBE_OK;

@@ -171,7 +171,7 @@ kube_zone_scope_publish(kube_zone_writer_t *w, unsigned scope,
 
     copy = *info;
     copy.stores = kube_word_get(&w->zone->image->stores);
-    c = kube_codec_writer(content);
+    c = kube_codec_writer(content, SCOPE_CONTENT_MAX);
     scope_content(&c, &copy);
 
     if (c.bad) {
@@ -214,7 +214,7 @@ kube_zone_scope_error(kube_zone_writer_t *w, unsigned scope,
     info.error_reason = scope_cut(reason);
     info.error_message = scope_cut(message);
 
-    c = kube_codec_writer(content);
+    c = kube_codec_writer(content, SCOPE_CONTENT_MAX);
     scope_error_content(&c, &info);
 
     return kube_zone_store_raw(w, kube_zone_scope_number(w->zone, scope,
@@ -250,7 +250,7 @@ kube_zone_server_set(kube_zone_writer_t *w, kube_str_t server)
     kube_codec_t   c;
     unsigned char  content[SCOPE_CONTENT_MAX];
 
-    c = kube_codec_writer(content);
+    c = kube_codec_writer(content, SCOPE_CONTENT_MAX);
     (void) kube_codec_str(&c, scope_cut(server), KUBE_CODEC_STR_MAX);
 
     return kube_zone_store_raw(w, kube_zone_server_number(w->zone),

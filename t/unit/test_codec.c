@@ -66,14 +66,14 @@ codec_write(codec_values_t v, size_t *size)
     kube_codec_t    c;
     unsigned char  *p;
 
-    c = kube_codec_writer(NULL);
+    c = kube_codec_writer(NULL, 0);
     codec_pass(&c, &v);
     assert_false(c.bad);
     *size = c.size;
 
     p = malloc(*size);
     assert_non_null(p);
-    c = kube_codec_writer(p);
+    c = kube_codec_writer(p, *size);
     codec_pass(&c, &v);
     assert_int_equal(c.size, *size);
 
@@ -147,13 +147,40 @@ test_codec_ends(void **state)
 }
 
 
+/* Into less than it takes: as much is counted, and nothing beyond written. */
+static void
+test_codec_room(void **state)
+{
+    size_t           size, cap;
+    kube_codec_t     c;
+    codec_values_t   v;
+    unsigned char   *p, *exact;
+
+    (void) state;
+    p = codec_write(codec_values(), &size);
+
+    for (cap = 0; cap < size; cap++) {
+        v = codec_values();
+        exact = malloc(cap + 1);
+        assert_non_null(exact);
+        c = kube_codec_writer(exact + 1, cap);
+        codec_pass(&c, &v);
+        assert_int_equal(c.size, size);
+        assert_false(c.bad);
+        free(exact);
+    }
+
+    free(p);
+}
+
+
 static void
 codec_count(size_t v, size_t max, size_t size, bool bad)
 {
     kube_codec_t   c;
     unsigned char  bytes[4];
 
-    c = kube_codec_writer(bytes);
+    c = kube_codec_writer(bytes, sizeof(bytes));
     (void) kube_codec_count(&c, v, max);
     assert_int_equal(c.bad, bad);
     assert_int_equal(c.size, size);
@@ -205,7 +232,7 @@ test_codec_maxima(void **state)
             v.text = (kube_str_t) { text, 200 };
         }
 
-        c = kube_codec_writer(NULL);
+        c = kube_codec_writer(NULL, 0);
         codec_pass(&c, &v);
         assert_int_equal(c.bad, i != 4);
     }
@@ -287,6 +314,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_codec_round_trip),
         cmocka_unit_test(test_codec_ends),
+        cmocka_unit_test(test_codec_room),
         cmocka_unit_test(test_codec_maxima),
         cmocka_unit_test(test_codec_after),
         cmocka_unit_test(test_codec_no_memory),

@@ -1,5 +1,6 @@
 /*
- * test_hash - SipHash against published and openssl's values, sums, random.
+ * test_hash - SipHash against published and openssl's values, sums of bytes
+ * and of digests, random.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -92,6 +93,63 @@ hash_unaligned(void **state)
 
     seed.k1 = 3;
     assert_true(kube_hash64(seed, "shop/web-abcde-12345", 20) != first);
+}
+
+
+/*
+ * A sum is of the bytes, their number, the salt, and nothing else: each of
+ * these changes both halves, in about half of their bits.
+ */
+static void
+sum_of_bytes(void **state)
+{
+    char           room[80 + 1];
+    size_t         len, bit, ones, tried;
+    unsigned       shift;
+    kube_digest_t  sum, other;
+
+    (void) state;
+
+    memset(room, 0, sizeof(room));
+    ones = 0;
+    tried = 0;
+
+    for (len = 0; len < 64; len++) {
+        sum = kube_sum128(7, room, len);
+        other = kube_sum128(7, room, len + 1);
+        assert_true(sum.lo != other.lo && sum.hi != other.hi);
+        other = kube_sum128(8, room, len);
+        assert_true(sum.lo != other.lo && sum.hi != other.hi);
+
+        for (bit = 0; bit < 8 * len; bit++) {
+            room[bit / 8] = (char) (room[bit / 8] ^ 1 << bit % 8);
+            other = kube_sum128(7, room, len);
+            room[bit / 8] = (char) (room[bit / 8] ^ 1 << bit % 8);
+
+            assert_true(sum.lo != other.lo && sum.hi != other.hi);
+            ones += (size_t) __builtin_popcountll(sum.lo ^ other.lo)
+                    + (size_t) __builtin_popcountll(sum.hi ^ other.hi);
+            tried += 128;
+        }
+    }
+
+    assert_in_range(ones, tried * 49 / 100, tried * 51 / 100);
+
+    for (len = 0; len < 40; len++) {
+        memcpy(room, "shop/web-abcde-12345, and what follows it", 40);
+        sum = kube_sum128(7, room, len);
+
+        for (shift = 1; shift < 16; shift++) {
+            memmove(room + shift, room + shift - 1, 40);
+            other = kube_sum128(7, room + shift, len);
+            assert_memory_equal(&sum, &other, sizeof(sum));
+        }
+    }
+
+    /* written down once: machines and builds must agree */
+    sum = kube_sum128(0, "shop/web-abcde-12345", 20);
+    assert_true(sum.lo == 0x4368612d738b8b87ull
+                && sum.hi == 0xfe237ecc5a3ed31eull);
 }
 
 
@@ -198,6 +256,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(hash_known),
         cmocka_unit_test(hash_unaligned),
+        cmocka_unit_test(sum_of_bytes),
         cmocka_unit_test(digest_sums),
         cmocka_unit_test(random_range),
         cmocka_unit_test(random_seeds)

@@ -1,6 +1,6 @@
 /*
- * test_heap - the first node is the first by order, whatever is inserted and
- * removed.
+ * test_heap - the first node is the first by order, whatever is inserted,
+ * removed and changed.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -86,6 +86,11 @@ heap_random_run(bool down)
         if (thing->node.at == 0 && kube_random_range(&random, 0, 3) != 0) {
             thing->order = kube_random_range(&random, 0, 99);
             assert_int_equal(kube_heap_insert(&heap, &thing->node), KUBE_OK);
+
+        } else if (kube_random_range(&random, 0, 2) == 0) {
+            /* also of one that is in no heap */
+            thing->order = kube_random_range(&random, 0, 99);
+            kube_heap_moved(&heap, &thing->node);
 
         } else {
             kube_heap_remove(&heap, &thing->node);

@@ -538,6 +538,48 @@ test_record_limits(void **state)
 }
 
 
+/* Where the record has no room nothing is written beyond. */
+static void
+test_record_write(void **state)
+{
+    size_t           size, cap;
+    kube_object_t    o;
+    unsigned char   *exact, *small;
+    kube_endpoint_t  eps[3];
+
+    (void) state;
+    memset(&o, 0, sizeof(kube_object_t));
+    memset(eps, 0, sizeof(eps));
+    eps[0].node = KUBE_STR("node-1");
+    eps[1].node = KUBE_STR("node-2");
+    eps[2].node = KUBE_STR("node-1");
+    eps[1].pod = KUBE_STR("web-abc");
+    eps[2].pod = KUBE_STR("web-abd");
+
+    o.resource = KUBE_RESOURCE_ENDPOINTSLICES;
+    o.u.slice.meta.ns = KUBE_STR("shop");
+    o.u.slice.meta.name = KUBE_STR("web-1");
+    o.u.slice.meta.rv = KUBE_STR("1234");
+    o.u.slice.endpoints = eps;
+    o.u.slice.endpoints_n = 3;
+
+    size = kube_record_size(&o);
+    exact = malloc(size);
+    assert_non_null(exact);
+    assert_int_equal(kube_record_write(&o, exact, size), size);
+    assert_int_equal(kube_record_validate(exact, size), KUBE_OK);
+
+    for (cap = 0; cap < size; cap++) {
+        small = malloc(cap + 1);
+        assert_non_null(small);
+        assert_int_equal(kube_record_write(&o, small, cap), size);
+        free(small);
+    }
+
+    free(exact);
+}
+
+
 static void
 test_record_refused(void **state)
 {
@@ -668,6 +710,7 @@ main(void)
         cmocka_unit_test(test_record_damaged),
         cmocka_unit_test(test_record_hostile_content),
         cmocka_unit_test(test_record_limits),
+        cmocka_unit_test(test_record_write),
         cmocka_unit_test(test_record_refused),
         cmocka_unit_test(test_record_no_memory),
         cmocka_unit_test(test_record_sizes),

@@ -69,6 +69,25 @@ live_shares(const live_t *list, uint32_t offset, uint32_t size)
 }
 
 
+/* Where the first record of the list begins from offset on, before end. */
+static uint32_t
+live_next(const live_t *list, uint32_t offset, uint32_t end)
+{
+    unsigned  i;
+
+    for (i = 0; i < LIVE_RECORDS; i++) {
+        if (list[i].size != 0
+            && list[i].offset >= offset
+            && list[i].offset < end)
+        {
+            end = list[i].offset;
+        }
+    }
+
+    return end;
+}
+
+
 /* A place in one segment, of a size that a record may have. */
 static live_t
 live_place(const zone_test_t *t, kube_random_t *r)
@@ -126,6 +145,10 @@ test_live_model(void **state)
         assert_int_equal(kube_zone_live_overlaps(t.writer, place.offset,
                                                  place.size),
                          live_shares(list, place.offset, place.size));
+
+        at = place.offset + place.size / KUBE_ZONE_UNIT;
+        assert_int_equal(kube_zone_live_next(t.writer, place.offset, at),
+                         live_next(list, place.offset, at));
 
         /* any number may be asked for */
         at = (n % 2 == 0) ? live_first(&t) + (uint32_t)
