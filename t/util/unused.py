@@ -40,7 +40,11 @@ ORACLES = {"kube_zone_validate"}
 
 # What is there for programs that use the library: in the process of nginx
 # nobody calls it, but each function of it has a test.
-OFFERED = {"src/cache/kube_memory_lister_watcher.c"}
+OFFERED = {
+    "src/base/kube_rate_limiter.c",
+    "src/base/kube_work_queue.c",
+    "src/cache/kube_memory_lister_watcher.c",
+}
 
 
 def functions(made, uses, tests):
