@@ -373,7 +373,8 @@ class Nginx:
             raise AssertionError(f"nginx ended ({self.process.returncode}):\n{self.tail()}")
         if "master_process off" in self.conf:
             return os.path.exists(self.path("nginx.pid"))
-        return self.workers()
+        wanted = re.search(r"worker_processes +(\d+);", self.conf)
+        return len(self.workers()) >= (int(wanted[1]) if wanted else 1)
 
     def note(self, *pids):
         """Remembers processes, to see at the end that they are gone."""
