@@ -336,6 +336,7 @@ ngx_kube_ref_tie(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf,
 
     ref->resolver.zone = &ref->informer->zone;
     ref->resolver.select.policy = &ref->informer->policy;
+    ref->resolver.select.seed = &ref->informer->zone.geometry.seed;
 
     slot = ngx_array_push(&ref->informer->refs);
     if (slot == NULL) {

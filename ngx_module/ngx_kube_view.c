@@ -566,22 +566,23 @@ ngx_kube_endpoint_text(const ngx_kube_endpoint_t *endpoint, u_char *text)
 }
 
 
+/* At most 65535: an endpoint's text is made for each of each new view. */
+
 static u_char *
 ngx_kube_decimal(u_char *p, unsigned n)
 {
-    unsigned  i;
-    u_char    digits[NGX_INT32_LEN];
+    unsigned  unit;
 
-    i = 0;
-
-    do {
-        digits[i++] = (u_char) ('0' + n % 10);
-        n /= 10;
-    } while (n != 0);
-
-    while (i != 0) {
-        *p++ = digits[--i];
+    for (unit = (n < 1000) ? 100 : 10000; unit > 1 && n < unit; unit /= 10) {
+        /* void */
     }
+
+    for ( /* void */ ; unit > 1; unit /= 10) {
+        *p++ = (u_char) ('0' + n / unit);
+        n %= unit;
+    }
+
+    *p++ = (u_char) ('0' + n);
 
     return p;
 }

@@ -60,4 +60,24 @@ uint64_t kube_random_next(kube_random_t *r);
 uint64_t kube_random_range(kube_random_t *r, uint64_t low, uint64_t high);
 
 
+__extension__ typedef unsigned __int128  kube_u128_t;
+
+
+/*
+ * Two numbers into one, for tables of one process: whoever does not know what
+ * both were combined with before cannot make results meet.  After "wyhash"
+ * (Wang Yi), whose step this is.  Not for what is stored or compared between
+ * processes.
+ */
+static inline uint64_t
+kube_mix64(uint64_t a, uint64_t b)
+{
+    kube_u128_t  product;
+
+    product = (kube_u128_t) a * b;
+
+    return (uint64_t) product ^ (uint64_t) (product >> 64);
+}
+
+
 #endif /* KUBE_HASH_H */

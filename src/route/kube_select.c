@@ -56,16 +56,19 @@ static const char  select_too_many[] = "too many endpoints";
 
 /* An endpoint that may be used; its strings are borrowed or the text's. */
 typedef struct {
-    uint64_t            hash;        /* of what makes it the same endpoint */
+    uint64_t            place;       /* in the order of addresses; of IPv6 its
+                                        beginning */
+    uint64_t            hash;        /* under the seed, for the table */
+    uint64_t            lot;         /* where there are too many */
     kube_choice_t       choice;
     kube_str_t          name;        /* of its slice */
     kube_explained_t   *row;         /* NULL: not explained */
 } select_item_t;
 
 /*
- * Items are distinct, and at most max: of more, those with the smallest hashes
+ * Items are distinct, and at most max: of more, those with the smallest lots
  * stay.  table finds an item by its hash (open addressing, number + 1); heap
- * has the largest hash first, from the moment that there are max items.  These
+ * has the largest lot first, from the moment that there are max items.  These
  * three are not the arena's, which would keep what they have outgrown.
  */
 struct kube_selector_s {
@@ -410,20 +413,48 @@ select_cmp_u64(uint64_t a, uint64_t b)
 }
 
 
+static uint64_t
+select_number(const uint8_t *bytes, size_t n)
+{
+    size_t    i;
+    uint64_t  number;
+
+    number = 0;
+
+    for (i = 0; i < n; i++) {
+        number = number << 8 | bytes[i];
+    }
+
+    return number;
+}
+
+
+/* IPv4 with its port; behind all of these, 63 bits of IPv6. */
+static uint64_t
+select_place(const kube_choice_t *choice)
+{
+    if (choice->addr.family == KUBE_FAMILY_IPV4) {
+        return select_number(choice->addr.bytes, 4) << 16 | choice->port;
+    }
+
+    return (uint64_t) 1 << 63 | select_number(choice->addr.bytes, 8) >> 1;
+}
+
+
 /* By family, address and port: what makes two items the same endpoint. */
 static int
-select_cmp_addr(const kube_choice_t *a, const kube_choice_t *b)
+select_cmp_addr(const select_item_t *a, const select_item_t *b)
 {
     int  rc;
 
-    rc = select_cmp_u64(a->addr.family, b->addr.family);
-
-    if (rc == 0) {
-        rc = memcmp(a->addr.bytes, b->addr.bytes,
-                    a->addr.family == KUBE_FAMILY_IPV4 ? 4 : 16);
+    if (a->place != b->place || a->choice.addr.family == KUBE_FAMILY_IPV4) {
+        return select_cmp_u64(a->place, b->place);
     }
 
-    return (rc != 0) ? rc : select_cmp_u64(a->port, b->port);
+    rc = memcmp(a->choice.addr.bytes, b->choice.addr.bytes,
+                sizeof(a->choice.addr.bytes));
+
+    return (rc != 0) ? rc : select_cmp_u64(a->choice.port, b->choice.port);
 }
 
 
@@ -441,19 +472,19 @@ select_cmp_same(const select_item_t *a, const select_item_t *b)
 
 /* Of different ones, where there are too many. */
 static int
-select_cmp_hash(const select_item_t *a, const select_item_t *b)
+select_cmp_lot(const select_item_t *a, const select_item_t *b)
 {
     int  rc;
 
-    rc = select_cmp_u64(a->hash, b->hash);
+    rc = select_cmp_u64(a->lot, b->lot);
 
-    return (rc != 0) ? rc : select_cmp_addr(&a->choice, &b->choice);
+    return (rc != 0) ? rc : select_cmp_addr(a, b);
 }
 
 
 /* The same in every process and on every gateway: no seed of its own. */
 static uint64_t
-select_hash(const kube_choice_t *choice)
+select_lot(const kube_choice_t *choice)
 {
     size_t         len;
     unsigned char  bytes[19];
@@ -468,6 +499,31 @@ select_hash(const kube_choice_t *choice)
     memcpy(bytes + 3, choice->addr.bytes, len);
 
     return kube_hash64(seed, bytes, 3 + len);
+}
+
+
+/*
+ * Whoever may write a slice chooses addresses: without the seed nobody finds
+ * some that meet in the table.
+ */
+static uint64_t
+select_hash(const kube_selector_t *s, const select_item_t *item)
+{
+    uint64_t            rest;
+    const kube_seed_t  *seed;
+
+    static const kube_seed_t  none;
+
+    seed = (s->options->seed != NULL) ? s->options->seed : &none;
+    rest = 0;
+
+    if (item->choice.addr.family != KUBE_FAMILY_IPV4) {
+        rest = kube_mix64(select_number(item->choice.addr.bytes + 8, 8)
+                          ^ seed->k0, seed->k1 ^ item->choice.port)
+               ^ item->choice.addr.bytes[7];
+    }
+
+    return kube_mix64(item->place ^ seed->k0, rest ^ seed->k1);
 }
 
 
@@ -491,8 +547,7 @@ table_find(const kube_selector_t *s, const select_item_t *item)
     {
         other = &s->items[s->table[i] - 1];
 
-        if (other->hash == item->hash
-            && select_cmp_addr(&other->choice, &item->choice) == 0)
+        if (other->hash == item->hash && select_cmp_addr(other, item) == 0)
         {
             break;
         }
@@ -531,14 +586,14 @@ heap_sink(kube_selector_t *s, uint32_t i)
     for (child = 2 * i + 1; child < s->n; child = 2 * i + 1) {
 
         if (child + 1 < s->n
-            && select_cmp_hash(&s->items[s->heap[child + 1]],
-                               &s->items[s->heap[child]]) > 0)
+            && select_cmp_lot(&s->items[s->heap[child + 1]],
+                              &s->items[s->heap[child]]) > 0)
         {
             child++;
         }
 
-        if (select_cmp_hash(&s->items[s->heap[child]],
-                            &s->items[s->heap[i]]) <= 0)
+        if (select_cmp_lot(&s->items[s->heap[child]],
+                           &s->items[s->heap[i]]) <= 0)
         {
             return;
         }
@@ -562,6 +617,7 @@ heap_make(kube_selector_t *s)
     }
 
     for (i = 0; i < s->n; i++) {
+        s->items[i].lot = select_lot(&s->items[i].choice);
         s->heap[i] = i;
     }
 
@@ -716,7 +772,7 @@ select_exclude(kube_explained_t *row, const char *why)
 
 /* An endpoint that is there already, of another slice or pod. */
 static kube_rc_t
-select_duplicated(kube_selector_t *s, uint32_t at, const select_item_t *item)
+select_duplicated(kube_selector_t *s, uint32_t at, select_item_t *item)
 {
     select_item_t  *held;
 
@@ -728,14 +784,15 @@ select_duplicated(kube_selector_t *s, uint32_t at, const select_item_t *item)
     }
 
     select_exclude(held->row, select_duplicate);
+    item->lot = held->lot;
 
     return select_store(s, at, item, item_text(held));
 }
 
 
-/* One too many: the largest hash goes. */
+/* One too many: the largest lot goes. */
 static kube_rc_t
-select_displace(kube_selector_t *s, const select_item_t *item)
+select_displace(kube_selector_t *s, select_item_t *item)
 {
     uint32_t        at;
     kube_rc_t       rc;
@@ -749,8 +806,9 @@ select_displace(kube_selector_t *s, const select_item_t *item)
 
     at = s->heap[0];
     last = &s->items[at];
+    item->lot = select_lot(&item->choice);
 
-    if (select_cmp_hash(item, last) > 0) {
+    if (select_cmp_lot(item, last) > 0) {
         select_exclude(item->row, select_too_many);
         return KUBE_OK;
     }
@@ -794,7 +852,7 @@ select_only_rank(kube_selector_t *s, unsigned rank)
 
 
 static kube_rc_t
-select_item(kube_selector_t *s, const select_item_t *item)
+select_item(kube_selector_t *s, select_item_t *item)
 {
     uint32_t   at;
     unsigned   rank;
@@ -903,7 +961,9 @@ kube_selector_add(kube_selector_t *s, const kube_slice_t *slice)
         item.choice.node = endpoint->node;
         item.choice.zone = endpoint->zone;
         item.name = slice->meta.name;
-        item.hash = select_hash(&item.choice);
+        item.place = select_place(&item.choice);
+        item.hash = select_hash(s, &item);
+        item.lot = 0;
 
         rc = select_item(s, &item);
     }
@@ -930,8 +990,7 @@ select_merge(const kube_selector_t *s, size_t low, size_t mid, size_t high)
 
         if (i < mid
             && (j == high
-                || select_cmp_addr(&items[from[i]].choice,
-                                   &items[from[j]].choice) <= 0))
+                || select_cmp_addr(&items[from[i]], &items[from[j]]) <= 0))
         {
             s->other[k] = from[i++];
 

@@ -91,6 +91,8 @@ typedef struct {
     const kube_policy_t  *policy;              /* NULL: the defaults */
     uint32_t              max;                 /* endpoints chosen at most;
                                                   0: KUBE_SERVICE_BUILT_MAX */
+    const kube_seed_t    *seed;                /* secret, such as the zone's;
+                                                  NULL: zeros */
 } kube_select_options_t;
 
 /* Strings borrow from the snapshot. */
