@@ -144,6 +144,42 @@ def test_namespaces(api):
     assert informer.has(type="add", name="web")
 
 
+def test_record_and_replay(api, tmp_path):
+    """A transcript shows again what a server did, and holds no credential."""
+    transcript, token = tmp_path / "transcript", tmp_path / "token"
+    token.write_text("secret-of-mine\n")
+    args = ["--server", api.url, "--token-file", str(token)]
+    with Informer(*args, "--record", str(transcript)) as informer:
+        wait_until(lambda: informer.has(type="synced", resource="endpointslices"))
+        wait_until(lambda: informer.has(type="synced", resource="services"))
+        api.put(objects.service("shop", "web"))
+        wait_until(lambda: informer.has(type="add", namespace="shop", name="web"))
+        api.delete("services", "shop", "web")
+        wait_until(lambda: informer.has(type="delete", namespace="shop", name="web"))
+        informer.process.send_signal(signal.SIGTERM)
+        assert informer.wait() == 0
+        recorded = informer.lines
+
+    text = transcript.read_bytes()
+    assert text.startswith(b"nginx-kube-informer transcript 1\n")
+    assert b"secret-of-mine" not in text and b"Bearer" not in text
+    assert transcript.stat().st_mode & 0o777 == 0o600
+
+    api.refuse()
+    with Informer("--replay", str(transcript)) as informer:
+        wait_until(lambda: informer.has(type="delete", namespace="shop", name="web"))
+        informer.process.send_signal(signal.SIGTERM)
+        assert informer.wait() == 0
+
+    # two resources are listed at once: which line is first is not recorded
+    assert sorted(map(str, informer.lines)) == sorted(map(str, recorded))
+
+    transcript.write_bytes(text[:-1])
+    with Informer("--replay", str(transcript)) as informer:
+        assert informer.wait() == 1
+        assert any("not a transcript" in line for line in informer.errors)
+
+
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [

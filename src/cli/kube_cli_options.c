@@ -25,6 +25,8 @@ enum {
     OPTION_ZONE_SIZE,
     OPTION_PAGE_SIZE,
     OPTION_WATCH_LIST,
+    OPTION_RECORD,
+    OPTION_REPLAY,
     OPTION_TIMEOUT,
     OPTION_UNTIL_SYNCED,
     OPTION_DIGEST,
@@ -45,6 +47,8 @@ static const struct option  options_known[] = {
     { "zone-size",    required_argument, NULL, OPTION_ZONE_SIZE },
     { "page-size",    required_argument, NULL, OPTION_PAGE_SIZE },
     { "watch-list",   required_argument, NULL, OPTION_WATCH_LIST },
+    { "record",       required_argument, NULL, OPTION_RECORD },
+    { "replay",       required_argument, NULL, OPTION_REPLAY },
     { "timeout",      required_argument, NULL, OPTION_TIMEOUT },
     { "until-synced", no_argument,       NULL, OPTION_UNTIL_SYNCED },
     { "digest",       no_argument,       NULL, OPTION_DIGEST },
@@ -62,6 +66,7 @@ kube_cli_usage(void)
 "usage: kube-informer --kubeconfig FILE [--context NAME] [option ...]\n"
 "       kube-informer --server URL [--token-file FILE] [--ca-file FILE] ...\n"
 "       kube-informer --in-cluster ...\n"
+"       kube-informer --replay FILE ...\n"
 "\n"
 "Prints one JSON line for each change of a Service or EndpointSlice.\n"
 "\n"
@@ -71,6 +76,8 @@ kube_cli_usage(void)
 "  --page-size N         objects a page of a list, 0: one piece; 500\n"
 "  --watch-list HOW      lists as streams: on, off, or auto (unless the\n"
 "                        server is found to have none); auto\n"
+"  --record FILE         write what is asked and answered: objects, but no\n"
+"                        credentials; --replay FILE answers from it\n"
 "  --until-synced        end once everything was listed; it is a failure if a\n"
 "                        part is refused, by the server or for want of room\n"
 "  --digest              also a line whenever a resourceVersion is complete\n"
@@ -272,6 +279,14 @@ options_one(kube_cli_options_t *o, int option, const char *value)
         o->ca_file = value;
         return true;
 
+    case OPTION_RECORD:
+        o->record = value;
+        return true;
+
+    case OPTION_REPLAY:
+        o->replay = value;
+        return true;
+
     case OPTION_SERVER:
     case OPTION_NAMESPACE:
         return options_list(o, option, value);
@@ -352,11 +367,11 @@ kube_cli_options_parse(kube_cli_options_t *options, int argc,
     }
 
     sources = (options->kubeconfig != NULL) + (options->servers_n != 0)
-              + options->in_cluster;
+              + options->in_cluster + (options->replay != NULL);
 
     if (sources != 1) {
-        fputs("kube-informer: one of --kubeconfig, --server and --in-cluster "
-              "is needed; see --help\n", stderr);
+        fputs("kube-informer: one of --kubeconfig, --server, --in-cluster and "
+              "--replay is needed; see --help\n", stderr);
         return false;
     }
 

@@ -24,6 +24,8 @@ typedef struct {
     const char         *context;
     const char         *token_file;
     const char         *ca_file;
+    const char         *record;         /* NULL: no transcript is written */
+    const char         *replay;         /* NULL: there is a server */
     const char         *servers[KUBE_CLI_SERVERS_MAX];
     size_t              servers_n;
     bool                in_cluster;

@@ -9,18 +9,21 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "kube_cli_json.h"
 #include "kube_cli_options.h"
 #include "kube_informer.h"
+#include "kube_transcript.h"
 #include "kube_version.h"
 #include "kube_zone_counters.h"
 #include "kube_zone_scope.h"
@@ -32,7 +35,11 @@ typedef struct {
     kube_cli_options_t   options;
     kube_alloc_t         alloc;
     kube_config_t        config;
-    kube_client_t       *client;
+    kube_client_t       *client;      /* NULL: with --replay */
+    kube_recorder_t     *recorder;
+    FILE                *record;      /* with --record */
+    kube_transcript_t   *transcript;
+    kube_str_t           replayed;    /* the text of --replay, mapped */
     void                *mem;
     kube_zone_t          zone;
     kube_informer_t     *informer;
@@ -309,6 +316,10 @@ cli_config(cli_t *cli)
     o = &cli->options;
     memset(&error, 0, sizeof(kube_error_t));
 
+    if (o->replay != NULL) {
+        return true;
+    }
+
     if (o->kubeconfig != NULL) {
         ok = kube_config_kubeconfig(&cli->config, o->kubeconfig, o->context,
                                     &error) == KUBE_OK;
@@ -361,30 +372,135 @@ cli_zone(cli_t *cli)
 }
 
 
+/* What cannot be written shows at the end of the step. */
+static void
+cli_record_write(void *ctx, const char *data, size_t len)
+{
+    cli_t  *cli = ctx;
+
+    (void) fwrite(data, 1, len, cli->record);
+}
+
+
+/* The objects are in it: it is for its owner alone. */
+static bool
+cli_record(cli_t *cli, kube_io_t *io)
+{
+    int  fd;
+
+    fd = open(cli->options.record, O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0600);
+
+    if (fd == -1) {
+        return cli_error(cli->options.record, strerror(errno));
+    }
+
+    cli->record = fdopen(fd, "w");
+
+    if (cli->record == NULL) {
+        (void) close(fd);
+        return cli_error(cli->options.record, strerror(errno));
+    }
+
+    cli->recorder = kube_recorder_create(&cli->alloc, io, cli_record_write,
+                                         cli);
+    if (cli->recorder == NULL) {
+        return cli_error("transcript", "out of memory");
+    }
+
+    *io = kube_recorder_io(cli->recorder);
+
+    return true;
+}
+
+
+static bool
+cli_replay(cli_t *cli)
+{
+    int            fd;
+    void          *text;
+    struct stat    st;
+    kube_error_t   error;
+
+    text = MAP_FAILED;
+    fd = open(cli->options.replay, O_RDONLY|O_CLOEXEC);
+
+    if (fd != -1 && fstat(fd, &st) == 0) {
+        text = mmap(NULL, (size_t) st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    }
+
+    if (text == MAP_FAILED) {
+        (void) cli_error(cli->options.replay, strerror(errno));
+
+    } else {
+        cli->replayed = (kube_str_t) { text, (size_t) st.st_size };
+    }
+
+    if (fd != -1) {
+        (void) close(fd);
+    }
+
+    if (text == MAP_FAILED) {
+        return false;
+    }
+
+    cli->transcript = kube_transcript_create(&cli->alloc, cli->replayed,
+                                             false, &error);
+
+    return cli->transcript != NULL
+           || cli_error(cli->options.replay, error.what);
+}
+
+
+/* Whom the lister-watchers ask: a server, or a transcript. */
+static bool
+cli_source(cli_t *cli, kube_informer_conf_t *conf)
+{
+    kube_client_conf_t  client;
+
+    if (cli->options.replay != NULL) {
+
+        if (!cli_replay(cli)) {
+            return false;
+        }
+
+        conf->io = kube_transcript_io(cli->transcript);
+        conf->server = KUBE_STR("transcript");
+
+    } else {
+        memset(&client, 0, sizeof(kube_client_conf_t));
+
+        client.config = &cli->config;
+        client.connect_timeout_ms = 3000;
+
+        cli->client = kube_client_create(&cli->alloc, &client, conf->sink);
+        if (cli->client == NULL) {
+            return cli_error("client", "out of memory or descriptors");
+        }
+
+        conf->io = kube_client_io(cli->client);
+        conf->server = kube_client_server(cli->client);
+    }
+
+    return cli->options.record == NULL || cli_record(cli, &conf->io);
+}
+
+
 static bool
 cli_informer(cli_t *cli)
 {
     unsigned              r;
-    kube_client_conf_t    client;
     kube_informer_conf_t  conf;
 
-    memset(&client, 0, sizeof(kube_client_conf_t));
     memset(&conf, 0, sizeof(kube_informer_conf_t));
 
     conf.sink.write = cli_log;
     conf.sink.ctx = cli;
 
-    client.config = &cli->config;
-    client.connect_timeout_ms = 3000;
-
-    cli->client = kube_client_create(&cli->alloc, &client, conf.sink);
-    if (cli->client == NULL) {
-        return cli_error("client", "out of memory or descriptors");
+    if (!cli_source(cli, &conf)) {
+        return false;
     }
 
-    conf.io = kube_client_io(cli->client);
     conf.zone = &cli->zone;
-    conf.server = kube_client_server(cli->client);
     conf.namespaces = cli->options.namespaces;
     conf.namespaces_n = cli->options.namespaces_n;
     conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
@@ -466,7 +582,8 @@ cli_timeout(const cli_t *cli, uint64_t now_ms)
 {
     uint64_t  a, b;
 
-    a = kube_client_deadline(cli->client);
+    a = (cli->client != NULL) ? kube_client_deadline(cli->client)
+                              : kube_transcript_deadline(cli->transcript);
     b = kube_informer_deadline(cli->informer);
 
     a = (a < b) ? a : b;
@@ -486,7 +603,12 @@ cli_step(cli_t *cli, uint64_t now_ms)
     unsigned   slot;
     kube_rc_t  rc;
 
-    kube_client_process(cli->client, now_ms);
+    if (cli->client != NULL) {
+        kube_client_process(cli->client, now_ms);
+
+    } else {
+        kube_transcript_process(cli->transcript, now_ms);
+    }
 
     rc = kube_informer_process(cli->informer, now_ms,
                                (int64_t) cli_clock_ms(CLOCK_REALTIME));
@@ -501,6 +623,12 @@ cli_step(cli_t *cli, uint64_t now_ms)
 
     if (fflush(stdout) != 0 || ferror(stdout)) {
         return cli_error("stdout", strerror(errno));
+    }
+
+    if (cli->record != NULL
+        && (fflush(cli->record) != 0 || ferror(cli->record)))
+    {
+        return cli_error(cli->options.record, strerror(errno));
     }
 
     return !cli->failed;
@@ -564,12 +692,23 @@ cli_done(cli_t *cli)
     /* the informer cancels what it has in the client */
 
     kube_informer_destroy(cli->informer);
+    kube_recorder_destroy(cli->recorder);
+    kube_transcript_destroy(cli->transcript);
     kube_client_destroy(cli->client);
     kube_config_done(&cli->config);
     kube_arena_done(&cli->arena);
 
     if (cli->mem != NULL) {
         (void) munmap(cli->mem, cli->options.zone_size);
+    }
+
+    if (cli->record != NULL) {
+        (void) fclose(cli->record);
+    }
+
+    if (cli->replayed.data != NULL) {
+        (void) munmap((void *) (uintptr_t) cli->replayed.data,
+                      cli->replayed.len);
     }
 
     if (cli->epoll > 0) {
@@ -618,7 +757,8 @@ main(int argc, char *argv[])
         && cli_config(&cli)
         && cli_zone(&cli)
         && cli_informer(&cli)
-        && cli_watch_fd(&cli, kube_client_fd(cli.client)))
+        && (cli.client == NULL
+            || cli_watch_fd(&cli, kube_client_fd(cli.client))))
     {
         code = cli_run(&cli);
     }
