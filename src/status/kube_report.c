@@ -12,13 +12,11 @@
 #include <string.h>
 
 #include "kube_report.h"
+#include "kube_zone_damping.h"
 #include "kube_zone_reader.h"
 
 
-/* A crash loop is shown for as long as its crashes are damped. */
-#define REPORT_CRASH_WINDOW_MS  60000
-
-#define REPORT_TEXT_MAX         (KUBE_MESSAGE_LEN_MAX + 128)
+#define REPORT_TEXT_MAX  (KUBE_MESSAGE_LEN_MAX + 128)
 
 static_assert(KUBE_WORKER_REBUILDS < KUBE_WORKER_COUNTERS,
               "the zone has too few counters for workers");
@@ -447,13 +445,11 @@ report_degraded_workers(kube_report_t *report, kube_arena_t *arena)
 static kube_rc_t
 report_degraded(kube_report_t *report, kube_arena_t *arena)
 {
-    size_t               i;
-    uint64_t             third;
-    kube_rc_t            rc;
-    kube_writer_info_t  *writer;
+    size_t     i;
+    int64_t    since_ms;
+    kube_rc_t  rc;
 
     rc = KUBE_OK;
-    writer = &report->writer;
 
     report->degraded = kube_arena_alloc(arena, KUBE_REPORT_DEGRADED_MAX
                                                * sizeof(kube_degraded_t));
@@ -465,20 +461,14 @@ report_degraded(kube_report_t *report, kube_arena_t *arena)
         rc = report_degraded_scope(report, &report->scopes[i], arena);
     }
 
-    third = writer->crash_times_ms[2];
+    if (rc == KUBE_OK && kube_zone_crash_loop(report->zone, report->now_ms)) {
+        since_ms = report_unix_ms(report,
+                                  kube_zone_cause_since(report->zone,
+                                                       KUBE_CAUSE_CRASH_LOOP));
 
-    if (rc == KUBE_OK
-        && (writer->list_delay_until_ms > report->now_ms
-            || (third != KUBE_NEVER
-                && report->now_ms < third + REPORT_CRASH_WINDOW_MS)))
-    {
         rc = kube_report_degrade(report, arena, KUBE_CAUSE_CRASH_LOOP,
-                            report_unix_ms(report,
-                                           third != KUBE_NEVER
-                                           ? third
-                                           : writer->crash_times_ms[0]),
-                            "the informer process dies again and again; its "
-                            "start is delayed");
+                                 since_ms, "the informer process dies again "
+                                 "and again; its start is delayed");
     }
 
     if (rc == KUBE_OK) {
@@ -489,7 +479,7 @@ report_degraded(kube_report_t *report, kube_arena_t *arena)
         rc = report_degraded_workers(report, arena);
     }
 
-    if (rc == KUBE_OK && writer->state_failed) {
+    if (rc == KUBE_OK && report->writer.state_failed) {
         rc = kube_report_degrade(report, arena, KUBE_CAUSE_STATE_FILE, 0,
                             "the state file could not be written");
     }

@@ -34,7 +34,7 @@
  *   CREDENTIALS      what the informer shall identify itself with cannot be
  *                    read
  *   ZONE_FULL        objects are refused for want of room
- *   CRASH_LOOP       the informer process died three times in a minute
+ *   CRASH_LOOP       the informer process died four times in a minute
  *   TRUNCATED        a Service has more endpoints than are used
  *   INSTANCE_BUDGET  a worker has no room for another instance
  *   MISSING_SERVICE  a key of the configuration has no Service

@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include "kube_zone_cause.h"
 #include "kube_zone_damping.h"
 #include "kube_zone_image.h"
 #include "kube_zone_scope.h"
@@ -51,26 +52,34 @@ damping_is_crashing(const kube_zone_history_t *history, uint64_t now_ms)
 }
 
 
+bool
+kube_zone_crash_loop(const kube_zone_t *zone, uint64_t now_ms)
+{
+    const kube_zone_history_t  *history;
+
+    history = &zone->image->history;
+
+    return kube_word_get(&history->crash_run) != 0
+           && now_ms <= kube_word_get(&history->list_delay_until_ms)
+                        + DAMPING_WINDOW_MS;
+}
+
+
 /*
  * The number of this crash in a loop; 0: there is none.  The time waited does
  * not end a loop: a crash within the window after a start that was put off
  * counts as the next of the same.
  */
 static uint64_t
-damping_run(const kube_zone_history_t *history, uint64_t now_ms)
+damping_run(const kube_zone_t *zone, uint64_t now_ms)
 {
-    uint64_t  run;
+    const kube_zone_history_t  *history;
 
-    run = kube_word_get(&history->crash_run);
+    history = &zone->image->history;
 
-    if (run != 0
-        && now_ms <= kube_word_get(&history->list_delay_until_ms)
-                     + DAMPING_WINDOW_MS)
-    {
-        return run + 1;
-    }
-
-    return damping_is_crashing(history, now_ms);
+    return kube_zone_crash_loop(zone, now_ms)
+           ? kube_word_get(&history->crash_run) + 1
+           : damping_is_crashing(history, now_ms);
 }
 
 
@@ -100,7 +109,7 @@ kube_zone_crashed(kube_zone_t *zone, bool blameless, uint64_t random,
     kube_word_set(&history->crash_times_ms[0], now_ms);
     kube_word_add(&history->crashes, 1);
 
-    run = damping_run(history, now_ms);
+    run = damping_run(zone, now_ms);
     many = (run == 0) ? 0 : kube_word_get(&history->crashes_blameless)
                             + blameless;
     resume_ms = 0;
@@ -116,6 +125,10 @@ kube_zone_crashed(kube_zone_t *zone, bool blameless, uint64_t random,
                   : DAMPING_LIST_MAX_MS;
 
         list_ms = (list_ms > resume_ms) ? list_ms : resume_ms;
+    }
+
+    if (run <= 1) {
+        kube_zone_cause_set(zone, KUBE_CAUSE_CRASH_LOOP, run ? now_ms : 0);
     }
 
     kube_word_set(&history->crash_run, run);

@@ -4,7 +4,8 @@
  *
  * What is remembered is in the image and outlives the process.  It tells no
  * crash from a clean end (the guard does, or a pid that is gone), and waits
- * for nothing itself.  For the process that is to become the writer, or is.
+ * for nothing itself.  For the process that is to become the writer, or is;
+ * kube_zone_crash_delay() and kube_zone_crash_loop() are for whoever reads.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -40,6 +41,13 @@ void kube_zone_crashed(kube_zone_t *zone, bool blameless, uint64_t random,
 /* What is left to wait at now_ms. */
 void kube_zone_crash_delay(const kube_zone_t *zone, uint64_t now_ms,
     kube_zone_delay_t *delay);
+
+/*
+ * True if the crashes are a loop at now_ms: those of which the last put
+ * something off, for as long as the next crash would count as one more of
+ * them.  The zone has since when as KUBE_CAUSE_CRASH_LOOP.
+ */
+bool kube_zone_crash_loop(const kube_zone_t *zone, uint64_t now_ms);
 
 /* Shows that n scopes, from scope on, are damped until then. */
 void kube_zone_damped(kube_zone_t *zone, unsigned scope, unsigned n,

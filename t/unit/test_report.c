@@ -254,17 +254,29 @@ test_report_truncated(void **state)
 static void
 test_report_crash_loop(void **state)
 {
-    status_test_t  st;
+    status_test_t      st;
+    kube_zone_delay_t  delay;
 
     (void) state;
     status_test_open(&st);
 
-    kube_zone_crashed(&st.t.zone, true, 0, STATUS_TEST_NOW - 30000);
-    kube_zone_crashed(&st.t.zone, true, 0, STATUS_TEST_NOW - 20000);
+    /* at the third nothing is put off yet: the log does not say so either */
+    kube_zone_crashed(&st.t.zone, true, 0, STATUS_TEST_NOW - 115000);
+    kube_zone_crashed(&st.t.zone, true, 0, STATUS_TEST_NOW - 110000);
+    kube_zone_crashed(&st.t.zone, true, 0, STATUS_TEST_NOW - 100000);
     DEGRADED("");
-    kube_zone_crashed(&st.t.zone, true, 0, STATUS_TEST_NOW - 10000);
-    DEGRADED("crash_loop@30:the informer process dies again and again; its "
+    kube_zone_crashed(&st.t.zone, true, 0, STATUS_TEST_NOW - 90000);
+    kube_zone_crash_delay(&st.t.zone, STATUS_TEST_NOW - 90000, &delay);
+    assert_true(delay.resume_ms != 0);
+
+    /* as long as another crash would be one of this loop: 60 s from the end
+       of the longest delay */
+    kube_zone_crashed(&st.t.zone, true, 0, STATUS_TEST_NOW - 62000);
+    DEGRADED("crash_loop@90:the informer process dies again and again; its "
              "start is delayed;");
+
+    st.report.now_ms = STATUS_TEST_NOW + 1;
+    DEGRADED("");
 
     status_test_close(&st);
 }
