@@ -544,13 +544,21 @@ informer_error(kube_informer_t *inf, unsigned scope)
 static void
 informer_trial(kube_informer_t *inf)
 {
-    unsigned  scope;
+    unsigned                 scope;
+    kube_trial_t             trial;
+    const informer_scope_t  *s;
 
-    scope = kube_zone_poison_trial(inf->conf.zone, inf->now_ms);
+    if (!kube_zone_poison_trial(inf->conf.zone, inf->now_ms, &trial)) {
+        return;
+    }
 
-    if (scope < inf->scopes_n) {
-        kube_reflector_relist(inf->scopes[scope].reflector, KUBE_RELIST_OTHER,
-                              false, inf->now_ms);
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+        s = &inf->scopes[scope];
+
+        if (kube_trial_concerns(&trial, scope, s->resource, s->ns)) {
+            kube_reflector_relist(s->reflector, KUBE_RELIST_OTHER, false,
+                                  inf->now_ms);
+        }
     }
 }
 

@@ -113,6 +113,8 @@ typedef struct {
     kube_word_t  hi;
     kube_word_t  uid;
     kube_word_t  scope;
+    kube_word_t  resource;
+    kube_word_t  ns;              /* hash of the namespace; 0: not known */
     kube_word_t  last_ms;
     kube_word_t  tried;           /* after its time */
 } kube_zone_blame_t;

@@ -101,6 +101,14 @@ poison_uid(const kube_hand_t *what)
 }
 
 
+/* 0: not known. */
+static uint64_t
+poison_ns(kube_str_t ns)
+{
+    return (ns.len == 0) ? 0 : kube_hash128(ns.data, ns.len).lo | 1;
+}
+
+
 static void
 poison_text_put(kube_zone_words_t *words, kube_str_t ns, kube_str_t name)
 {
@@ -161,8 +169,11 @@ kube_zone_poison_say(kube_zone_t *zone, const kube_hand_t *hand,
 }
 
 
-/* Escapes the key that the words name; it stays "" where they name none. */
-static void
+/*
+ * Escapes the key that the words name; it stays "" where they name none.
+ * Returns the hash of its namespace.
+ */
+static uint64_t
 poison_text_get(const kube_zone_words_t *words, kube_death_t *death)
 {
     char        text[KUBE_NAMESPACE_LEN_MAX + KUBE_NAME_LEN_MAX];
@@ -175,7 +186,7 @@ poison_text_get(const kube_zone_words_t *words, kube_death_t *death)
     name.len = (size_t) kube_word_get(&words->name_len);
 
     if (!poison_has_key(ns, name)) {
-        return;
+        return 0;
     }
 
     name.data += ns.len;
@@ -190,6 +201,8 @@ poison_text_get(const kube_zone_words_t *words, kube_death_t *death)
         death->key[n++] = '/';
         (void) kube_str_escape(death->key + n, sizeof(death->key) - n, name);
     }
+
+    return poison_ns(ns);
 }
 
 
@@ -279,7 +292,7 @@ bool
 kube_zone_poison_take(kube_zone_t *zone, uint64_t now_ms,
     kube_death_t *death)
 {
-    uint64_t                  deaths, uid;
+    uint64_t                  deaths, uid, ns;
     kube_digest_t             digest;
     kube_zone_words_t        *words;
     kube_zone_blame_t        *row;
@@ -296,7 +309,7 @@ kube_zone_poison_take(kube_zone_t *zone, uint64_t now_ms,
     death->signal_number = (int) kube_word_get(&words->signal_number);
     death->scope = (unsigned) kube_word_get(&words->scope);
     death->resource = (kube_resource_t) kube_word_get(&words->resource);
-    poison_text_get(words, death);
+    ns = poison_text_get(words, death);
 
     digest.lo = kube_word_get(&words->lo);
     digest.hi = kube_word_get(&words->hi);
@@ -322,6 +335,8 @@ kube_zone_poison_take(kube_zone_t *zone, uint64_t now_ms,
     kube_word_set(&row->hi, digest.hi);
     kube_word_set(&row->uid, uid);
     kube_word_set(&row->scope, death->scope);
+    kube_word_set(&row->resource, death->resource);
+    kube_word_set(&row->ns, ns);
     kube_word_set(&row->last_ms, now_ms);
     kube_word_set(&row->tried, 0);
     kube_word_set(&row->crashes, deaths + 1);
@@ -360,15 +375,16 @@ kube_zone_poison_refuses(const kube_zone_t *zone, const kube_hand_t *what)
 }
 
 
-unsigned
-kube_zone_poison_trial(kube_zone_t *zone, uint64_t now_ms)
+bool
+kube_zone_poison_trial(kube_zone_t *zone, uint64_t now_ms,
+    kube_trial_t *trial)
 {
-    unsigned            i, scope;
+    unsigned            i;
     uint64_t            age_ms, crashes, blamed;
     kube_zone_blame_t  *row;
 
     if (kube_word_get(&zone->image->history.blamed) == 0) {
-        return KUBE_SCOPES_MAX;
+        return false;
     }
 
     blamed = 0;
@@ -394,14 +410,28 @@ kube_zone_poison_trial(kube_zone_t *zone, uint64_t now_ms)
         }
 
         kube_word_set(&row->tried, 1);
-        scope = (unsigned) kube_word_get(&row->scope);
 
-        if (scope < KUBE_SCOPES_MAX) {
-            return scope;
-        }
+        trial->resource = (kube_resource_t) kube_word_get(&row->resource);
+        trial->ns = kube_word_get(&row->ns);
+        trial->scope = (unsigned) kube_word_get(&row->scope);
+
+        return true;
     }
 
     kube_word_set(&zone->image->history.blamed, blamed);
 
-    return KUBE_SCOPES_MAX;
+    return false;
+}
+
+
+bool
+kube_trial_concerns(const kube_trial_t *trial, unsigned scope,
+    kube_resource_t resource, kube_str_t ns)
+{
+    if (trial->ns == 0) {
+        return scope == trial->scope;
+    }
+
+    return resource == trial->resource
+           && (ns.len == 0 || poison_ns(ns) == trial->ns);
 }

@@ -128,11 +128,27 @@ bool kube_zone_poison_refuses(const kube_zone_t *zone,
     const kube_hand_t *what);
 
 /*
- * The scope of an object that is to have its trial, each once, or
- * KUBE_SCOPES_MAX.  For the writer, who lists that scope again: nothing else
+ * Whose trial it is.  A scope's number changes with the configuration, and who
+ * dies of a record in the zone does not know it: what tells the scope is the
+ * key, and the number only where that is not known.
+ */
+typedef struct {
+    kube_resource_t  resource;
+    uint64_t         ns;           /* hash of the namespace; 0: not known */
+    unsigned         scope;
+} kube_trial_t;
+
+/*
+ * The next object that is to have its trial, each once; false: there is none.
+ * For the writer, who lists the scopes that it concerns again: nothing else
  * would bring the object before it changes.
  */
-unsigned kube_zone_poison_trial(kube_zone_t *zone, uint64_t now_ms);
+bool kube_zone_poison_trial(kube_zone_t *zone, uint64_t now_ms,
+    kube_trial_t *trial);
+
+/* Whether a list of this scope may bring it; ns "": all namespaces. */
+bool kube_trial_concerns(const kube_trial_t *trial, unsigned scope,
+    kube_resource_t resource, kube_str_t ns);
 
 
 #endif /* KUBE_ZONE_POISON_H */

@@ -214,9 +214,7 @@ recover_enter(void *ctx, uint32_t number, uint32_t offset)
         memset(&recover->id, 0, sizeof(kube_record_id_t));
     }
 
-    /* the trial lists a scope; where there are several it may be another */
     hand->resource = recover->id.resource;
-    hand->scope = (unsigned) recover->id.resource;
 
     if (header.kind == KUBE_RECORD_REFUSED
         || !kube_zone_poison_refuses(recover->w->zone, hand))

@@ -818,6 +818,50 @@ test_poison(void **state)
 }
 
 
+/*
+ * The trial lists where the object is, and nothing else, whatever number that
+ * scope has by now; who dies of a record in the zone knows of no number.
+ */
+static void
+test_poison_trial_scope(void **state)
+{
+    bed_t     b;
+    unsigned  scope;
+    uint64_t  relists;
+
+    (void) state;
+
+    bed_make(&b, ZONE_BYTES);
+    bed_shop(&b);
+    b.namespaces[0] = KUBE_STR("shop");
+    b.namespaces[1] = KUBE_STR("infra");
+    b.namespaces_n = 2;
+    bed_start(&b);
+    bed_settle(&b);
+
+    die_of_slice(&b, "web-a");
+    bed_settle(&b);
+
+    say_slice(&b, "web-a");
+    bed_stop(&b);
+    b.namespaces[0] = KUBE_STR("infra");
+    b.namespaces[1] = KUBE_STR("shop");
+    bed_start(&b);
+    bed_settle(&b);
+
+    b.server->io.now_ms += KUBE_POISON_MS;
+    bed_converge(&b);
+
+    for (scope = 0; scope < 4; scope++) {
+        relists = kube_zone_scope_counter(&b.zone, scope,
+                                          KUBE_COUNTER_RELISTS_OTHER);
+        assert_int_equal(relists, (scope == 3));
+    }
+
+    bed_done(&b);
+}
+
+
 static void
 test_state_file(void **state)
 {
@@ -893,6 +937,7 @@ main(void)
         cmocka_unit_test(test_crash_loop_resumes),
         cmocka_unit_test(test_crash_loop_blameless),
         cmocka_unit_test(test_poison),
+        cmocka_unit_test(test_poison_trial_scope),
         cmocka_unit_test(test_state_file),
     };
 

@@ -251,6 +251,29 @@ test_poison_key_is_whole(void **state)
 }
 
 
+/* True: there is a trial, and it is of an object that die_of() made. */
+static bool
+tried(kube_zone_t *zone, uint64_t now_ms)
+{
+    kube_trial_t  trial;
+
+    if (!kube_zone_poison_trial(zone, now_ms, &trial)) {
+        return false;
+    }
+
+    assert_true(kube_trial_concerns(&trial, 7, KUBE_RESOURCE_ENDPOINTSLICES,
+                                    KUBE_STR("shop")));
+    assert_true(kube_trial_concerns(&trial, 7, KUBE_RESOURCE_ENDPOINTSLICES,
+                                    KUBE_STR_NULL));
+    assert_false(kube_trial_concerns(&trial, 3, KUBE_RESOURCE_ENDPOINTSLICES,
+                                     KUBE_STR("infra")));
+    assert_false(kube_trial_concerns(&trial, 3, KUBE_RESOURCE_SERVICES,
+                                     KUBE_STR("shop")));
+
+    return true;
+}
+
+
 /* When the time is over each gets one trial, and is forgotten after another. */
 static void
 test_poison_trial(void **state)
@@ -260,32 +283,56 @@ test_poison_trial(void **state)
 
     (void) state;
     zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
-    assert_int_equal(kube_zone_poison_trial(&t.zone, 5), KUBE_SCOPES_MAX);
+    assert_false(tried(&t.zone, 5));
 
     assert_true(die_of(&t.zone, "web-1", "u", 1000, &death));
-    assert_int_equal(kube_zone_poison_trial(&t.zone, 1000 + KUBE_POISON_MS),
-                     KUBE_SCOPES_MAX);
+    assert_false(tried(&t.zone, 1000 + KUBE_POISON_MS));
     assert_true(die_of(&t.zone, "web-1", "u", 2000, &death));
-    assert_int_equal(kube_zone_poison_trial(&t.zone,
-                                            2000 + KUBE_POISON_MS - 1),
-                     KUBE_SCOPES_MAX);
-    assert_int_equal(kube_zone_poison_trial(&t.zone, 2000 + KUBE_POISON_MS),
-                     3);
-    assert_int_equal(kube_zone_poison_trial(&t.zone, 2001 + KUBE_POISON_MS),
-                     KUBE_SCOPES_MAX);
+    assert_false(tried(&t.zone, 2000 + KUBE_POISON_MS - 1));
+    assert_true(tried(&t.zone, 2000 + KUBE_POISON_MS));
+    assert_false(tried(&t.zone, 2001 + KUBE_POISON_MS));
 
     /* it failed */
 
     assert_true(die_of(&t.zone, "web-1", "u", 3000 + KUBE_POISON_MS, &death));
     assert_true(death.refused);
-    assert_int_equal(kube_zone_poison_trial(&t.zone,
-                                            3000 + 2 * KUBE_POISON_MS), 3);
-    assert_int_equal(kube_zone_poison_trial(&t.zone,
-                                            3001 + 3 * KUBE_POISON_MS),
-                     KUBE_SCOPES_MAX);
+    assert_true(tried(&t.zone, 3000 + 2 * KUBE_POISON_MS));
+    assert_false(tried(&t.zone, 3001 + 3 * KUBE_POISON_MS));
     assert_true(die_of(&t.zone, "web-1", "u", 3002 + 3 * KUBE_POISON_MS,
                        &death));
     assert_int_equal(death.crashes, 1);
+    zone_test_close(&t);
+}
+
+
+/* A frame whose key is not known is told by the number of its scope. */
+static void
+test_poison_trial_of_a_frame(void **state)
+{
+    unsigned      i;
+    held_t        held;
+    kube_hand_t   hand;
+    zone_test_t   t;
+    kube_death_t  death;
+    kube_trial_t  trial;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+
+    for (i = 0; i < 2; i++) {
+        hand = hand_of(&held, "", "", "", 1000);
+        held.frame = KUBE_STR("{\"kind\":\"Service\"");
+        hand.stage = KUBE_STAGE_DECODE;
+        kube_zone_poison_say(&t.zone, &hand, SIGSEGV);
+        assert_true(kube_zone_poison_take(&t.zone, 1000, &death));
+    }
+
+    assert_true(kube_zone_poison_trial(&t.zone, 1000 + KUBE_POISON_MS,
+                                       &trial));
+    assert_true(kube_trial_concerns(&trial, 3, KUBE_RESOURCE_SERVICES,
+                                    KUBE_STR("shop")));
+    assert_false(kube_trial_concerns(&trial, 1, KUBE_RESOURCE_ENDPOINTSLICES,
+                                     KUBE_STR("shop")));
     zone_test_close(&t);
 }
 
@@ -324,10 +371,11 @@ test_poison_many(void **state)
 static void
 test_poison_foreign_words(void **state)
 {
-    size_t               i;
+    size_t               i, blame_words;
     unsigned             round;
     zone_test_t          t;
     kube_death_t         death;
+    kube_trial_t         trial;
     kube_random_t        random;
     kube_zone_words_t   *words;
     kube_zone_blame_t   *blame;
@@ -337,6 +385,7 @@ test_poison_foreign_words(void **state)
     kube_random_init(&random, 7);
     words = &t.zone.image->history.words;
     blame = t.zone.image->history.blame;
+    blame_words = KUBE_POISON_ROWS * sizeof(*blame) / sizeof(kube_word_t);
 
     for (round = 0; round < 20000; round++) {
 
@@ -347,7 +396,7 @@ test_poison_foreign_words(void **state)
         }
 
         kube_word_set(&((kube_word_t *) blame)[kube_random_next(&random)
-                                               % (KUBE_POISON_ROWS * 7)],
+                                               % blame_words],
                       kube_random_next(&random));
 
         if (kube_zone_poison_take(&t.zone, 1000 + round, &death)) {
@@ -358,8 +407,9 @@ test_poison_foreign_words(void **state)
         }
 
         (void) refuses(&t.zone, "web-1", "u", 1000 + round);
-        assert_true(kube_zone_poison_trial(&t.zone, 1000 + round)
-                    <= KUBE_SCOPES_MAX);
+        (void) kube_zone_poison_trial(&t.zone, 1000 + round, &trial);
+        (void) kube_trial_concerns(&trial, 0, KUBE_RESOURCE_SERVICES,
+                                   KUBE_STR("shop"));
     }
 
     zone_test_close(&t);
@@ -595,6 +645,7 @@ main(void)
         cmocka_unit_test(test_poison_refuses),
         cmocka_unit_test(test_poison_key_is_whole),
         cmocka_unit_test(test_poison_trial),
+        cmocka_unit_test(test_poison_trial_of_a_frame),
         cmocka_unit_test(test_poison_many),
         cmocka_unit_test(test_poison_foreign_words),
         cmocka_unit_test(test_poison_walk),
