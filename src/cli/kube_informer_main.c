@@ -347,7 +347,9 @@ cli_config(cli_t *cli)
 static bool
 cli_zone(cli_t *cli)
 {
+    char          text[96];
     void         *mem;
+    size_t        n;
     kube_seed_t   seed;
 
     mem = mmap(NULL, cli->options.zone_size, PROT_READ|PROT_WRITE,
@@ -368,7 +370,18 @@ cli_zone(cli_t *cli)
         return cli_error("zone", "cannot be made of this size");
     }
 
-    return true;
+    n = cli->options.namespaces_n;
+
+    if (n * KUBE_RESOURCES <= cli->zone.geometry.scopes_n) {
+        return true;
+    }
+
+    /* a scope, which takes 8 KiB, has its place there, or is never shown */
+
+    (void) snprintf(text, sizeof(text), "no room for %zu namespaces: give it "
+                    "%zuk or more", n, n * KUBE_RESOURCES * 8);
+
+    return cli_error("--zone-size", text);
 }
 
 
