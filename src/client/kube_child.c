@@ -3,10 +3,12 @@
  *
  *   host ── fork ── starter, which leaves at once
  *                      └── supervisor ── fork ── the program, a group
+ *                                         └──── guard
  *
  * A host that collects its children (nginx does) collects the starter alone.
  * The supervisor tells by a pipe how the program ended; it kills the program's
- * group when the time is over, or when nobody reads that pipe any more.
+ * group when the time is over, or when nobody reads that pipe any more.  The
+ * guard waits for the supervisor's own end alone, and kills the group then.
  *
  * It knows nothing of what the program prints.  For kube_exec alone.
  *
@@ -204,13 +206,52 @@ child_supervise(const int ends[KUBE_CHILD_PIPES], pid_t program,
 }
 
 
+/*
+ * Forks the guard of the program's group; -1: there is none, and the program
+ * goes on without.  What tells it that the supervisor has gone is a pipe that
+ * only the supervisor can write to, and which a program never has.  Of the
+ * ends the supervisor has that of how it ended alone.
+ */
+static pid_t
+child_guard(const int ends[KUBE_CHILD_PIPES], pid_t program)
+{
+    int      two[2];
+    char     c;
+    pid_t    pid;
+    ssize_t  n;
+
+    if (pipe2(two, O_CLOEXEC) == -1) {
+        return -1;
+    }
+
+    pid = fork();
+
+    if (pid != 0) {
+        (void) close(two[0]);
+        return pid;
+    }
+
+    (void) close(two[1]);
+    (void) close(ends[KUBE_CHILD_END]);
+
+    do {
+        n = read(two[0], &c, 1);
+    } while (n == -1 && errno == EINTR);
+
+    (void) kill(-program, SIGKILL);
+    (void) kill(program, SIGKILL);
+
+    _exit(0);
+}
+
+
 /* The starter: makes the supervisor and leaves. */
 static void
 child_starter(int ends[KUBE_CHILD_PIPES], char **argv, char **env,
     unsigned timeout_ms)
 {
     int               i;
-    pid_t             program;
+    pid_t             program, guard;
     struct sigaction  action;
 
     if (fork() != 0) {
@@ -243,7 +284,13 @@ child_starter(int ends[KUBE_CHILD_PIPES], char **argv, char **env,
         child_say(ends[KUBE_CHILD_END], KUBE_CHILD_NOT_STARTED, errno);
 
     } else {
+        guard = child_guard(ends, program);
         child_supervise(ends, program, timeout_ms);
+
+        /* what the program has left behind may go on */
+        if (guard != -1) {
+            (void) kill(guard, SIGKILL);
+        }
     }
 
     _exit(0);

@@ -379,20 +379,18 @@ test_exec_by_name(void **state)
 }
 
 
-/* Whoever asked is gone: the program, and what it started, end. */
+/* Starts a program that starts another; the pids of that and its supervisor. */
 static void
-test_exec_ends_with_us(void **state)
+exec_start_two(exec_fixture_t *f, long *pid, long *supervisor)
 {
-    int              fd;
-    char             text[32], other[128];
-    long             pid;
-    ssize_t          n;
-    exec_fixture_t  *f = *state;
+    int      fd;
+    char     text[64], other[128], *end;
+    ssize_t  n;
 
     snprintf(other, sizeof(other), "%s/fifo", f->dir);
     assert_int_equal(mkfifo(other, 0600), 0);
 
-    exec_write(f, "sleep 1000 & echo $! > fifo; wait");
+    exec_write(f, "sleep 1000 & echo $! $PPID > fifo; wait");
     assert_int_equal(kube_exec_start(f->exec, 1000), KUBE_OK);
 
     fd = open(other, O_RDONLY);
@@ -400,38 +398,85 @@ test_exec_ends_with_us(void **state)
     n = read(fd, text, sizeof(text) - 1);
     assert_true(n > 0);
     text[n] = '\0';
-    pid = strtol(text, NULL, 10);
-    assert_true(pid > 1);
 
-    kube_exec_destroy(f->exec);
-    f->exec = NULL;
-
-    while (kill((pid_t) pid, 0) == 0) {
-        char   path[64], stat_line[256];
-        FILE  *file;
-
-        /* it may stay a zombie where nobody collects it */
-
-        snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-        file = fopen(path, "r");
-
-        if (file == NULL) {
-            break;
-        }
-
-        if (fgets(stat_line, sizeof(stat_line), file) != NULL
-            && strstr(stat_line, ") Z ") != NULL)
-        {
-            (void) fclose(file);
-            break;
-        }
-
-        (void) fclose(file);
-        (void) poll(NULL, 0, 5);
-    }
+    *pid = strtol(text, &end, 10);
+    *supervisor = strtol(end, NULL, 10);
+    assert_true(*pid > 1 && *supervisor > 1);
 
     (void) close(fd);
     assert_int_equal(unlink(other), 0);
+}
+
+
+/* Waits until a process is gone, or a zombie that nobody collects here. */
+static void
+exec_wait_gone(long pid)
+{
+    char      path[64], line[256];
+    bool      zombie;
+    FILE     *file;
+    unsigned  tries;
+
+    snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+
+    for (tries = 0; tries < 4000; tries++) {
+
+        file = fopen(path, "r");
+
+        if (file == NULL) {
+            return;
+        }
+
+        zombie = (fgets(line, sizeof(line), file) == NULL
+                  || strstr(line, ") Z ") != NULL);
+        (void) fclose(file);
+
+        if (zombie) {
+            return;
+        }
+
+        (void) poll(NULL, 0, 5);
+    }
+
+    (void) kill((pid_t) pid, SIGKILL);
+    fail_msg("process %ld is still there", pid);
+}
+
+
+/* Whoever asked is gone: the program, and what it started, end. */
+static void
+test_exec_ends_with_us(void **state)
+{
+    long             pid, supervisor;
+    exec_fixture_t  *f = *state;
+
+    exec_start_two(f, &pid, &supervisor);
+    kube_exec_destroy(f->exec);
+    f->exec = NULL;
+
+    exec_wait_gone(pid);
+    exec_wait_gone(supervisor);
+}
+
+
+/* The supervisor is killed: they end, too, and that is told. */
+static void
+test_exec_ends_with_supervisor(void **state)
+{
+    kube_rc_t        rc;
+    long             pid, supervisor;
+    exec_fixture_t  *f = *state;
+
+    exec_start_two(f, &pid, &supervisor);
+    assert_int_equal(kill((pid_t) supervisor, SIGKILL), 0);
+    exec_wait_gone(pid);
+
+    do {
+        rc = kube_exec_poll(f->exec, 1000, &f->result);
+    } while (rc == KUBE_AGAIN && poll(NULL, 0, 5) == 0);
+
+    assert_int_equal(rc, KUBE_IO);
+    assert_non_null(strstr(kube_exec_why(f->exec), "supervisor is gone"));
 }
 
 
@@ -502,6 +547,8 @@ main(void)
                                         exec_teardown),
         cmocka_unit_test_setup_teardown(test_exec_ends_with_us, exec_setup,
                                         exec_teardown),
+        cmocka_unit_test_setup_teardown(test_exec_ends_with_supervisor,
+                                        exec_setup, exec_teardown),
         cmocka_unit_test_setup_teardown(test_exec_late, exec_setup,
                                         exec_teardown),
         cmocka_unit_test_setup_teardown(test_exec_out_of_memory, exec_setup,
