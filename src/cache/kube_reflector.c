@@ -34,6 +34,7 @@ typedef struct {
     kube_call_t            *handle;       /* NULL: none */
     bool                    watch;
     bool                    stream;       /* a WatchList that is no watch yet */
+    bool                    listed;       /* the bytes in hand ended its list */
     kube_rv_t               began;        /* a watch: the version then */
     uint64_t                sent_ms;
     uint64_t                opened_ms;    /* or KUBE_NEVER */
@@ -613,7 +614,12 @@ static void
 reflector_on_alive(kube_reflector_t *r, const kube_result_t *result)
 {
     if (r->call.watch) {
-        reflector_count(r, KUBE_COUNTER_EVENT_BYTES, result->size_bytes);
+
+        if (!r->call.listed) {
+            reflector_count(r, KUBE_COUNTER_EVENT_BYTES, result->size_bytes);
+        }
+
+        r->call.listed = false;
         reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
     }
 
@@ -703,6 +709,7 @@ reflector_on_initial_end(kube_reflector_t *r, const kube_rv_t *rv)
 
     r->call.stream = false;
     r->call.watch = true;
+    r->call.listed = true;
     r->call.began = *rv;
     r->call.opened_ms = r->now_ms;
 
@@ -771,9 +778,9 @@ reflector_result(kube_reflector_t *r, const kube_result_t *result)
         return;
 
     case KUBE_RESULT_BOOKMARK:
-        reflector_count(r, KUBE_COUNTER_EVENTS_BOOKMARK, 1);
 
         if (!r->call.stream) {
+            reflector_count(r, KUBE_COUNTER_EVENTS_BOOKMARK, 1);
             reflector_on_version(r, KUBE_INPUT_BOOKMARK, &result->rv);
 
         } else if (result->initial_events_end) {

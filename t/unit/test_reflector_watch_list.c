@@ -42,6 +42,7 @@ test_to_the_watch(void **state)
 {
     bed_t           b;
     size_t          chunk;
+    uint64_t        bytes;
     io_exchange_t  *x;
 
     (void) state;
@@ -77,6 +78,7 @@ test_to_the_watch(void **state)
         assert_rv(&b, "");
         assert_false(bed_listed(&b));
         assert_int_equal(counted(&b, KUBE_COUNTER_WATCHES), 0);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENT_BYTES), 0);
         assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_CONTACT_MS), 0);
 
         assert_true(io_body(&b.io, x, INITIAL_END("10", "\"true\"")
@@ -91,7 +93,17 @@ test_to_the_watch(void **state)
         assert_int_equal(counted(&b, KUBE_COUNTER_LISTS), 1);
         assert_int_equal(counted(&b, KUBE_COUNTER_WATCHES), 1);
         assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_ADDED), 1);
-        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_BOOKMARK), 5);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_BOOKMARK), 1);
+
+        /* what it began with was a list: no bytes of events */
+        bytes = counted(&b, KUBE_COUNTER_EVENT_BYTES);
+        assert_true(io_body(&b.io, x, BOOKMARK("12")));
+        bed_process(&b);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_BOOKMARK), 2);
+        assert_in_range(counted(&b, KUBE_COUNTER_EVENT_BYTES) - bytes,
+                        strlen(BOOKMARK("12")) / 2, strlen(BOOKMARK("12")));
+        assert_in_range(bytes, 0, strlen(EVENT("ADDED", FULL("new", "11"))
+                                         INITIAL_END("12", "\"true\"")));
 
         io_done(x, KUBE_OK, "");
         b.io.now_ms += 2000;
