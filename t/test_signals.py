@@ -130,11 +130,16 @@ class TestInformer:
         assert cluster.api.count(verb="list") == 2
 
     @pytest.mark.cluster(watch_cache=False)
-    def test_killed_while_it_lists(self, cluster):
+    @pytest.mark.parametrize(
+        "more, phase",
+        [("", dict(streamed=True)), ("page_size 100; watch_list off;", dict(page=3))],
+        ids=["WatchList", "page"],
+    )
+    def test_killed_while_it_lists(self, cluster, more, phase):
         cluster.api.load_scale(500, 4)
         cluster.service("shop", "web")
-        slow = cluster.api.fault(verb="list", resource=SLICES, page=3, drip=(4000, 0.02))
-        gateway = cluster.nginx(CONF, sync=False, more="page_size 100;")
+        slow = cluster.api.fault(resource=SLICES, drip=(4000, 0.02), **phase)
+        gateway = cluster.nginx(CONF, sync=False, more=more)
         gateway.allow(r"cache manager process \d+ exited on signal 9")
         cluster.api.wait(lambda: slow.fired == 1)
         gateway.kill(signal.SIGKILL, gateway.informer())

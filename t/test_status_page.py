@@ -209,7 +209,7 @@ class TestDrawing:
             [objects.endpoint("127.0.6.1", node=evil, zone=evil, pod=evil)],
             ports=(("http", 8080),),
         )
-        cluster.api.fault(status=403, reason=evil, message=evil, times=2, verb="list")
+        cluster.api.fault(status=403, reason=evil, message=evil, times=4, verb="list")
         gateway = cluster.nginx(CONF)
         with View(browser, gateway.status_port, "/kube/#default/shop/web") as view:
             view.wait("document.querySelectorAll('#endpoints tbody th').length === 1")

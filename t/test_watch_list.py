@@ -22,16 +22,6 @@ BOTH = ("services", SLICES)
 END = b'"k8s.io/initial-events-end":"true"'
 
 
-def is_stream(request):
-    """Whether a request is for a WatchList."""
-    return "sendInitialEvents" in request.query
-
-
-def streams(api, resource=None):
-    """The WatchLists that were asked for."""
-    return [r for r in api.find("watch", resource) if is_stream(r)]
-
-
 def scene(cluster, how="auto"):
     """A Service with a pod, and five more; what to put into the block."""
     cluster.service("shop", "web", pods=cluster.pods(1, "web"))
@@ -63,7 +53,7 @@ def test_one_request_lists_and_watches(cluster):
     settled(cluster, gateway)
     assert len(cluster.api.requests) == 2
     for resource in BOTH:
-        (request,) = streams(cluster.api, resource)
+        (request,) = cluster.api.find(resource=resource, streamed=True)
         assert request.query["resourceVersionMatch"] == "NotOlderThan"
         assert request.query["allowWatchBookmarks"] == "true"
         assert "resourceVersion" not in request.query
@@ -84,9 +74,9 @@ def test_relist(cluster):
     settled(cluster, gateway)
     keys = {(s["namespace"], s["name"]) for s in gateway.status.services()}
     assert ("infra", "s1") not in keys and ("infra", "more") in keys
-    assert cluster.api.count(verb="list") == 0
+    assert cluster.api.count(verb="list", streamed=False) == 0
     for resource in BOTH:
-        first, second = streams(cluster.api, resource)
+        first, second = cluster.api.find(resource=resource, streamed=True)
         assert "resourceVersion" not in first.query
         assert rv_of(second.query["resourceVersion"]) > 0
     assert gateway.status.metrics().value("nginx_kube_relists_total", reason="expired") == 2
@@ -101,7 +91,7 @@ def test_next_informer_needs_no_list(cluster):
     settled(cluster, gateway)
     gateway.reload(gone=True)
     gateway.wait_backends({"after-1"})
-    assert len(streams(cluster.api)) == 2 and cluster.api.count(verb="list") == 0
+    assert cluster.api.count(verb="list") == cluster.api.count(streamed=True) == 2
 
 
 # how it is asked for, what the server does with it, WatchLists of a resource
@@ -122,16 +112,16 @@ def test_plain_lists_instead(cluster, how, server, first, second):
     settings = cluster.api.settings
     settings.watch_list = server != "no"
     if server == "forbids":
-        cluster.api.fault(status=403, when=is_stream, times=None)
+        cluster.api.fault(status=403, streamed=True, times=None)
     elif server == "never ends":
         settings.initial_end = False
-        cluster.api.fault(timeout=0.05, when=is_stream, times=None)
+        cluster.api.fault(timeout=0.05, streamed=True, times=None)
     elif server == "ends with false":
         wrong = END.replace(b'"true"', b'"false"')
         cluster.api.fault(
             mutate=lambda line: line.replace(END, wrong),
             timeout=0.05,
-            when=is_stream,
+            streamed=True,
             times=None,
         )
     gateway = cluster.nginx(CONF, more=scene(cluster, how), workers=1)
@@ -139,15 +129,15 @@ def test_plain_lists_instead(cluster, how, server, first, second):
     assert gateway.status.informer()["degraded"] == []
 
     # what one scope has learnt the other need not find out
-    asked = {r: len(streams(cluster.api, r)) for r in BOTH}
+    asked = {r: cluster.api.count(resource=r, streamed=True) for r in BOTH}
     assert max(asked.values()) == first
     if how != "off":
         expire(cluster)
-        cluster.api.wait(lambda: cluster.api.count(verb="list") == 4)
+        cluster.api.wait(lambda: cluster.api.count(verb="list", streamed=False) == 4)
     for resource in BOTH:
         gateway.status.wait_state("watching", resource)
-        assert len(streams(cluster.api, resource)) - asked[resource] == second
-        lists = cluster.api.count(verb="list", resource=resource)
+        assert cluster.api.count(resource=resource, streamed=True) - asked[resource] == second
+        lists = cluster.api.count(verb="list", resource=resource, streamed=False)
         assert lists == (1 if how == "off" else 2)
 
 
@@ -178,7 +168,7 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_broken_once(cluster, fault):
     """Whatever happens to one, the next list is whole and nothing is lost."""
-    made = cluster.api.fault(resource=SLICES, when=is_stream, **FAULTS[fault])
+    made = cluster.api.fault(resource=SLICES, streamed=True, **FAULTS[fault])
     gateway = cluster.nginx(CONF, more=scene(cluster), workers=1)
     settled(cluster, gateway)
     assert made.fired == 1
@@ -186,7 +176,7 @@ def test_broken_once(cluster, fault):
 
 def test_deleted_meanwhile(cluster):
     """An object that ends among the initial events is not in the list."""
-    cluster.api.fault(resource=SLICES, when=is_stream, mutate=deleted)
+    cluster.api.fault(resource=SLICES, streamed=True, mutate=deleted)
     gateway = cluster.nginx(CONF, more=scene(cluster), workers=1)
     for resource in BOTH:
         gateway.status.wait_state("watching", resource)
@@ -196,7 +186,7 @@ def test_deleted_meanwhile(cluster):
 
 def test_shown_and_stopped_while_it_streams(cluster):
     """What does not end is shown, serves what it has, and ends nginx's life no later."""
-    fault = cluster.api.fault(resource=SLICES, when=is_stream, at_events=6, cut="stall")
+    fault = cluster.api.fault(resource=SLICES, streamed=True, at_events=6, cut="stall")
     gateway = cluster.nginx(CONF, more=scene(cluster), sync=False, workers=1)
     gateway.status.wait_state("streaming", SLICES)
     gateway.status.wait_state("watching", "services")
@@ -213,10 +203,10 @@ def test_lagging_replica_does_not_turn_back_time(cluster):
     old = cluster.api.rv
     gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1, "newest")))
     gateway.wait_backends({"newest-1"})
-    lagging = cluster.api.fault(resource=SLICES, when=is_stream, as_of=old)
+    lagging = cluster.api.fault(resource=SLICES, streamed=True, as_of=old)
     expire(cluster, SLICES)
     cluster.api.wait(lambda: lagging.fired == 1)
-    (request,) = cluster.api.wait_requests(1, verb="list", resource=SLICES)
+    (request,) = cluster.api.wait_requests(1, verb="list", resource=SLICES, streamed=False)
     assert rv_of(request.query["resourceVersion"]) > old
     assert gateway.backends(8) == {"newest-1": 8}
     gateway.status.wait_state("watching", SLICES)
@@ -238,8 +228,8 @@ def test_restored_backup_that_is_ahead(cluster):
     gateway.wait_backends({"after-1"})
     gateway.status.wait_rv(lost + 1000)
     assert gateway.wait_log("newer here than the API server has them")
-    assert cluster.api.count(verb="list", resource=SLICES) == 1
-    assert cluster.api.count(verb="list", resource="services") == 0
+    assert cluster.api.count(verb="list", resource=SLICES, streamed=False) == 1
+    assert cluster.api.count(verb="list", resource="services", streamed=False) == 0
     settled(cluster, gateway)
 
 

@@ -276,12 +276,19 @@ class ApiServer:
         """All requests so far, oldest first (apiserver_wire.Request)."""
         return list(self.core.requests)
 
-    def find(self, verb=None, resource=None, ns=None, page=None, since=0):
-        """The requests that fit; since: a length of the log from before."""
-        wanted = {"verb": verb, "resource": resource, "ns": ns, "page": page}
+    def find(self, verb=None, resource=None, ns=None, page=None, streamed=None, since=0):
+        """
+        The requests that fit; since: a length of the log from before.  A
+        WatchList is found as a list and as a watch; streamed: it alone (True),
+        or anything else (False).
+        """
+        wanted = {"resource": resource, "ns": ns, "page": page, "streamed": streamed}
         wanted = {k: v for k, v in wanted.items() if v is not None}
         return [
-            r for r in self.requests[since:] if all(getattr(r, k) == v for k, v in wanted.items())
+            r
+            for r in self.requests[since:]
+            if (verb is None or verb in r.verbs)
+            and all(getattr(r, k) == v for k, v in wanted.items())
         ]
 
     def count(self, **fields):

@@ -16,7 +16,9 @@ class Fault:
     """
     One fault.  Matching: every field given must fit.
 
-    verb        list, watch, get, create, ... (None: any request)
+    verb        list, watch, get, create, ... (None: any request); a WatchList
+                is both a list and a watch
+    streamed    True: WatchLists only; False: anything but these
     resource    services, endpointslices, namespaces
     ns          "" for cluster-wide requests
     page        1 for the first page of a list, 2 for the first continuation
@@ -55,6 +57,7 @@ class Fault:
     resource: typing.Optional[str] = None
     ns: typing.Optional[str] = None
     page: typing.Optional[int] = None
+    streamed: typing.Optional[bool] = None
     nth: typing.Any = None
     times: typing.Optional[int] = 1
     when: typing.Any = None
@@ -118,11 +121,13 @@ class Fault:
 
     def matches(self, request):
         """Whether it meets this request; counts it if so."""
+        if self.verb is not None and self.verb not in request.verbs:
+            return False
         for mine, theirs in (
-            (self.verb, request.verb),
             (self.resource, request.resource),
             (self.ns, request.ns),
             (self.page, request.page),
+            (self.streamed, request.streamed),
         ):
             if mine is not None and mine != theirs:
                 return False

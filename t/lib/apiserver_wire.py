@@ -63,6 +63,17 @@ class Request:
         self.fault = None
 
     @property
+    def streamed(self):
+        """Whether it is a WatchList: a list that is sent as a watch's first events."""
+        initial = self.query.get("sendInitialEvents", "").lower()
+        return self.verb == "watch" and initial in ("true", "1")
+
+    @property
+    def verbs(self):
+        """What it does: a WatchList lists and watches, anything else is its verb alone."""
+        return ("list", "watch") if self.streamed else (self.verb,)
+
+    @property
     def continued(self):
         """Whether it asks for a further page of a list."""
         return bool(self.query.get("continue"))
@@ -73,6 +84,7 @@ class Request:
             "time": self.time,
             "seconds": None if self.ended is None else self.ended - self.started,
             "verb": self.verb,
+            "streamed": self.streamed,
             "method": self.method,
             "path": self.path,
             "query": self.query,
