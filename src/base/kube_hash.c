@@ -183,29 +183,6 @@ kube_hash128(const void *data, size_t len)
 }
 
 
-/* The halves of the product, folded. */
-static inline uint64_t
-sum_mix(uint64_t x, uint64_t y)
-{
-#ifdef __SIZEOF_INT128__
-    __extension__ unsigned __int128  product;
-
-    product = (unsigned __int128) x * y;
-
-    return (uint64_t) product ^ (uint64_t) (product >> 64);
-#else
-    uint64_t  low, mid, other, high;
-
-    low = (x & UINT32_MAX) * (y & UINT32_MAX);
-    mid = (x >> 32) * (y & UINT32_MAX) + (low >> 32);
-    other = (x & UINT32_MAX) * (y >> 32) + (mid & UINT32_MAX);
-    high = (x >> 32) * (y >> 32) + (mid >> 32) + (other >> 32);
-
-    return (other << 32 | (low & UINT32_MAX)) ^ high;
-#endif
-}
-
-
 kube_digest_t
 kube_sum128(uint64_t salt, const void *data, size_t len)
 {
@@ -220,18 +197,18 @@ kube_sum128(uint64_t salt, const void *data, size_t len)
     for (left = len; left >= 16; left -= 16) {
         a = hash_load64(p);
         b = hash_load64(p + 8);
-        lo = sum_mix(a ^ SUM_A, b ^ lo);
-        hi = sum_mix(b ^ SUM_B, a ^ hi);
+        lo = kube_mix64(a ^ SUM_A, b ^ lo);
+        hi = kube_mix64(b ^ SUM_B, a ^ hi);
         p += 16;
     }
 
     a = (left >= 8) ? hash_load64(p) : hash_load(p, left);
     b = (left >= 8) ? hash_load(p + 8, left - 8) : 0;
-    lo = sum_mix(a ^ SUM_A, b ^ lo);
-    hi = sum_mix(b ^ SUM_B, a ^ hi);
+    lo = kube_mix64(a ^ SUM_A, b ^ lo);
+    hi = kube_mix64(b ^ SUM_B, a ^ hi);
 
-    return (kube_digest_t) { .lo = sum_mix(lo ^ SUM_D ^ len, hi ^ SUM_C),
-                             .hi = sum_mix(hi ^ SUM_A, lo ^ SUM_B ^ len) };
+    return (kube_digest_t) { .lo = kube_mix64(lo ^ SUM_D ^ len, hi ^ SUM_C),
+                             .hi = kube_mix64(hi ^ SUM_A, lo ^ SUM_B ^ len) };
 }
 
 

@@ -64,10 +64,9 @@ __extension__ typedef unsigned __int128  kube_u128_t;
 
 
 /*
- * Two numbers into one, for tables of one process: whoever does not know what
- * both were combined with before cannot make results meet.  After "wyhash"
- * (Wang Yi), whose step this is.  Not for what is stored or compared between
- * processes.
+ * Two numbers into one: the halves of their product, folded, as wyhash does.
+ * In tables of one process each is combined with a part of a seed before, so
+ * that nobody can make results meet.
  */
 static inline uint64_t
 kube_mix64(uint64_t a, uint64_t b)
