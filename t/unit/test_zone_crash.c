@@ -1,13 +1,15 @@
 /*
  * test_zone_crash - a writer that dies anywhere: under random operations;
- * after every single store of the operations that matter; and by SIGKILL at
- * instructions around those stores.  Who takes over finds each Service as it
- * was or as it was to be.
+ * after every single store of the operations that matter; by SIGKILL at
+ * instructions around those stores; and after each instruction that changed
+ * the image.  Who takes over finds each Service as it was or as it was to be.
  *
  * The writer's sources are built into this program with failpoints, of which
  * every store into the image is one; the rest of the library has none.
  *
- * KUBE_CRASH_ALL=1 kills at every instruction (hours); else at some.
+ * A process that is killed leaves what it had stored: of instructions that
+ * leave the same image one stands for all.  KUBE_PROOF=1: in each operation;
+ * else in one of a single store's length.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -318,6 +320,7 @@ typedef struct {
     void       (*prepare)(zone_test_t *t, crash_key_t *keys);
     void       (*run)(zone_test_t *t);
     bool         acquires;       /* itself */
+    bool         brief;          /* in instructions */
 } crash_case_t;
 
 
@@ -357,6 +360,16 @@ static void
 crash_run_remove(zone_test_t *t)
 {
     crash_remove(t, 2, CRASH_NOW);
+}
+
+
+static void
+crash_run_refuse(zone_test_t *t)
+{
+    uint32_t  entry;
+
+    (void) !zone_test_refuse(t, KUBE_RESOURCE_SERVICES, "shop", "key-2",
+                             "1000", "malformed", &entry);
 }
 
 
@@ -437,10 +450,12 @@ crash_run_walk(zone_test_t *t)
 
 
 static const crash_case_t  crash_cases[] = {
-    { "publish", crash_prepare_publish, crash_run_publish, false },
-    { "remove", crash_prepare_remove, crash_run_remove, false },
-    { "evacuate", crash_prepare_evacuate, crash_run_evacuate, false },
-    { "walk", crash_prepare_walk, crash_run_walk, true },
+    { "publish", crash_prepare_publish, crash_run_publish, false, false },
+    { "remove", crash_prepare_remove, crash_run_remove, false, true },
+    { "refuse", crash_prepare_remove, crash_run_refuse, false, false },
+    { "evacuate", crash_prepare_evacuate, crash_run_evacuate, false,
+      false },
+    { "walk", crash_prepare_walk, crash_run_walk, true, false },
 };
 
 
@@ -635,26 +650,14 @@ static unsigned
 crash_kill_all_over(zone_test_t *t, const crash_case_t *c,
     const void *pristine)
 {
-    bool      all;
-    unsigned  n, kills, store, stride;
+    unsigned  kills, store, stride;
 
-    all = (getenv("KUBE_CRASH_ALL") != NULL);
-    stride = all ? 1 : crash_now.stores / CRASH_KILLS + 1;
+    stride = crash_now.stores / CRASH_KILLS + 1;
     kills = 0;
 
     for (store = 1; store <= crash_now.stores; store += stride) {
-        for (n = all ? 0 : store * 31 % CRASH_STRIDE; /* void */ ; n++) {
-            if (!crash_try_kill(t, c, store, n, pristine)) {
-                break;
-            }
-
-            kills++;
-
-            /* the next store is some hundred instructions away */
-            if (!all || n == 1000) {
-                break;
-            }
-        }
+        kills += crash_try_kill(t, c, store, store * 31 % CRASH_STRIDE,
+                                pristine);
     }
 
     return kills;
@@ -704,6 +707,72 @@ test_crash_at_instructions(void **state)
 }
 
 
+/* Single-steps the child from its first store to its end. */
+static void
+crash_step_through(zone_test_t *t, const crash_case_t *c, void *last)
+{
+    int            status;
+    pid_t          pid;
+    uint64_t       steps;
+
+    if (crash_start(t, c, 1, &pid) == KUBE_DENIED) {
+        print_message("crash: ptrace is not allowed here\n");
+        skip();
+    }
+
+    memcpy(last, t->mem, CRASH_SIZE);
+    crash_try_copy();
+
+    for (steps = 0; /* void */ ; steps++) {
+        assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+
+        if (WIFEXITED(status)) {
+            break;
+        }
+
+        assert_true(WIFSTOPPED(status));
+
+        if (memcmp(last, t->mem, CRASH_SIZE) != 0) {
+            memcpy(last, t->mem, CRASH_SIZE);
+            crash_try_copy();
+        }
+    }
+
+    assert_int_equal(WEXITSTATUS(status), 0);
+    print_message("crash: %s: taken over from each of %u images that %llu "
+                  "instructions left\n", c->name, crash_now.stores,
+                  (unsigned long long) steps);
+    assert_true(crash_now.stores > 5);
+}
+
+
+static void
+test_crash_at_every_instruction(void **state)
+{
+    void         *last;
+    size_t        i;
+    zone_test_t   t;
+
+    (void) state;
+    last = zone_test_memory(CRASH_SIZE);
+
+    for (i = 0; i < sizeof(crash_cases) / sizeof(crash_cases[0]); i++) {
+
+        if (!crash_cases[i].brief && getenv("KUBE_PROOF") == NULL) {
+            continue;
+        }
+
+        crash_case_open(&t, &crash_cases[i]);
+        kube_zone_writer_release(t.writer);
+        crash_step_through(&t, &crash_cases[i], last);
+        crash_case_close(&t);
+    }
+
+    free(last);
+}
+
+
 /* An entry that changes chains does so under an odd counter. */
 static void
 test_crash_reuse_is_announced(void **state)
@@ -744,6 +813,7 @@ main(void)
         cmocka_unit_test(test_crash_at_failpoints),
         cmocka_unit_test(test_crash_after_every_store),
         cmocka_unit_test(test_crash_at_instructions),
+        cmocka_unit_test(test_crash_at_every_instruction),
         cmocka_unit_test(test_crash_reuse_is_announced),
     };
 
