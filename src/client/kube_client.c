@@ -219,6 +219,24 @@ client_verdict(void *ctx, size_t server, bool good)
 }
 
 
+static bool
+client_suspect(void *ctx, const kube_exchange_t *exchange)
+{
+    const kube_client_t  *client = ctx;
+
+    return kube_transport_suspect(client->transport, exchange);
+}
+
+
+static uint64_t
+client_healed(void *ctx)
+{
+    const kube_client_t  *client = ctx;
+
+    return kube_transport_healed(client->transport);
+}
+
+
 static kube_rc_t
 client_credentials(void *ctx, uint64_t now_ms)
 {
@@ -268,6 +286,8 @@ kube_client_io(kube_client_t *client)
         .cancel = client_cancel,
         .resume = client_resume,
         .verdict = client_verdict,
+        .suspect = client_suspect,
+        .healed = client_healed,
         .credentials = client_credentials,
         .now = client_now,
         .ctx = client

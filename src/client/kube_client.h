@@ -19,13 +19,15 @@
 
 /* Each function is given ctx. */
 typedef struct {
-    /* See kube_transport.h for the contracts of these four. */
+    /* See kube_transport.h for the contracts of these six. */
     kube_rc_t  (*start)(void *ctx, const kube_request_t *request,
                    const kube_exchange_handler_t *handler, void *handler_ctx,
                    uint64_t now_ms, kube_exchange_t **exchange);
     void       (*cancel)(void *ctx, kube_exchange_t *exchange);
     void       (*resume)(void *ctx, kube_exchange_t *exchange);
     void       (*verdict)(void *ctx, size_t server, bool good);
+    bool       (*suspect)(void *ctx, const kube_exchange_t *exchange);
+    uint64_t   (*healed)(void *ctx);
     /*
      * Reads credentials again after a 401 or a refused handshake, at most
      * once a second.  KUBE_OK: go on.  No handler may call it.

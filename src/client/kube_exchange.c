@@ -12,8 +12,6 @@
  */
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -21,13 +19,8 @@
 
 #include "kube_exchange.h"
 #include "kube_limits.h"
+#include "kube_tcp.h"
 
-
-/* A dead peer is noticed in 15 + 3 x 5 s; kubelet and Go take 30 to 45. */
-#define KUBE_EXCHANGE_KEEPIDLE_S       15
-#define KUBE_EXCHANGE_KEEPINTVL_S      5
-#define KUBE_EXCHANGE_KEEPCNT          3
-#define KUBE_EXCHANGE_USER_TIMEOUT_MS  30000
 
 /* One socket of each watch that an informer can have, and some lists. */
 #define KUBE_EXCHANGE_SOCKETS_MAX  4096
@@ -101,12 +94,85 @@ exchange_look_at_socket(kube_exchange_t *e, int fd)
 }
 
 
-static void
-exchange_set_socket(int fd, int level, int option, int value)
+int
+kube_exchange_socket(const kube_exchange_t *exchange)
 {
-    /* the exchange works without any of these options */
+    size_t                      i;
+    const kube_exchange_env_t  *env = exchange->env;
 
-    (void) setsockopt(fd, level, option, &value, sizeof(value));
+    for (i = 0; i < env->sockets_n; i++) {
+        if (env->sockets[i].exchange == exchange) {
+            return env->sockets[i].fd;
+        }
+    }
+
+    return -1;
+}
+
+
+void
+kube_exchange_restart(kube_exchange_t *exchange)
+{
+    size_t                i;
+    kube_exchange_env_t  *env = exchange->env;
+
+    for (i = 0; i < env->sockets_n; i++) {
+        if (env->sockets[i].exchange == exchange) {
+            env->sockets[i].exchange = NULL;
+        }
+    }
+
+    exchange->stage = KUBE_STAGE_NO_PEER;
+    exchange->created_ms = env->now_ms;
+    exchange->look_ms = env->now_ms + KUBE_EXCHANGE_LOOK_MS;
+    exchange->header_bytes = 0;
+    exchange->peer_gone = 0;
+    exchange->tried = 0;
+    exchange->suspect = 0;
+    exchange->error[0] = '\0';
+    env->more = true;
+}
+
+
+void
+kube_exchange_claim(kube_exchange_t *exchange)
+{
+    exchange->claims = 1;
+
+    /* without it the socket goes to the next that asks, and is not lost */
+
+    (void) curl_easy_setopt(exchange->easy, CURLOPT_FRESH_CONNECT, 1L);
+}
+
+
+/*
+ * The connection that was dialed, or a new socket.  libcurl connects both: the
+ * first is connected by that, see kube_dialer_take().  The option that says "is
+ * connected already" is not used, for libcurl 7.88 connects all the same.
+ */
+static int
+exchange_socket(kube_exchange_t *e, const struct curl_sockaddr *addr)
+{
+    int                   fd;
+    kube_exchange_env_t  *env = e->env;
+
+    if (e->direct) {
+        kube_dialer_learn(&env->dialer, e->server, &addr->addr, addr->addrlen,
+                          !e->tried);
+        e->tried = 1;
+        e->look_ms = env->now_ms + KUBE_EXCHANGE_LOOK_MS;
+    }
+
+    if (e->claims) {
+        e->claims = 0;
+        fd = kube_dialer_take(&env->dialer, e->server);
+
+        if (fd != -1) {
+            return fd;
+        }
+    }
+
+    return kube_tcp_open(addr->family, addr->socktype, addr->protocol);
 }
 
 
@@ -122,7 +188,7 @@ exchange_open_socket_cb(void *arg, curlsocktype purpose,
 
     (void) purpose;
 
-    fd = socket(addr->family, addr->socktype | SOCK_CLOEXEC, addr->protocol);
+    fd = exchange_socket(e, addr);
 
     if (fd == -1) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS
@@ -156,18 +222,6 @@ exchange_open_socket_cb(void *arg, curlsocktype purpose,
     s->fd = fd;
     s->exchange = e;
     e->stage = KUBE_STAGE_NO_PEER;
-
-    if (addr->family == AF_INET || addr->family == AF_INET6) {
-        exchange_set_socket(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-        exchange_set_socket(fd, IPPROTO_TCP, TCP_KEEPIDLE,
-                            KUBE_EXCHANGE_KEEPIDLE_S);
-        exchange_set_socket(fd, IPPROTO_TCP, TCP_KEEPINTVL,
-                            KUBE_EXCHANGE_KEEPINTVL_S);
-        exchange_set_socket(fd, IPPROTO_TCP, TCP_KEEPCNT,
-                            KUBE_EXCHANGE_KEEPCNT);
-        exchange_set_socket(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
-                            KUBE_EXCHANGE_USER_TIMEOUT_MS);
-    }
 
     return fd;
 }
@@ -334,6 +388,8 @@ exchange_on_head(kube_exchange_t *e)
 
     e->responded = 1;
     e->stage = KUBE_STAGE_HEAD;
+    e->suspect = 0;
+    e->env->heard = true;
 
     return exchange_take(e, e->handler->response(e->ctx, &response));
 }
@@ -397,6 +453,8 @@ exchange_write_cb(char *data, size_t size, size_t n, void *arg)
     }
 
     env->taken_bytes += n;
+    env->heard = true;
+    e->suspect = 0;
 
     return exchange_take(e, e->handler->bytes(e->ctx, data, n)) ? n : 0;
 }
@@ -444,6 +502,7 @@ exchange_alloc(kube_exchange_env_t *env,
         e->handler = handler;
         e->ctx = ctx;
         e->stage = KUBE_STAGE_NO_PEER;
+        e->relieved_ms = KUBE_NEVER;
     }
 
     return e;
@@ -476,6 +535,7 @@ exchange_setup(kube_exchange_t *e, size_t server, const char *path)
 
     e->server = server;
     e->created_ms = env->now_ms;
+    e->look_ms = env->now_ms + KUBE_EXCHANGE_LOOK_MS;
     code = CURLE_OUT_OF_MEMORY;
 
     e->easy = curl_easy_init();

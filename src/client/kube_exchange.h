@@ -17,6 +17,7 @@
 
 #include <curl/curl.h>
 
+#include "kube_dialer.h"
 #include "kube_transport.h"
 
 
@@ -28,6 +29,13 @@
  * of 100 KiB then takes two reads.
  */
 #define KUBE_EXCHANGE_BUFFER_BYTES  (64u << 10)
+
+/*
+ * How often the socket of an exchange is looked at while it connects, waits for
+ * its head, or is suspect: a SYN or a request without an answer for so long is
+ * rare where nothing is wrong.
+ */
+#define KUBE_EXCHANGE_LOOK_MS  1000
 
 
 /* How far an exchange has come, as its sockets and callbacks tell. */
@@ -67,6 +75,8 @@ typedef struct {
     uint64_t               now_ms;         /* of the host's last call */
     uint64_t               changed_ms;     /* CA, certificate; or KUBE_NEVER */
     size_t                 taken_bytes;    /* of bodies, in this process() */
+    kube_dialer_t          dialer;
+    bool                   heard;          /* a head came, or bytes */
     bool                   more;           /* call process() again at once */
 } kube_exchange_env_t;
 
@@ -84,6 +94,9 @@ struct kube_exchange_s {
     struct curl_slist              *connect_to;
     size_t                          server;        /* index of the address */
     uint64_t                        created_ms;
+    uint64_t                        look_ms;       /* at its socket, next */
+    uint64_t                        relieved_ms;   /* when a connection stood
+                                                      in its place, or NEVER */
     size_t                          header_bytes;
     kube_stage_t                    stage;
     kube_rc_t                       rc;            /* of over */
@@ -91,6 +104,11 @@ struct kube_exchange_s {
     CURLcode                        setup;         /* the first that failed */
 
     unsigned                        tls:1;
+    unsigned                        direct:1;      /* by no proxy, no unix
+                                                      socket */
+    unsigned                        tried:1;       /* an address */
+    unsigned                        claims:1;      /* what was dialed */
+    unsigned                        suspect:1;     /* its peer is silent */
     unsigned                        peer_gone:1;
     unsigned                        added:1;       /* to the multi handle */
     unsigned                        responded:1;   /* response() was called */
@@ -144,6 +162,18 @@ void kube_exchange_fail(kube_exchange_t *exchange, kube_rc_t rc,
  */
 bool kube_exchange_finish(kube_exchange_t *exchange, CURLcode code)
     KUBE_MUST_CHECK;
+
+/* The socket that it uses; -1: none. */
+int kube_exchange_socket(const kube_exchange_t *exchange);
+
+/* Has it begin anew, over another connection; it is not added any more. */
+void kube_exchange_restart(kube_exchange_t *exchange);
+
+/*
+ * Has it take the connection that was dialed, when it asks for a socket, and
+ * none that libcurl has kept: those may be as dead as the one before.
+ */
+void kube_exchange_claim(kube_exchange_t *exchange);
 
 /*
  * Notes that libcurl now uses fd for the exchange.  A descriptor that is not

@@ -182,6 +182,8 @@ options_url(kube_exchange_t *e, const char *path)
         server = "http://localhost";
     }
 
+    e->direct = (socket == NULL && !(e->tls && config->proxy_url.len != 0));
+
     n = snprintf(text, sizeof(text), "%s%s", server, path);
 
     if (e->setup != CURLE_OK) {

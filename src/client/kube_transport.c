@@ -22,6 +22,7 @@
 #include "kube_backoff.h"
 #include "kube_exchange.h"
 #include "kube_limits.h"
+#include "kube_tcp.h"
 #include "kube_version.h"
 
 
@@ -41,6 +42,9 @@
 /* Without a head for so long an address is to blame for what is given up. */
 #define KUBE_TRANSPORT_SILENT_MS  10000
 
+/* A connection is suspect again no sooner than this after one in its place. */
+#define KUBE_TRANSPORT_RELIEF_MS  10000
+
 
 /* What is known of one address. */
 typedef struct {
@@ -58,6 +62,10 @@ struct kube_transport_s {
     int                   epoll;
     int                   watched;       /* another's; -1: none */
     uint64_t              timer_ms;      /* libcurl's, or KUBE_NEVER */
+    uint64_t              look_ms;       /* at a socket, or KUBE_NEVER */
+    uint64_t              healed;        /* connections that were dialed */
+    bool                  unreached;     /* connecting failed, and nothing was
+                                            heard since */
     bool                  initialised;   /* curl_global_init() */
     bool                  processing;
 };
@@ -190,6 +198,7 @@ kube_transport_create(const kube_alloc_t *alloc,
     t->epoll = -1;
     t->watched = -1;
     t->timer_ms = KUBE_NEVER;
+    t->look_ms = KUBE_NEVER;
 
     env = &t->env;
     env->alloc = *alloc;
@@ -216,10 +225,13 @@ kube_transport_create(const kube_alloc_t *alloc,
         kube_backoff_init(&t->servers[i].backoff, &backoff);
     }
 
+    kube_dialer_init(&env->dialer, -1, conf->seed);
+
     t->initialised = (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
 
     if (t->initialised) {
         t->epoll = epoll_create1(EPOLL_CLOEXEC);
+        env->dialer.epoll = t->epoll;
     }
 
     if (t->epoll == -1
@@ -267,6 +279,7 @@ kube_transport_destroy(kube_transport_t *transport)
     /* closes the idle connections, which needs env and epoll */
 
     (void) curl_multi_cleanup(transport->multi);
+    kube_dialer_done(&transport->env.dialer);
 
     if (transport->epoll != -1) {
         (void) close(transport->epoll);
@@ -565,6 +578,149 @@ transport_rotate(kube_transport_t *t)
 }
 
 
+/* Whether it is one that a dialed connection, to that server, may serve. */
+static bool
+transport_may_dial(const kube_exchange_t *e)
+{
+    return e->easy != NULL && e->direct && !e->cancelled && !e->over;
+}
+
+
+/*
+ * Looks whether the peer of an exchange answers, and when to look again.  Once
+ * a request was sent it stays suspect until something of the answer comes: a
+ * probe that is answered after all says nothing of what the server has to send
+ * again, and when it will.
+ */
+static void
+transport_look(kube_transport_t *t, kube_exchange_t *e)
+{
+    int       fd;
+    bool      suspect;
+    uint64_t  quiet_ms, due_ms;
+
+    fd = kube_exchange_socket(e);
+    suspect = (fd != -1 && kube_tcp_suspect(fd, &quiet_ms));
+
+    e->suspect = (suspect || (e->suspect && e->stage >= KUBE_STAGE_READY));
+    e->look_ms = t->env.now_ms + KUBE_EXCHANGE_LOOK_MS;
+
+    if (fd == -1 || e->suspect || !e->responded) {
+        return;
+    }
+
+    due_ms = (KUBE_TCP_IDLE_S + KUBE_TCP_PROBES * KUBE_TCP_INTERVAL_S) * 1000;
+
+    if (quiet_ms + KUBE_EXCHANGE_LOOK_MS < due_ms) {
+        e->look_ms = t->env.now_ms + due_ms - quiet_ms;
+    }
+}
+
+
+/*
+ * A connection stands: whoever connects, or waits for the head over a silent
+ * one, begins anew, for nothing of it was handed over.  Of those whose body is
+ * awaited their owners are told, see kube_transport_suspect().
+ */
+static void
+transport_relieve(kube_transport_t *t)
+{
+    kube_exchange_t  *e;
+
+    t->healed++;
+    t->unreached = false;
+
+    for (e = t->exchanges; e != NULL; e = e->next) {
+
+        if (!e->added
+            || !transport_may_dial(e)
+            || e->server != t->env.dialer.server)
+        {
+            continue;
+        }
+
+        if (!e->responded) {
+            transport_look(t, e);
+        }
+
+        if (!e->suspect) {
+            continue;
+        }
+
+        if (e->responded) {
+            e->relieved_ms = t->env.now_ms;
+            continue;
+        }
+
+        (void) curl_multi_remove_handle(t->multi, e->easy);
+        e->added = 0;
+        kube_exchange_restart(e);
+    }
+}
+
+
+/* Looks at the sockets that are due; the dialer runs where it is needed. */
+static void
+transport_dial(kube_transport_t *t)
+{
+    bool              suspect;
+    kube_exchange_t  *e;
+
+    suspect = false;
+    t->look_ms = KUBE_NEVER;
+
+    if (t->env.heard) {
+        t->env.heard = false;
+        t->unreached = false;
+    }
+
+    for (e = t->exchanges; e != NULL; e = e->next) {
+
+        if (!e->added || !transport_may_dial(e)) {
+            continue;
+        }
+
+        if (t->env.now_ms >= e->look_ms) {
+            transport_look(t, e);
+        }
+
+        if (e->look_ms < t->look_ms) {
+            t->look_ms = e->look_ms;
+        }
+
+        suspect |= (e->suspect
+                    && (e->relieved_ms == KUBE_NEVER
+                        || t->env.now_ms - e->relieved_ms
+                           >= KUBE_TRANSPORT_RELIEF_MS));
+    }
+
+    if (suspect || t->unreached) {
+        kube_dialer_start(&t->env.dialer, suspect, t->env.now_ms);
+
+    } else {
+        kube_dialer_stop(&t->env.dialer);
+    }
+}
+
+
+bool
+kube_transport_suspect(const kube_transport_t *transport,
+    const kube_exchange_t *exchange)
+{
+    return exchange->suspect
+           && exchange->relieved_ms != KUBE_NEVER
+           && transport->env.now_ms - exchange->relieved_ms
+              < KUBE_TRANSPORT_RELIEF_MS;
+}
+
+
+uint64_t
+kube_transport_healed(const kube_transport_t *transport)
+{
+    return transport->healed;
+}
+
+
 /*
  * libcurl's limit counts connections in use as well as idle ones, and closes
  * an idle one whenever there are more: a limit below the number of watches
@@ -574,9 +730,11 @@ static void
 transport_add_new(kube_transport_t *t)
 {
     long              n;
+    bool              claimed;
     kube_exchange_t  *e;
 
     n = KUBE_TRANSPORT_IDLE_MAX;
+    claimed = !t->env.dialer.ready;
 
     for (e = t->exchanges; e != NULL; e = e->next) {
         n++;
@@ -592,6 +750,14 @@ transport_add_new(kube_transport_t *t)
         if (e->easy == NULL) {
             e->over = 1;
             continue;
+        }
+
+        if (!claimed
+            && transport_may_dial(e)
+            && e->server == t->env.dialer.server)
+        {
+            claimed = true;
+            kube_exchange_claim(e);
         }
 
         if (curl_multi_add_handle(t->multi, e->easy) == CURLM_OK) {
@@ -653,6 +819,11 @@ transport_round(kube_transport_t *t)
             continue;    /* whoever asked for it looks before this call */
         }
 
+        if (events[i].data.fd == t->env.dialer.fd) {
+            t->env.more = true;
+            continue;
+        }
+
         what = 0;
 
         if (events[i].events & (EPOLLIN | EPOLLHUP)) {
@@ -696,6 +867,9 @@ transport_end(kube_transport_t *t, kube_exchange_t *e, CURLcode code)
 
     if (kube_exchange_finish(e, code)) {
         kube_transport_verdict(t, e->server, false);
+
+        t->unreached |= (e->direct && e->rc == KUBE_CONNECT
+                         && e->stage == KUBE_STAGE_NO_PEER);
     }
 
     kube_exchange_destroy(e);
@@ -765,6 +939,11 @@ kube_transport_process(kube_transport_t *transport, uint64_t now_ms)
     (void) pthread_sigmask(SIG_SETMASK, &all, &old);
 
     transport_rotate(t);
+
+    if (kube_dialer_process(&t->env.dialer, now_ms)) {
+        transport_relieve(t);
+    }
+
     transport_add_new(t);
     transport_unpause(t);
 
@@ -779,6 +958,7 @@ kube_transport_process(kube_transport_t *transport, uint64_t now_ms)
     (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
 
     transport_reap(t);
+    transport_dial(t);
 
     t->processing = false;
 }
@@ -787,7 +967,17 @@ kube_transport_process(kube_transport_t *transport, uint64_t now_ms)
 uint64_t
 kube_transport_deadline(const kube_transport_t *transport)
 {
-    return transport->env.more ? transport->env.now_ms : transport->timer_ms;
+    uint64_t  deadline_ms, dial_ms;
+
+    if (transport->env.more) {
+        return transport->env.now_ms;
+    }
+
+    dial_ms = kube_dialer_deadline(&transport->env.dialer);
+    deadline_ms = (transport->timer_ms < transport->look_ms)
+                  ? transport->timer_ms : transport->look_ms;
+
+    return (dial_ms < deadline_ms) ? dial_ms : deadline_ms;
 }
 
 

@@ -9,9 +9,10 @@
  *
  * TLS is always verified unless the configuration says otherwise; HTTP/1.1,
  * identity encoding, one connection for each exchange in flight, kept for the
- * next one; TCP keepalive 15/5/3 and TCP_USER_TIMEOUT 30 s so that a dead peer
- * is noticed; User-Agent "nginx-kube-informer/VERSION (agent)".  Authorization
- * goes to the configured servers only.
+ * next one; keepalive so that a dead peer is noticed (kube_tcp.h), and bare
+ * connects while none is reached (kube_dialer.h); User-Agent
+ * "nginx-kube-informer/VERSION (agent)".  Authorization goes to the configured
+ * servers only.
  *
  * docs/internals/transport.md has the whole picture.
  *
@@ -177,6 +178,22 @@ void kube_transport_credentials_changed(kube_transport_t *transport,
  */
 void kube_transport_verdict(kube_transport_t *transport, size_t server,
     bool good);
+
+/*
+ * True: the peer of that exchange, whose head has come, is silent (probes get
+ * no answer), while another connection to the same server stands, for the next
+ * exchange.  False for what goes through a proxy or a unix socket, of which
+ * nothing is known.  It lasts 10 s at most, or until something comes.
+ */
+bool kube_transport_suspect(const kube_transport_t *transport,
+    const kube_exchange_t *exchange);
+
+/*
+ * How often a connection came about by a bare connect, after connecting had
+ * failed or a peer was silent: where it grows, what could not be connected is
+ * worth a try at once.
+ */
+uint64_t kube_transport_healed(const kube_transport_t *transport);
 
 /* The address the next exchange will be sent to, as in the configuration. */
 kube_str_t kube_transport_server(const kube_transport_t *transport);

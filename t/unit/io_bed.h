@@ -51,6 +51,8 @@ typedef struct {
     unsigned       good;           /* verdicts */
     unsigned       bad;
     size_t         chunk;          /* bytes a delivery; 0: all at once */
+    io_exchange_t *suspect;        /* its peer is silent; NULL: none */
+    uint64_t       healed;
     kube_rc_t      start_rc;       /* of the next start */
     uint64_t       now_ms;
 } io_bed_t;
@@ -140,6 +142,25 @@ io_verdict(void *ctx, size_t server, bool good)
 }
 
 
+static inline bool
+io_suspect(void *ctx, const kube_exchange_t *exchange)
+{
+    const io_bed_t  *io = ctx;
+
+    return io->suspect != NULL && io->suspect->live
+           && (const void *) exchange == io->suspect;
+}
+
+
+static inline uint64_t
+io_healed(void *ctx)
+{
+    const io_bed_t  *io = ctx;
+
+    return io->healed;
+}
+
+
 static inline kube_rc_t
 io_credentials(void *ctx, uint64_t now_ms)
 {
@@ -169,6 +190,8 @@ io_of(io_bed_t *io)
         .cancel = io_cancel,
         .resume = io_resume,
         .verdict = io_verdict,
+        .suspect = io_suspect,
+        .healed = io_healed,
         .credentials = io_credentials,
         .now = io_now,
         .ctx = io

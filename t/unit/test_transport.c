@@ -758,7 +758,7 @@ test_transport_keepalive(void **state)
     transport_bed_client_t    c = { 0 };
     struct sockaddr_in        in;
     static const int          want[][2] = {
-        { TCP_KEEPIDLE, 15 }, { TCP_KEEPINTVL, 5 }, { TCP_KEEPCNT, 3 },
+        { TCP_KEEPIDLE, 4 }, { TCP_KEEPINTVL, 1 }, { TCP_KEEPCNT, 26 },
         { TCP_USER_TIMEOUT, 30000 }, { TCP_NODELAY, 1 },
     };
 

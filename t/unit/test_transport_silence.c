@@ -1,0 +1,372 @@
+/*
+ * test_transport_silence - servers that cannot be reached, and peers that fall
+ * silent: connections that are dialed for the next request, and what becomes of
+ * the requests that wait.
+ *
+ * What the kernel says of a silent peer is the test's word here;
+ * t/proof/test_healing.py drops real packets.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <netinet/tcp.h>
+#include <sys/syscall.h>
+
+#include "transport_bed.h"
+
+#include "kube_dialer.h"
+#include "kube_tcp.h"
+
+
+#define WATCH_HEAD                                                            \
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"                  \
+    "Transfer-Encoding: chunked\r\n\r\n"
+
+/* The transport's clock runs ahead of the real one by so much. */
+static uint64_t  ahead_ms;
+
+/* The descriptor whose peer is silent, and how it shows; -1: none. */
+static int      silent_fd = -1;
+static uint8_t  silent_probes;
+static uint8_t  silent_backoff;
+
+
+/* In place of the C library's, for this program. */
+int
+getsockopt(int fd, int level, int option, void *value, socklen_t *len)
+{
+    int               rc;
+    struct tcp_info  *info;
+
+    rc = (int) syscall(SYS_getsockopt, fd, level, option, value, len);
+
+    if (rc == 0
+        && level == IPPROTO_TCP
+        && option == TCP_INFO
+        && fd == silent_fd)
+    {
+        info = value;
+        info->tcpi_probes = silent_probes;
+        info->tcpi_backoff = silent_backoff;
+    }
+
+    return rc;
+}
+
+
+/* The head of a watch; of the first one not even that where arg says so. */
+static bool
+serve_watch(http_bed_t *server, int fd)
+{
+    return (server->arg != NULL && http_bed_connections(server) == 1)
+           || http_bed_puts(fd, WATCH_HEAD);
+}
+
+
+static void
+silence_step(transport_bed_t *f)
+{
+    ahead_ms += 10;
+
+    f->processing = true;
+    kube_transport_process(f->transport, transport_bed_now_ms() + ahead_ms);
+    f->processing = false;
+
+    (void) poll(NULL, 0, 1);
+}
+
+
+static void
+silence_until_healed(transport_bed_t *f, uint64_t n)
+{
+    unsigned  i;
+
+    for (i = 0; kube_transport_healed(f->transport) < n; i++) {
+        assert_true(i < 20000);
+        silence_step(f);
+    }
+}
+
+
+static void
+silence_until_responses(transport_bed_t *f, const transport_bed_client_t *c)
+{
+    unsigned  i;
+
+    for (i = 0; c->responses == 0; i++) {
+        assert_true(i < 20000);
+        silence_step(f);
+    }
+}
+
+
+static void
+silence_run(transport_bed_t *f, uint64_t ms)
+{
+    uint64_t  end_ms;
+
+    for (end_ms = ahead_ms + ms; ahead_ms < end_ms; /* void */ ) {
+        silence_step(f);
+    }
+}
+
+
+/* The first socket that is connected to the server. */
+static int
+silence_socket(const transport_bed_t *f)
+{
+    int                 fd;
+    socklen_t           len;
+    struct sockaddr_in  in;
+
+    for (fd = 3; fd < 1024; fd++) {
+        len = sizeof(in);
+
+        if (getpeername(fd, (struct sockaddr *) &in, &len) == 0
+            && in.sin_family == AF_INET
+            && ntohs(in.sin_port) == f->server.port)
+        {
+            return fd;
+        }
+    }
+
+    fail();
+
+    return -1;
+}
+
+
+static void
+silence_open(transport_bed_t *f, const char *arg)
+{
+    ahead_ms = 0;
+    silent_fd = -1;
+    silent_probes = 0;
+    silent_backoff = 0;
+
+    transport_bed_serve(f, serve_watch, arg);
+    transport_bed_open(f);
+}
+
+
+/* Connecting fails; once the server is back the first connection is used. */
+static void
+test_refused_and_back(void **state)
+{
+    int                     fd, peer;
+    char                    got[3];
+    socklen_t               len;
+    struct pollfd           pfd;
+    transport_bed_t        *f = *state;
+    struct sockaddr_in      in;
+    transport_bed_client_t  c = { 0 };
+
+    memset(&in, 0, sizeof(in));
+    in.sin_family = AF_INET;
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    len = sizeof(in);
+    ahead_ms = 0;
+
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *) &in, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *) &in, &len), 0);
+
+    transport_bed_add_port(f, "http", ntohs(in.sin_port));
+    transport_bed_open(f);
+
+    transport_bed_get(f, &c);
+    assert_int_equal(c.rc, KUBE_CONNECT);
+    assert_int_equal(kube_transport_healed(f->transport), 0);
+    assert_true(kube_transport_deadline(f->transport)
+                <= transport_bed_now_ms() + KUBE_DIALER_PACE_MS);
+    transport_bed_free(&c);
+
+    silence_run(f, 3000);
+    assert_int_equal(kube_transport_healed(f->transport), 0);
+
+    assert_int_equal(listen(fd, 8), 0);
+    silence_until_healed(f, 1);
+
+    transport_bed_start(f, &c);
+    silence_run(f, 200);
+
+    /* one connection was made, and it has the request */
+
+    peer = accept(fd, NULL, NULL);
+    assert_true(peer != -1);
+    assert_int_equal(recv(peer, got, sizeof(got), MSG_WAITALL), 3);
+    assert_memory_equal(got, "GET", 3);
+
+    pfd.fd = fd;
+    pfd.events = POLLIN;
+    assert_int_equal(poll(&pfd, 1, 0), 0);
+
+    /* it is reached: nobody dials, whatever becomes of this request */
+
+    close(peer);
+    silence_run(f, 3000);
+    assert_int_equal(c.dones, 1);
+    assert_int_equal(c.rc, KUBE_CLOSED);
+    assert_int_equal(kube_transport_healed(f->transport), 1);
+    assert_int_equal(poll(&pfd, 1, 0), 0);
+
+    transport_bed_free(&c);
+    close(fd);
+}
+
+
+/* A connection that is dialed and that no request wants does not stay. */
+static void
+test_unwanted(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    silence_open(f, NULL);
+    transport_bed_start(f, &c);
+    silence_until_responses(f, &c);
+
+    silent_fd = silence_socket(f);
+    silent_probes = KUBE_TCP_PROBES;
+    assert_false(kube_transport_suspect(f->transport, c.exchange));
+    silence_until_healed(f, 1);
+    assert_true(kube_transport_suspect(f->transport, c.exchange));
+
+    /* for 10 s no other is made in its place, and the owner may be late */
+
+    silence_run(f, 5000);
+    assert_int_equal(http_bed_connections(&f->server), 2);
+    assert_int_equal(kube_transport_healed(f->transport), 1);
+    assert_true(kube_transport_suspect(f->transport, c.exchange));
+
+    /* a probe that is answered says nothing of what is to come */
+
+    silent_probes = 0;
+    silence_run(f, 2000);
+    assert_true(kube_transport_suspect(f->transport, c.exchange));
+
+    silence_until_healed(f, 2);
+    assert_int_equal(c.dones, 0);
+
+    kube_transport_cancel(f->transport, c.exchange);
+}
+
+
+/* One probe without an answer is a lost packet. */
+static void
+test_one_probe(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    silence_open(f, NULL);
+    transport_bed_start(f, &c);
+    silence_until_responses(f, &c);
+
+    silent_fd = silence_socket(f);
+    silent_probes = KUBE_TCP_PROBES - 1;
+    silence_run(f, 20000);
+    assert_int_equal(kube_transport_healed(f->transport), 0);
+    assert_int_equal(http_bed_connections(&f->server), 1);
+    assert_false(kube_transport_suspect(f->transport, c.exchange));
+
+    kube_transport_cancel(f->transport, c.exchange);
+}
+
+
+/* The second request goes over what was dialed, beside the first. */
+static void
+test_second_beside_first(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 }, second = { 0 };
+
+    silence_open(f, NULL);
+    transport_bed_start(f, &c);
+    silence_until_responses(f, &c);
+
+    silent_fd = silence_socket(f);
+    silent_probes = KUBE_TCP_PROBES;
+    silence_until_healed(f, 1);
+
+    transport_bed_start(f, &second);
+    silence_until_responses(f, &second);
+    assert_int_equal(http_bed_connections(&f->server), 2);
+    assert_int_equal(c.dones, 0);
+
+    kube_transport_cancel(f->transport, c.exchange);
+    kube_transport_cancel(f->transport, second.exchange);
+}
+
+
+/*
+ * A request whose bytes get no answer begins anew over another connection, and
+ * its owner hears nothing of that.
+ */
+static void
+test_no_head(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    silence_open(f, "no head");
+    transport_bed_start(f, &c);
+    transport_bed_until(f, &f->server.requests, 1);
+    silence_run(f, 3000);
+    assert_int_equal(c.responses, 0);
+    assert_int_equal(http_bed_connections(&f->server), 1);
+
+    silent_fd = silence_socket(f);
+    silent_backoff = KUBE_TCP_RESENT;
+    silence_until_responses(f, &c);
+
+    assert_int_equal(http_bed_connections(&f->server), 2);
+    assert_int_equal(f->server.requests, 2);
+    assert_int_equal(c.dones, 0);
+
+    kube_transport_cancel(f->transport, c.exchange);
+}
+
+
+/* Of what is behind a unix socket or a proxy nothing is known. */
+static void
+test_not_direct(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    ahead_ms = 0;
+    silent_fd = -1;
+
+    assert_int_equal(kube_config_add_server(&f->config,
+                                            KUBE_STR("http://unix:/nowhere"),
+                                            NULL), KUBE_OK);
+    transport_bed_open(f);
+    transport_bed_get(f, &c);
+    assert_int_equal(c.rc, KUBE_CONNECT);
+    silence_run(f, 2000);
+    assert_int_equal(kube_transport_deadline(f->transport), KUBE_NEVER);
+    transport_bed_free(&c);
+}
+
+
+#define SILENCE_TEST(test)                                                    \
+    cmocka_unit_test_setup_teardown(test, transport_bed_setup,                \
+                                    transport_bed_teardown)
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        SILENCE_TEST(test_refused_and_back),
+        SILENCE_TEST(test_unwanted),
+        SILENCE_TEST(test_one_probe),
+        SILENCE_TEST(test_second_beside_first),
+        SILENCE_TEST(test_no_head),
+        SILENCE_TEST(test_not_direct),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
