@@ -419,6 +419,28 @@ class TestStreams:
         assert cluster.api.count(verb="list") == lists
         polite(cluster.api)
 
+    def test_healed_long_before_the_next_try(self, cluster):
+        """Bare connects do not wait for the pause, whose end is far away."""
+        pause = "backoff 60s 60s unreachable=60s;"
+        gateway = cluster.nginx(CONF, more=scene(cluster, page=500, more=pause), workers=1)
+        settled(cluster, gateway)
+        accepted = cluster.api.accepted
+        lists = cluster.api.count(verb="list")
+        cluster.api.refuse()
+        gateway.status.wait(
+            lambda i: all(
+                row["state"] == "backoff" and row["retry_seconds"] > 15 for row in i["resources"]
+            )
+        )
+        cluster.api.listen()
+        for resource in ("services", SLICES):
+            gateway.status.wait_state("watching", resource, timeout=15)
+        settled(cluster, gateway)
+        assert cluster.api.count(verb="list") == lists
+        # what was connected first has a request: no connection is for nothing
+        assert cluster.api.accepted == accepted + 2
+        polite(cluster.api)
+
     @pytest.mark.parametrize("how", ["rst", "close", b"HTTP/1.1 400 x\r\n\r\n", b"\x16\x03\x01"])
     def test_connections_that_die_at_once(self, cluster, how):
         setup = scene(cluster)

@@ -889,6 +889,26 @@ api_credentials(void *ctx, uint64_t now_ms)
 }
 
 
+static bool
+api_suspect(void *ctx, const kube_call_t *handle)
+{
+    api_lw_t          *lw = ctx;
+    const api_call_t  *call = (const void *) handle;
+
+    return call->exchange != NULL
+           && lw->conf.io.suspect(lw->conf.io.ctx, call->exchange);
+}
+
+
+static uint64_t
+api_healed(void *ctx)
+{
+    api_lw_t  *lw = ctx;
+
+    return lw->conf.io.healed(lw->conf.io.ctx);
+}
+
+
 static void
 api_destroy(void *ctx)
 {
@@ -943,6 +963,8 @@ kube_api_lister_watcher_create(const kube_alloc_t *alloc,
     lw->ready = api_ready;
     lw->cancel = api_cancel;
     lw->credentials = api_credentials;
+    lw->suspect = api_suspect;
+    lw->healed = api_healed;
     lw->destroy = api_destroy;
     lw->ctx = api;
 

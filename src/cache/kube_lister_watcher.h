@@ -124,6 +124,18 @@ typedef struct {
      */
     void          (*credentials)(void *ctx, uint64_t now_ms);
 
+    /*
+     * True: whoever answers a watch that was opened is silent, and another call
+     * would reach the source now.  NULL: it is never known.
+     */
+    bool          (*suspect)(void *ctx, const kube_call_t *call);
+
+    /*
+     * Grows when a source that could not be connected to can be again: a call
+     * is worth a try at once.  NULL: it is never known.
+     */
+    uint64_t      (*healed)(void *ctx);
+
     /* After the last call was cancelled. */
     void          (*destroy)(void *ctx);
     void           *ctx;

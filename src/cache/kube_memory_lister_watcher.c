@@ -1198,6 +1198,8 @@ kube_memory_lister_watcher_create(kube_memory_source_t *source, kube_str_t ns,
     lw->ready = memory_ready;
     lw->cancel = memory_cancel;
     lw->credentials = memory_credentials;
+    lw->suspect = NULL;
+    lw->healed = NULL;
     lw->destroy = memory_destroy;
     lw->ctx = memory;
 

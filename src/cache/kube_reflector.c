@@ -63,6 +63,7 @@ struct kube_reflector_s {
     kube_action_t              action;    /* to be done; NONE: nothing */
     kube_log_t                 log;
     reflector_call_t           call;
+    reflector_call_t           second;    /* a watch beside a silent one */
     reflector_list_t           list;
     reflector_error_t          error;
     kube_suffering_t           suffering; /* its message is error.message */
@@ -70,6 +71,7 @@ struct kube_reflector_s {
     bool                       turn;
     bool                       paused;    /* the FIFO was full */
     bool                       rollback;
+    uint64_t                   healed;    /* of the source, when last asked */
     uint64_t                   now_ms;    /* of the call we are in */
     char                       label[128];    /* for the log */
 };
@@ -807,6 +809,16 @@ reflector_result(kube_reflector_t *r, const kube_result_t *result)
 }
 
 
+static void
+reflector_end_second(kube_reflector_t *r)
+{
+    if (r->second.handle != NULL) {
+        r->lw.cancel(r->lw.ctx, r->second.handle);
+        r->second.handle = NULL;
+    }
+}
+
+
 /*
  * Takes what the call yields until there is nothing more, an action follows
  * from it, or the FIFO is full.
@@ -836,6 +848,12 @@ reflector_poll(kube_reflector_t *r)
             || r->lw.next(r->lw.ctx, r->call.handle, &result) != KUBE_OK)
         {
             return;
+        }
+
+        /* the first to speak wins; an end is no word */
+
+        if (result.kind != KUBE_RESULT_END) {
+            reflector_end_second(r);
         }
 
         reflector_result(r, &result);
@@ -885,6 +903,116 @@ reflector_end_call(kube_reflector_t *r)
 }
 
 
+/* A watch, or what will be one, begins in that call. */
+static void
+reflector_watch_call(kube_reflector_t *r, reflector_call_t *call,
+    const kube_action_t *action)
+{
+    memset(call, 0, sizeof(reflector_call_t));
+
+    call->watch = (action->kind != KUBE_ACTION_STREAM);
+    call->stream = !call->watch;
+    call->began = r->machine.rv;
+    call->sent_ms = r->now_ms;
+    call->opened_ms = KUBE_NEVER;
+
+    call->handle = r->lw.watch(r->lw.ctx, &(kube_list_options_t) {
+                                   .rv = action->rv,
+                                   .initial_events = call->stream,
+                                   .not_older_than = action->not_older_than,
+                                   .timeout_s = action->timeout_s
+                               }, r->now_ms);
+}
+
+
+/* The second watch was granted: it is the watch, and the first is closed. */
+static void
+reflector_replace(kube_reflector_t *r)
+{
+    kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_WATCH,
+                   "watch of %s is silent, but a second one was answered",
+                   r->label);
+
+    reflector_end_call(r);
+
+    r->call = r->second;
+    r->call.opened_ms = r->now_ms;
+    r->second.handle = NULL;
+
+    reflector_watching(r);
+    reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_REPLACED });
+}
+
+
+/* Opens a second watch beside one that is silent; looks what became of it. */
+static void
+reflector_run_second(kube_reflector_t *r)
+{
+    kube_result_t  result;
+
+    if (r->machine.state != KUBE_REFLECTOR_WATCHING
+        || r->action.kind != KUBE_ACTION_NONE
+        || r->paused)
+    {
+        return;
+    }
+
+    if (r->second.handle == NULL) {
+
+        if (r->lw.suspect == NULL
+            || !r->lw.suspect(r->lw.ctx, r->call.handle))
+        {
+            return;
+        }
+
+        reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_SUSPECT });
+
+        if (r->action.kind == KUBE_ACTION_SECOND) {
+            reflector_watch_call(r, &r->second, &r->action);
+            memset(&r->action, 0, sizeof(kube_action_t));
+        }
+
+        return;
+    }
+
+    if (r->lw.next(r->lw.ctx, r->second.handle, &result) == KUBE_OK) {
+
+        if (result.kind == KUBE_RESULT_OPENED) {
+            reflector_replace(r);
+
+        } else {
+            /* refused, or cut off: the first goes on as if it had been alone */
+            reflector_end_second(r);
+        }
+
+    } else if (r->now_ms - r->second.sent_ms >= KUBE_OPEN_MS) {
+        reflector_end_second(r);
+    }
+}
+
+
+/* Tells the machine, while it waits for that, that the source is back. */
+static void
+reflector_look_for_healing(kube_reflector_t *r)
+{
+    uint64_t  healed;
+
+    if (r->lw.healed == NULL
+        || r->machine.state != KUBE_REFLECTOR_BACKOFF
+        || r->action.kind != KUBE_ACTION_NONE)
+    {
+        return;
+    }
+
+    healed = r->lw.healed(r->lw.ctx);
+
+    if (healed != r->healed) {
+        r->healed = healed;
+        reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_HEALED });
+    }
+}
+
+
 static void
 reflector_count_list(kube_reflector_t *r, const kube_action_t *action)
 {
@@ -920,33 +1048,41 @@ reflector_count_list(kube_reflector_t *r, const kube_action_t *action)
 static void
 reflector_call(kube_reflector_t *r, const kube_action_t *action)
 {
-    reflector_call_t     *call;
-    kube_list_options_t   options;
+    reflector_call_t  *call;
 
     call = &r->call;
-    call->watch = (action->kind == KUBE_ACTION_WATCH);
-    call->stream = (action->kind == KUBE_ACTION_STREAM);
-    call->began = r->machine.rv;
-    call->sent_ms = r->now_ms;
-    call->opened_ms = KUBE_NEVER;
-    call->events = 0;
 
-    if (!call->watch && action->first_page) {
+    if (r->lw.healed != NULL) {
+        r->healed = r->lw.healed(r->lw.ctx);
+    }
+
+    if (action->kind != KUBE_ACTION_WATCH && action->first_page) {
         reflector_count_list(r, action);
     }
 
-    memset(&options, 0, sizeof(kube_list_options_t));
+    if (action->kind == KUBE_ACTION_WATCH && r->second.handle != NULL) {
 
-    options.rv = action->rv;
-    options.initial_events = call->stream;
-    options.not_older_than = action->not_older_than;
-    options.limit = action->limit;
-    options.continue_token = action->continue_token;
-    options.timeout_s = action->timeout_s;
+        /* the first ended before the second was answered */
 
-    call->handle = (call->watch || call->stream)
-                   ? r->lw.watch(r->lw.ctx, &options, r->now_ms)
-                   : r->lw.list(r->lw.ctx, &options, r->now_ms);
+        r->call = r->second;
+        r->second.handle = NULL;
+
+    } else if (action->kind != KUBE_ACTION_LIST) {
+        reflector_watch_call(r, call, action);
+
+    } else {
+        memset(call, 0, sizeof(reflector_call_t));
+
+        call->sent_ms = r->now_ms;
+        call->opened_ms = KUBE_NEVER;
+
+        call->handle = r->lw.list(r->lw.ctx, &(kube_list_options_t) {
+                                      .rv = action->rv,
+                                      .not_older_than = action->not_older_than,
+                                      .limit = action->limit,
+                                      .continue_token = action->continue_token
+                                  }, r->now_ms);
+    }
 
     reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_SENT });
 
@@ -968,6 +1104,10 @@ reflector_act(kube_reflector_t *r)
     action = r->action;
 
     reflector_end_call(r);
+
+    if (action.kind != KUBE_ACTION_WATCH) {
+        reflector_end_second(r);
+    }
 
     if (action.kind != KUBE_ACTION_LIST) {
 
@@ -1110,6 +1250,8 @@ reflector_run(kube_reflector_t *r)
         }
 
         reflector_poll(r);
+        reflector_run_second(r);
+        reflector_look_for_healing(r);
         reflector_timer(r);
 
         if (r->action.kind == KUBE_ACTION_NONE) {
@@ -1139,7 +1281,7 @@ kube_reflector_process(kube_reflector_t *r, uint64_t now_ms)
 uint64_t
 kube_reflector_deadline(const kube_reflector_t *r)
 {
-    uint64_t  silence_ms;
+    uint64_t  silence_ms, deadline_ms;
 
     if (r->waiting && r->action.kind == KUBE_ACTION_STREAM) {
         return r->options.turn->held_until_ms;
@@ -1162,9 +1304,19 @@ kube_reflector_deadline(const kube_reflector_t *r)
     }
 
     silence_ms = reflector_silence(r);
+    deadline_ms = (silence_ms < r->machine.deadline_ms)
+                  ? silence_ms : r->machine.deadline_ms;
 
-    return (silence_ms < r->machine.deadline_ms) ? silence_ms
-                                                 : r->machine.deadline_ms;
+    if (r->second.handle == NULL) {
+        return deadline_ms;
+    }
+
+    if (r->lw.ready(r->lw.ctx, r->second.handle)) {
+        return 0;
+    }
+
+    return (r->second.sent_ms + KUBE_OPEN_MS < deadline_ms)
+           ? r->second.sent_ms + KUBE_OPEN_MS : deadline_ms;
 }
 
 
@@ -1308,6 +1460,8 @@ kube_reflector_destroy(kube_reflector_t *r)
     if (r->call.handle != NULL) {
         r->lw.cancel(r->lw.ctx, r->call.handle);
     }
+
+    reflector_end_second(r);
 
     r->lw.destroy(r->lw.ctx);
     kube_free(&r->alloc, r);

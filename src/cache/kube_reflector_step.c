@@ -5,7 +5,7 @@
  * It does no input or output and calls nothing back.  One machine per scope,
  * owned by kube_reflector.
  *
- * Every transition but STOP and CREDENTIALS ends in reflector_list(),
+ * Every transition but STOP, CREDENTIALS and SECOND ends in reflector_list(),
  * reflector_next_page(), reflector_watch(), reflector_sleep() or in nothing.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -63,6 +63,7 @@ kube_reflector_machine_init(kube_reflector_machine_t *m,
     m->list.started_ms = KUBE_NEVER;
     m->list.rollback_ms = KUBE_NEVER;
     m->watch.partial_ms = KUBE_NEVER;
+    m->watch.second_ms = KUBE_NEVER;
     m->credentials_ms = KUBE_NEVER;
     m->deadline_ms = KUBE_NEVER;
 
@@ -208,9 +209,9 @@ reflector_demand_due(kube_reflector_machine_t *m, kube_backoff_t *pace)
 }
 
 
-/* Draws timeoutSeconds, and sets what a stream begins with. */
+/* Draws timeoutSeconds of a stream; *deadline_ms: by when it has to end. */
 static uint32_t
-reflector_stream_begin(kube_reflector_machine_t *m)
+reflector_draw_timeout(kube_reflector_machine_t *m, uint64_t *deadline_ms)
 {
     uint64_t  t, timeout_s;
 
@@ -221,12 +222,20 @@ reflector_stream_begin(kube_reflector_machine_t *m)
         timeout_s = UINT32_MAX;
     }
 
-    m->watch.moved = 0;
-    m->watch.partial_ms = KUBE_NEVER;
-    m->watch.deadline_ms = m->now_ms + timeout_s * 1000
-                           + KUBE_DEADLINE_MARGIN_MS;
+    *deadline_ms = m->now_ms + timeout_s * 1000 + KUBE_DEADLINE_MARGIN_MS;
 
     return (uint32_t) timeout_s;
+}
+
+
+/* Sets what a stream begins with, and returns its timeoutSeconds. */
+static uint32_t
+reflector_stream_begin(kube_reflector_machine_t *m)
+{
+    m->watch.moved = 0;
+    m->watch.partial_ms = KUBE_NEVER;
+
+    return reflector_draw_timeout(m, &m->watch.deadline_ms);
 }
 
 
@@ -376,6 +385,7 @@ reflector_sleep(kube_reflector_machine_t *m, kube_reflector_next_t next,
     bool unreachable, uint64_t floor_ms)
 {
     m->state = KUBE_REFLECTOR_BACKOFF;
+    m->unconnected = false;
     m->next = next;
     m->deadline_ms = m->now_ms + kube_backoff_next(&m->backoff, &m->random,
                                                    m->now_ms, unreachable,
@@ -521,6 +531,7 @@ static kube_action_t
 reflector_end(kube_reflector_machine_t *m, kube_rc_t rc)
 {
     bool                   answered, unreachable;
+    kube_action_t          action;
     kube_reflector_next_t  next;
 
     if (reflector_watch_lived(m)) {
@@ -555,7 +566,10 @@ reflector_end(kube_reflector_machine_t *m, kube_rc_t rc)
     next = (rc == KUBE_CONNECT || rc == KUBE_TLS)
            ? reflector_same(m) : reflector_useless(m, !answered);
 
-    return reflector_sleep(m, next, unreachable, 0);
+    action = reflector_sleep(m, next, unreachable, 0);
+    m->unconnected = (rc == KUBE_CONNECT);
+
+    return action;
 }
 
 
@@ -962,6 +976,7 @@ reflector_is_unauthorized(kube_reflector_machine_t *m)
     m->credentials_tried = true;
     m->credentials_ms = m->now_ms;
     m->next = reflector_same(m);
+    m->unconnected = false;
     m->state = KUBE_REFLECTOR_BACKOFF;
     m->deadline_ms = m->now_ms;
 
@@ -1214,6 +1229,59 @@ reflector_watch_timer(kube_reflector_machine_t *m)
 }
 
 
+/*
+ * A second watch at the same version.  The first may still speak first, so that
+ * nothing of it changes.
+ */
+static kube_action_t
+reflector_suspect(kube_reflector_machine_t *m)
+{
+    uint32_t  timeout_s;
+
+    if (m->watch.second_ms != KUBE_NEVER
+        && m->now_ms - m->watch.second_ms < KUBE_SECOND_MS)
+    {
+        return reflector_nothing;
+    }
+
+    m->watch.second_ms = m->now_ms;
+    timeout_s = reflector_draw_timeout(m, &m->watch.second_deadline_ms);
+
+    return (kube_action_t) {
+        .kind = KUBE_ACTION_SECOND,
+        .rv = kube_rv_str(&m->rv),
+        .timeout_s = timeout_s
+    };
+}
+
+
+static kube_action_t
+reflector_replaced(kube_reflector_machine_t *m)
+{
+    (void) reflector_watch_lived(m);
+
+    m->watch.moved = 0;
+    m->watch.partial_ms = KUBE_NEVER;
+    m->watch.deadline_ms = m->watch.second_deadline_ms;
+
+    return reflector_watch_opened(m);
+}
+
+
+/* If what follows fails too, in whatever way, its pause is the ordinary one. */
+static kube_action_t
+reflector_healed(kube_reflector_machine_t *m)
+{
+    if (!m->unconnected) {
+        return reflector_nothing;
+    }
+
+    m->unconnected = false;
+
+    return reflector_resume(m);
+}
+
+
 static kube_action_t
 reflector_backoff_timer(kube_reflector_machine_t *m)
 {
@@ -1336,12 +1404,15 @@ static const reflector_step_pt
         [KUBE_INPUT_CLOSED] = reflector_closed,
         [KUBE_INPUT_FAILED] = reflector_failed,
         [KUBE_INPUT_TIMER] = reflector_watch_timer,
+        [KUBE_INPUT_SUSPECT] = reflector_suspect,
+        [KUBE_INPUT_REPLACED] = reflector_replaced,
         [KUBE_INPUT_RELIST] = reflector_relist,
         [KUBE_INPUT_STOP] = reflector_stop
     },
 
     [KUBE_REFLECTOR_BACKOFF] = {
         [KUBE_INPUT_TIMER] = reflector_backoff_timer,
+        [KUBE_INPUT_HEALED] = reflector_healed,
         [KUBE_INPUT_RELIST] = reflector_relist_later,
         [KUBE_INPUT_STOP] = reflector_stop
     },

@@ -65,7 +65,10 @@
  *                                  internal and other -> BACKOFF, resume
  *              PROTOCOL         -> BACKOFF, resume; twice in a row at the same
  *                                  version: relist
+ *              SUSPECT          -> WATCHING: a second watch is opened beside it
+ *              REPLACED         -> WATCHING: the second is the watch now
  *   BACKOFF    TIMER            -> what was to follow
+ *              HEALED           -> the same at once, if connecting had failed
  *   any        RELIST           -> relist at once, or as soon as the pace of
  *                                  relists on demand allows it; a list in
  *                                  progress is finished first
@@ -126,6 +129,7 @@
 #define KUBE_STREAM_MS           10000    /* a WatchList without a byte */
 #define KUBE_STREAM_BROKEN_MAX   3        /* WatchLists without their end */
 #define KUBE_TRAITS_MS           3600000  /* what a server lacks is known */
+#define KUBE_SECOND_MS           10000    /* between two second watches */
 #define KUBE_OBJECT_MS           60000    /* an event begun, not complete */
 #define KUBE_TIMEOUT_MAX_MS      600000   /* to which LIST and OPEN double */
 #define KUBE_RELIST_PACE_MS      10000    /* between lists that a 410 causes */
@@ -174,6 +178,10 @@ typedef enum {
     KUBE_INPUT_CLOSED,        /* the watch ended as HTTP says */
     KUBE_INPUT_FAILED,        /* transport; rc */
     KUBE_INPUT_TIMER,         /* deadline_ms has come */
+    KUBE_INPUT_SUSPECT,       /* who answers the watch is silent */
+    KUBE_INPUT_REPLACED,      /* the second watch was granted, and the first is
+                                 closed */
+    KUBE_INPUT_HEALED,        /* the server can be connected to again */
     KUBE_INPUT_RELIST,        /* reason */
     KUBE_INPUT_STOP,
     KUBE_INPUTS
@@ -220,6 +228,7 @@ typedef enum {
     KUBE_ACTION_LIST,          /* start (the next page of) a list */
     KUBE_ACTION_STREAM,        /* open a WatchList */
     KUBE_ACTION_WATCH,         /* open a watch */
+    KUBE_ACTION_SECOND,        /* open one beside the one that is open */
     KUBE_ACTION_SLEEP,         /* nothing until deadline_ms */
     KUBE_ACTION_CREDENTIALS,   /* read them again, then TIMER at once */
     KUBE_ACTION_STOP
@@ -242,7 +251,7 @@ typedef struct {
     bool                   not_older_than;
     uint32_t               limit;           /* 0: in one piece */
     kube_str_t             continue_token;
-    uint32_t               timeout_s;       /* STREAM, WATCH */
+    uint32_t               timeout_s;       /* STREAM, WATCH, SECOND */
     const char            *timeout;         /* after TIMER: what was too slow;
                                                NULL: nothing was */
     bool                   illegal;         /* NONE: see below */
@@ -313,6 +322,9 @@ typedef struct {
     uint64_t                alive_ms;       /* something arrived last */
     uint64_t                partial_ms;     /* since when inside an event */
     uint64_t                deadline_ms;    /* absolute */
+    uint64_t                second_ms;      /* when the last second watch was
+                                               asked for */
+    uint64_t                second_deadline_ms;    /* absolute, of it */
 } kube_reflector_watch_t;
 
 /* Lists that the owner asked for. */
@@ -337,6 +349,7 @@ typedef struct {
     kube_reflector_next_t    next;          /* after BACKOFF */
     kube_relist_reason_t     reason;        /* of the next list */
     bool                     listed;        /* a list was ever completed */
+    bool                     unconnected;   /* BACKOFF, for that */
     bool                     credentials_tried;
     uint64_t                 credentials_ms; /* when they were last; or never */
     uint64_t                 deadline_ms;   /* when TIMER is due */

@@ -97,26 +97,28 @@ class NetNS:
         pids = map(int, _run("ip", "netns", "pids", self.name).split())
         return [pid for pid in pids if pid != os.getpid()]
 
-    def drop(self, port, address=None):
+    def drop(self, port, address=None, hook="input"):
         """Lose, silently, each packet to and from a TCP port.
 
         Existing connections are cut as well.  With an address, only packets
-        of that address of the server: who talks to another one goes on.
+        of that address of the server: who talks to another one goes on.  With
+        the hook "output" the sender is told that each packet was dropped, as
+        by a firewall of its own.
         """
         to = "ip daddr %s " % address if address else ""
         of = "ip saddr %s " % address if address else ""
-        # On input alone: a packet dropped on output is an error to its
-        # sender, and so is not lost silently.
+        # On one side alone, which is input unless it is said: a packet dropped
+        # on output is an error to its sender, and so is not lost silently.
         self.heal()
         self.run("nft", "-f", "-", stdin="""
             table ip testbed {
-                chain input {
-                    type filter hook input priority 0; policy accept;
+                chain %s {
+                    type filter hook %s priority 0; policy accept;
                     %stcp dport %d counter drop
                     %stcp sport %d counter drop
                 }
             }
-        """ % (to, port, of, port))
+        """ % (hook, hook, to, port, of, port))
 
     def dropped(self):
         """Packets dropped since drop(): 0 means that the fault is void."""

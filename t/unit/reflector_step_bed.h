@@ -46,6 +46,7 @@ static const char *const  action_names[] = {
     [KUBE_ACTION_LIST] = "list",
     [KUBE_ACTION_STREAM] = "stream",
     [KUBE_ACTION_WATCH] = "watch",
+    [KUBE_ACTION_SECOND] = "second",
     [KUBE_ACTION_SLEEP] = "sleep",
     [KUBE_ACTION_CREDENTIALS] = "credentials",
     [KUBE_ACTION_STOP] = "stop"

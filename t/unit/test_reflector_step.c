@@ -79,12 +79,15 @@ static const char *const  matrix[KUBE_REFLECTOR_STATES][KUBE_INPUTS] = {
         [KUBE_INPUT_CLOSED] = "BACKOFF sleep",
         [KUBE_INPUT_FAILED] = "BACKOFF sleep",
         [KUBE_INPUT_TIMER] = "OPENING watch",
+        [KUBE_INPUT_SUSPECT] = "WATCHING second",
+        [KUBE_INPUT_REPLACED] = "WATCHING none",
         [KUBE_INPUT_RELIST] = "LISTING list",
         [KUBE_INPUT_STOP] = "STOPPED stop"
     },
 
     [KUBE_REFLECTOR_BACKOFF] = {
         [KUBE_INPUT_TIMER] = "OPENING watch",
+        [KUBE_INPUT_HEALED] = "OPENING watch",
         [KUBE_INPUT_RELIST] = "",
         [KUBE_INPUT_STOP] = "STOPPED stop"
     },
@@ -161,6 +164,90 @@ test_matrix(void **state)
 
             assert_string_equal(cell, seen);
         }
+    }
+}
+
+
+/* A second watch changes nothing of the first, until it takes its place. */
+static void
+test_second_watch(void **state)
+{
+    bed_t     b;
+    uint32_t  timeout_s;
+    uint64_t  first_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    b.now_ms += 5000;
+    first_ms = b.r.deadline_ms;
+
+    assert_int_equal(say(&b, KUBE_INPUT_SUSPECT), KUBE_ACTION_SECOND);
+    assert_str(b.action.rv, "100");
+    assert_in_range(b.action.timeout_s, 300, 599);
+    assert_int_equal(b.r.deadline_ms, first_ms);
+    assert_int_equal(b.r.state, KUBE_REFLECTOR_WATCHING);
+
+    /* one at a time, and not soon again */
+
+    b.now_ms += KUBE_SECOND_MS - 1;
+    assert_int_equal(say(&b, KUBE_INPUT_SUSPECT), KUBE_ACTION_NONE);
+    b.now_ms++;
+    assert_int_equal(say(&b, KUBE_INPUT_SUSPECT), KUBE_ACTION_SECOND);
+    timeout_s = b.action.timeout_s;
+
+    b.now_ms += 10;
+    assert_int_equal(say(&b, KUBE_INPUT_REPLACED), KUBE_ACTION_NONE);
+    assert_int_equal(b.r.watch.opened_ms, b.now_ms);
+    assert_int_equal(b.r.watch.deadline_ms,
+                     b.now_ms - 10 + timeout_s * 1000ull
+                     + KUBE_DEADLINE_MARGIN_MS);
+    assert_true(b.r.deadline_ms > first_ms);
+
+    assert_int_equal(say_rv(&b, KUBE_INPUT_EVENT, "101"), KUBE_ACTION_NONE);
+    assert_str(kube_rv_str(&b.r.rv), "101");
+}
+
+
+/* Healing ends a pause that was for want of a connection, and no other. */
+static void
+test_healed(void **state)
+{
+    bed_t     b;
+    size_t    i;
+    unsigned  n;
+
+    static const kube_rc_t  others[] = {
+        KUBE_TLS, KUBE_TIMEOUT, KUBE_CLOSED, KUBE_NOMEM, KUBE_IO
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        bed_in(&b, KUBE_REFLECTOR_OPENING);
+        say_failed(&b, others[i]);
+        assert_int_equal(say(&b, KUBE_INPUT_HEALED), KUBE_ACTION_NONE);
+        assert_int_equal(b.r.state, KUBE_REFLECTOR_BACKOFF);
+    }
+
+    for (n = 0; n < 2; n++) {
+        bed_in(&b, n ? KUBE_REFLECTOR_LISTING : KUBE_REFLECTOR_OPENING);
+        say_failed(&b, KUBE_CONNECT);
+        assert_int_equal(say(&b, KUBE_INPUT_HEALED),
+                         n ? KUBE_ACTION_LIST : KUBE_ACTION_WATCH);
+
+        /* what it was tried with fails: the pause is a pause again */
+
+        say_status(&b, KUBE_VERDICT_UNAVAILABLE);
+        assert_int_equal(b.r.state, KUBE_REFLECTOR_BACKOFF);
+        assert_int_equal(say(&b, KUBE_INPUT_HEALED), KUBE_ACTION_NONE);
+        assert_true(b.r.deadline_ms >= b.now_ms + 400);
+
+        /* until connecting fails again */
+
+        (void) wake(&b);
+        say_failed(&b, KUBE_CONNECT);
+        assert_int_not_equal(say(&b, KUBE_INPUT_HEALED), KUBE_ACTION_NONE);
     }
 }
 
@@ -1286,6 +1373,8 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_matrix),
+        cmocka_unit_test(test_second_watch),
+        cmocka_unit_test(test_healed),
         cmocka_unit_test(test_cold_start),
         cmocka_unit_test(test_list_without_version),
         cmocka_unit_test(test_pages_in_circles),

@@ -256,6 +256,14 @@ walk_check(walk_t *w, const kube_input_t *input, const kube_rv_t *before,
         w->at_once++;
         break;
 
+    case KUBE_ACTION_SECOND:
+        /* beside the first, which nothing has happened to */
+        assert_int_equal(input->kind, KUBE_INPUT_SUSPECT);
+        assert_int_equal(b->r.state, KUBE_REFLECTOR_WATCHING);
+        assert_true(w->in_flight);
+        assert_in_range(b->action.timeout_s, 300, 599);
+        return;
+
     case KUBE_ACTION_STREAM:
         assert_false(b->traits.no_watch_list);
         assert_int_equal(b->r.state, KUBE_REFLECTOR_STREAMING);
@@ -400,8 +408,8 @@ test_random_walk(void **state)
 {
     (void) state;
 
-    random_walk(KUBE_WATCH_LIST_OFF, 34);
-    random_walk(KUBE_WATCH_LIST_AUTO, 49);
+    random_walk(KUBE_WATCH_LIST_OFF, 37);
+    random_walk(KUBE_WATCH_LIST_AUTO, 52);
 }
 
 
