@@ -40,14 +40,6 @@ kube_str(const char *cstr)
 }
 
 
-bool
-kube_str_eq(kube_str_t a, kube_str_t b)
-{
-    return a.len == b.len
-           && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
-}
-
-
 int
 kube_str_cmp(kube_str_t a, kube_str_t b)
 {

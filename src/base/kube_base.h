@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 
 /* Sizes from outside are bounded as 64-bit numbers, and heads are atomic. */
@@ -90,8 +91,6 @@ typedef struct {
 /* Borrows a NUL-terminated string; NULL gives the empty string. */
 kube_str_t kube_str(const char *cstr);
 
-bool kube_str_eq(kube_str_t a, kube_str_t b);
-
 /* Returns -1, 0 or 1: bytewise order, a prefix before what it begins. */
 int kube_str_cmp(kube_str_t a, kube_str_t b);
 
@@ -162,6 +161,15 @@ typedef struct {
     const char  *what;       /* a static text */
     size_t       offset;     /* in bytes, or in lines where a header says so */
 } kube_error_t;
+
+
+/* Inline: most texts differ in length, and many lengths are known here. */
+static inline bool
+kube_str_eq(kube_str_t a, kube_str_t b)
+{
+    return a.len == b.len
+           && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
 
 
 #endif /* KUBE_BASE_H */

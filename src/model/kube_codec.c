@@ -44,6 +44,8 @@ kube_codec_shared(kube_str_t a, kube_str_t b)
     uint64_t  x, y;
 
     n = (a.len < b.len) ? a.len : b.len;
+    x = 0;
+    y = 0;
 
     for (i = 0; n - i >= 8; i += 8) {
         memcpy(&x, a.data + i, 8);
@@ -52,6 +54,14 @@ kube_codec_shared(kube_str_t a, kube_str_t b)
         if (x != y) {
             break;
         }
+    }
+
+    if (n - i >= 8) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        return i + (size_t) __builtin_ctzll(x ^ y) / 8;
+#else
+        return i + (size_t) __builtin_clzll(x ^ y) / 8;
+#endif
     }
 
     while (i < n && a.data[i] == b.data[i]) {

@@ -65,42 +65,82 @@ kube_object_meta(const kube_object_t *o)
 }
 
 
+/* True if a digit stands at p; *value is the number that it ends. */
+static inline bool
+addr_digit(const char *p, const char *end, unsigned *value)
+{
+    unsigned  digit;
+
+    if (p == end) {
+        return false;
+    }
+
+    digit = (unsigned) (unsigned char) *p - '0';
+
+    if (digit > 9) {
+        return false;
+    }
+
+    *value = *value * 10 + digit;
+
+    return true;
+}
+
+
+/*
+ * Reads a number up to 255, without a zero before it, into *value.  Returns
+ * what follows it; NULL: there is none.
+ */
+static inline const char *
+addr_parse_part(const char *p, const char *end, unsigned *value)
+{
+    *value = 0;
+
+    if (!addr_digit(p, end, value)) {
+        return NULL;
+    }
+
+    p++;
+
+    if (*value == 0 || !addr_digit(p, end, value)) {
+        return p;
+    }
+
+    p++;
+
+    if (!addr_digit(p, end, value)) {
+        return p;
+    }
+
+    return (*value <= 255) ? p + 1 : NULL;
+}
+
+
 static kube_rc_t
 addr_parse_ipv4(kube_str_t s, uint8_t bytes[4])
 {
-    char      ch;
-    size_t    i, part, digits;
-    unsigned  value;
+    size_t       part;
+    unsigned     value;
+    const char  *p, *end;
 
-    part = 0;
-    digits = 0;
-    value = 0;
+    p = s.data;
+    end = p + s.len;
 
-    for (i = 0; i <= s.len; i++) {
-        ch = (i < s.len) ? s.data[i] : '.';
-
-        if (ch >= '0' && ch <= '9') {
-
-            /* three digits at most, and no zero before another */
-            if (digits == 3 || (digits != 0 && value == 0)) {
-                return KUBE_INVALID;
-            }
-
-            value = value * 10 + (unsigned) (ch - '0');
-            digits++;
-            continue;
-        }
-
-        if (ch != '.' || digits == 0 || value > 255 || part == 4) {
+    for (part = 0; part < 4; part++) {
+        if (part != 0 && (p == end || *p++ != '.')) {
             return KUBE_INVALID;
         }
 
-        bytes[part++] = (uint8_t) value;
-        digits = 0;
-        value = 0;
+        p = addr_parse_part(p, end, &value);
+
+        if (p == NULL) {
+            return KUBE_INVALID;
+        }
+
+        bytes[part] = (uint8_t) value;
     }
 
-    return (part == 4) ? KUBE_OK : KUBE_INVALID;
+    return (p == end) ? KUBE_OK : KUBE_INVALID;
 }
 
 

@@ -307,12 +307,21 @@ static bool
 writer_slice_is_of(const kube_zone_writer_t *w, uint32_t slice,
     uint32_t service)
 {
-    kube_record_id_t      id, slice_id;
-    const kube_record_t  *record;
+    uint32_t          offset;
+    kube_record_t     header;
+    kube_record_id_t  id, slice_id;
 
-    record = kube_zone_newest(w, slice);
+    if (!kube_zone_holds(w, slice)) {
+        return false;
+    }
 
-    if (record == NULL || record->kind != KUBE_RECORD_SLICE) {
+    offset = (w->side[slice].staged != 0) ? w->side[slice].staged
+                                          : w->side[slice].offset;
+
+    if (!kube_zone_live_header(w, offset, &header)
+        || header.entry != slice
+        || header.kind != KUBE_RECORD_SLICE)
+    {
         return false;
     }
 
@@ -322,7 +331,7 @@ writer_slice_is_of(const kube_zone_writer_t *w, uint32_t slice,
     }
 
     return kube_zone_entry_id(w, service, &id) == KUBE_OK
-           && kube_record_id(record, record->size, &slice_id) == KUBE_OK
+           && kube_zone_entry_id(w, slice, &slice_id) == KUBE_OK
            && kube_str_eq(slice_id.service, id.meta.name)
            && kube_str_eq(slice_id.meta.ns, id.meta.ns);
 }
