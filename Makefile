@@ -80,8 +80,9 @@ SUBMAKE = $(MAKE) --no-print-directory
 DEPS = @sh t/util/deps.sh
 
 
-.PHONY: help matrix build modules lib cli demo demo-cluster test proof converge \
-    model mutants unit tsan unit-run instructions bench-decode fuzz ring2 e2e testbed lint sources sizes \
+.PHONY: bench-programs help matrix build modules lib cli demo demo-cluster test proof converge \
+    model mutants unit tsan unit-run instructions bench bench-smoke \
+    bench-decode fuzz ring2 e2e testbed lint sources sizes \
     bare nginx-src install clean
 
 help: ## print this text
@@ -105,7 +106,7 @@ help: ## print this text
 #:   PYTEST_ARGS=...            test, e2e: more arguments for pytest
 #:   PYTEST_PROCESSES=1         test: this many pytest processes, not four
 #:   BUILDS="dir ..."           instructions: these builds, not OUT
-#:   BENCH_ARGS=...             instructions: more arguments
+#:   BENCH_ARGS=...             instructions, bench: more arguments
 #:   PORT=8081                  demo: nginx listens there
 #:   KUBECONFIG=file            demo: use this cluster (the environment's
 #:                              KUBECONFIG is not used)
@@ -191,6 +192,7 @@ proof: ## on demand: the long forms of the tests, t/proof among them
 	@$(if $(PROOF_TESTS),KUBE_PROOF=1 $(TEST_ENV) $(PYTHON) -m pytest -q \
 	    $(PROOF_TESTS) $(PYTEST_ARGS),echo "make proof: t/proof is empty")
 	@$(SUBMAKE) mutants SKIP_DEPS=1
+	@$(SUBMAKE) bench-smoke SKIP_DEPS=1
 	@echo "make proof: passed"
 
 # The explorer comes from crates.io at its first use: Cargo.lock names it.
@@ -315,6 +317,30 @@ fuzz: ## on demand: the targets of t/fuzz, FUZZ_SECONDS=60 each; FUZZ=decode for
 
 BENCH = build/bench
 
+BENCH_RUN = $(PYTHON) bench/run.py --program $(OUT)/kube-informer \
+    --peer $(BENCH)/follow --lists $(BENCH)/lists --data $(BENCH)/data
+
+bench: bench-programs ## on demand: ours beside client-go, writes bench/RESULTS.md (needs Go)
+	@$(BENCH_RUN) --out bench/RESULTS.md $(BENCH_ARGS)
+
+bench-smoke: ## on demand: does "make bench" run?  Says nothing of speed
+	@if $(GO) version >/dev/null 2>&1; then \
+	    $(SUBMAKE) bench-programs \
+	    && $(BENCH_RUN) --sizes 20 --events 50 --rounds 1; \
+	else \
+	    echo "bench-smoke: SKIPPED, there is no Go" >&2; \
+	fi
+
+bench-programs:
+	$(DEPS) test
+	@$(SUBMAKE) cli
+	@mkdir -p $(BENCH)
+	@cd t/cluster && $(GO) build -buildvcs=false -o $(abspath $(BENCH))/ ./lists ./follow
+
+# callgrind counts each byte of a "rep movsb" as an instruction: memcpy() has
+# another way.
+
+bench-decode: export GLIBC_TUNABLES = glibc.cpu.x86_rep_movsb_threshold=0x40000000
 bench-decode: ## on demand: time of decoding a list, beside cJSON (needs Go, valgrind)
 	@$(SUBMAKE) lib
 	@mkdir -p $(BENCH)/10000 $(BENCH)/500

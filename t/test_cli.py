@@ -143,6 +143,15 @@ def test_changes_and_outage(api):
         assert informer.wait() == 0
 
 
+def test_quiet(api):
+    """No line for a change; versions are told of all the same."""
+    with Informer("--server", api.url, "--quiet", "--digest") as informer:
+        wait_until(lambda: informer.has(type="synced", resource="services"))
+        api.put(objects.service("shop", "web"))
+        wait_until(lambda: informer.has(type="synced", resource_version=str(api.rv)))
+        assert {line["type"] for line in informer.lines} == {"synced"}
+
+
 def test_ended_before_it_was_synced(api):
     api.fault(resource="services", status=503, times=None)
     with Informer("--server", api.url, "--until-synced") as informer:

@@ -30,6 +30,7 @@ enum {
     OPTION_TIMEOUT,
     OPTION_UNTIL_SYNCED,
     OPTION_DIGEST,
+    OPTION_QUIET,
     OPTION_VERBOSE,
     OPTION_VERSION,
     OPTION_HELP
@@ -52,6 +53,7 @@ static const struct option  options_known[] = {
     { "timeout",      required_argument, NULL, OPTION_TIMEOUT },
     { "until-synced", no_argument,       NULL, OPTION_UNTIL_SYNCED },
     { "digest",       no_argument,       NULL, OPTION_DIGEST },
+    { "quiet",        no_argument,       NULL, OPTION_QUIET },
     { "verbose",      no_argument,       NULL, OPTION_VERBOSE },
     { "version",      no_argument,       NULL, OPTION_VERSION },
     { "help",         no_argument,       NULL, OPTION_HELP },
@@ -81,6 +83,7 @@ kube_cli_usage(void)
 "  --until-synced        end once everything was listed; it is a failure if a\n"
 "                        part is refused, by the server or for want of room\n"
 "  --digest              also a line whenever a resourceVersion is complete\n"
+"  --quiet               no line for a change\n"
 "  --timeout SECONDS     end then; with --until-synced that is a failure\n"
 "  --verbose             say on stderr what happens\n"
 "  --version, --help (-h)\n"
@@ -312,6 +315,10 @@ options_one(kube_cli_options_t *o, int option, const char *value)
 
     case OPTION_DIGEST:
         o->digest = true;
+        return true;
+
+    case OPTION_QUIET:
+        o->quiet = true;
         return true;
 
     case OPTION_VERBOSE:

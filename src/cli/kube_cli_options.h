@@ -38,6 +38,7 @@ typedef struct {
     kube_watch_list_t   watch_list;
     bool                until_synced;
     bool                digest;
+    bool                quiet;
     bool                verbose;
     bool                help;
     bool                version;

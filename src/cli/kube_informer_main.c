@@ -353,7 +353,7 @@ cli_zone(cli_t *cli)
     kube_seed_t   seed;
 
     mem = mmap(NULL, cli->options.zone_size, PROT_READ|PROT_WRITE,
-               MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+               MAP_SHARED|MAP_ANONYMOUS, -1, 0);
 
     if (mem == MAP_FAILED) {
         return cli_error("zone", strerror(errno));
@@ -527,7 +527,7 @@ cli_informer(cli_t *cli)
     conf.reflector.backoff.unreachable_ms = KUBE_BACKOFF_UNREACHABLE_MS;
     conf.reflector.seed = cli_clock_ms(CLOCK_REALTIME) * 1000003
                           + (uint64_t) getpid();
-    conf.change = cli_change;
+    conf.change = cli->options.quiet ? NULL : cli_change;
     conf.change_ctx = cli;
     conf.synced = cli_synced;
     conf.pid = (uint64_t) getpid();

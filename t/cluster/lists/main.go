@@ -1,7 +1,12 @@
 // lists: an EndpointSliceList and a ServiceList as an API server writes them,
-// with its own types and serializer, for bench/decode.c. For benchmarks only.
+// with its own types and serializers, for the programs of bench. For benchmarks
+// only.
 //
-//	go run ./lists -slices 10000 -endpoints 10 -dir /tmp/lists
+//	go run ./lists -slices 10000 -endpoints 10 -events 10000 -dir /tmp/lists
+//
+// With -events also both lists in protobuf, both as the beginning of a watch
+// with sendInitialEvents, in JSON and protobuf (services.stream.json ..), and
+// so many events, each an endpoint more or less (events.json, events.pb).
 //
 // Copyright (C) the nginx-kube-informer authors
 // SPDX-License-Identifier: BSD-2-Clause
@@ -9,8 +14,12 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"path/filepath"
@@ -22,6 +31,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -143,13 +153,25 @@ func oneService(i int, fields bool) corev1.Service {
 	return s
 }
 
-func write(dir, name string, list runtime.Object) {
-	file, err := os.Create(filepath.Join(dir, name))
+// serializer writes what the server's does: json, or pb.
+func serializer(form string) runtime.Encoder {
+	if form == "pb" {
+		scheme := runtime.NewScheme()
+		return protobuf.NewSerializer(scheme, scheme)
+	}
+	return json.NewSerializerWithOptions(json.DefaultMetaFactory, nil, nil,
+		json.SerializerOptions{})
+}
+
+func write(dir, name, form string, body func(w io.Writer) error) {
+	file, err := os.Create(filepath.Join(dir, name+"."+form))
 	if err != nil {
 		log.Fatal(err)
 	}
-	options := json.SerializerOptions{}
-	err = json.NewSerializerWithOptions(json.DefaultMetaFactory, nil, nil, options).Encode(list, file)
+	w := bufio.NewWriterSize(file, 1<<20)
+	if err = body(w); err == nil {
+		err = w.Flush()
+	}
 	if err == nil {
 		err = file.Close()
 	}
@@ -158,11 +180,91 @@ func write(dir, name string, list runtime.Object) {
 	}
 }
 
+func writeList(dir, name, form string, list runtime.Object) {
+	write(dir, name, form, func(w io.Writer) error { return serializer(form).Encode(list, w) })
+}
+
+// event writes one as a watch does: a line, or a length and a bare WatchEvent.
+func event(w io.Writer, form string, kind string, obj runtime.Object) error {
+	var raw bytes.Buffer
+	if err := serializer(form).Encode(obj, &raw); err != nil {
+		return err
+	}
+	if form == "json" {
+		_, err := fmt.Fprintf(w, "{\"type\":\"%s\",\"object\":%s}\n", kind,
+			bytes.TrimSpace(raw.Bytes()))
+		return err
+	}
+	e := metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Raw: raw.Bytes()}}
+	text, err := e.Marshal()
+	if err == nil {
+		err = binary.Write(w, binary.BigEndian, uint32(len(text)))
+	}
+	if err == nil {
+		_, err = w.Write(text)
+	}
+	return err
+}
+
+// mark is the bookmark that ends what a watch begins with.
+func mark(obj interface {
+	runtime.Object
+	metav1.Object
+}) runtime.Object {
+	obj.SetResourceVersion("900000")
+	obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	return obj
+}
+
+var (
+	sliceKind   = metav1.TypeMeta{Kind: "EndpointSlice", APIVersion: "discovery.k8s.io/v1"}
+	serviceKind = metav1.TypeMeta{Kind: "Service", APIVersion: "v1"}
+)
+
+func writeStreams(dir, form string, ss *discoveryv1.EndpointSliceList, sv *corev1.ServiceList,
+	events int) {
+	write(dir, "slices.stream", form, func(w io.Writer) error {
+		for i := range ss.Items {
+			s := ss.Items[i]
+			s.TypeMeta = sliceKind
+			if err := event(w, form, "ADDED", &s); err != nil {
+				return err
+			}
+		}
+		return event(w, form, "BOOKMARK", mark(&discoveryv1.EndpointSlice{TypeMeta: sliceKind}))
+	})
+	write(dir, "services.stream", form, func(w io.Writer) error {
+		for i := range sv.Items {
+			s := sv.Items[i]
+			s.TypeMeta = serviceKind
+			if err := event(w, form, "ADDED", &s); err != nil {
+				return err
+			}
+		}
+		return event(w, form, "BOOKMARK", mark(&corev1.Service{TypeMeta: serviceKind}))
+	})
+	write(dir, "events", form, func(w io.Writer) error {
+		for i := 1; i <= events && len(ss.Items) > 0; i++ {
+			s := ss.Items[i%len(ss.Items)]
+			s.TypeMeta = sliceKind
+			s.ResourceVersion = strconv.Itoa(900000 + i)
+			if n := len(s.Endpoints); n > 1 && i/len(ss.Items)%2 == 0 {
+				s.Endpoints = s.Endpoints[:n-1]
+			}
+			if err := event(w, form, "MODIFIED", &s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 func main() {
 	slices := flag.Int("slices", 10000, "slices, and Services")
 	endpoints := flag.Int("endpoints", 10, "of a slice")
 	fields := flag.Bool("managed-fields", true, "with managedFields")
-	dir := flag.String("dir", ".", "where services.json and slices.json go")
+	events := flag.Int("events", 0, "events; 0: the lists in JSON alone")
+	dir := flag.String("dir", ".", "where the files go")
 	flag.Parse()
 
 	ss := &discoveryv1.EndpointSliceList{}
@@ -175,6 +277,14 @@ func main() {
 		ss.Items = append(ss.Items, slice(i, *endpoints, *fields))
 		sv.Items = append(sv.Items, oneService(i, *fields))
 	}
-	write(*dir, "slices.json", ss)
-	write(*dir, "services.json", sv)
+	writeList(*dir, "slices", "json", ss)
+	writeList(*dir, "services", "json", sv)
+	if *events == 0 {
+		return
+	}
+	writeList(*dir, "slices", "pb", ss)
+	writeList(*dir, "services", "pb", sv)
+	for _, form := range []string{"json", "pb"} {
+		writeStreams(*dir, form, ss, sv, *events)
+	}
 }

@@ -1,0 +1,380 @@
+#!/usr/bin/python3
+# Ours beside client-go: time, processor and memory of a list, and processor of
+# a watch, over the same recorded bytes.  "make bench" writes bench/RESULTS.md.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""
+Follows one recorded API server with kube-informer and with client-go.
+
+The bytes are an API server's own (t/cluster/lists).  A server here writes them
+from files by sendfile(), so that next to nothing of what is measured is its.
+All followers take turns in each round, in another order each time; a figure is
+the median of its rounds, a ratio the median of the ratios within rounds.
+
+Processor time is of all threads of the process, from the kernel's schedstat.
+What a follower takes with two empty lists is subtracted from time of the
+processor and from memory: so neither Go's runtime nor our tables count.
+"""
+
+import argparse
+import contextlib
+import os
+import platform
+import re
+import selectors
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+PATIENCE = 300
+
+TYPES = {
+    ("json", False): "application/json",
+    ("json", True): "application/json",
+    ("pb", False): "application/vnd.kubernetes.protobuf",
+    ("pb", True): "application/vnd.kubernetes.protobuf;stream=watch",
+}
+
+
+class Server:
+    """Answers every list and watch of one follower with the bytes of a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.first = None
+        self.watches = {}
+        self.lock = threading.Lock()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                conn = self.listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(conn,), daemon=True).start()
+
+    def _serve(self, conn):
+        conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        buf = b""
+        try:
+            while True:
+                while b"\r\n\r\n" not in buf:
+                    piece = conn.recv(65536)
+                    if not piece:
+                        return
+                    buf += piece
+                head, buf = buf.split(b"\r\n\r\n", 1)
+                if self._answer(conn, head.decode()):
+                    return
+        except OSError:
+            pass
+
+    def _answer(self, conn, head):
+        """True if the connection is a watch's, which stays as it is."""
+        self.first = self.first or time.monotonic()
+        target = head.split(" ", 2)[1]
+        name = "slices" if "/endpointslices" in target else "services"
+        if f"/{name[:4]}" not in target and "/endpointslices" not in target:
+            conn.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+            return False
+        accept = re.search(r"(?im)^accept: *(.*)$", head)
+        form = "pb" if accept and "protobuf" in accept[1] else "json"
+        watch = re.search(r"[?&]watch=(true|1)", target) is not None
+        initial = "sendInitialEvents=true" in target
+        file = f"{name}.stream.{form}" if initial else f"{name}.{form}"
+        if not watch:
+            size = os.path.getsize(os.path.join(self.folder, file))
+            length = f"Content-Length: {size}\r\n"
+        else:
+            length = "Connection: close\r\n"
+        conn.sendall(
+            f"HTTP/1.1 200 OK\r\nContent-Type: {TYPES[form, watch]}\r\n{length}\r\n".encode()
+        )
+        if initial or not watch:
+            self._send(conn, file)
+        if watch:
+            with self.lock:
+                self.watches[name] = (conn, form)
+        return watch
+
+    def _send(self, conn, name):
+        with open(os.path.join(self.folder, name), "rb") as f:
+            conn.sendfile(f)
+
+    def watched(self):
+        with self.lock:
+            return len(self.watches) == 2
+
+    def events(self):
+        conn, form = self.watches["slices"]
+        with contextlib.suppress(OSError):
+            self._send(conn, f"events.{form}")
+
+    def close(self):
+        self.listener.close()
+        with self.lock:
+            for conn, _ in self.watches.values():
+                conn.close()
+
+
+class Follower:
+    """A process that says when it is synced, and when it has seen the last event."""
+
+    def __init__(self, args, env, core):
+        if core is not None:
+            args = ["taskset", "-c", str(core), *args]
+        self.process = subprocess.Popen(
+            args, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, **env}
+        )
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.process.stdout, selectors.EVENT_READ)
+        self.text = b""
+
+    def until(self, *words):
+        """Reads until each of the patterns was said; the time then."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            if all(re.search(w, self.text) for w in words):
+                self.text = b""
+                return time.monotonic()
+            if len(words) == 1:
+                self.text = self.text[-4096:]  # a line is shorter
+            if time.monotonic() > end or not self.selector.select(PATIENCE):
+                raise TimeoutError(self.text[-200:])
+            piece = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not piece:
+                raise EOFError(self.text[-200:])
+            self.text += piece
+
+    def cpu(self):
+        """Milliseconds of all threads."""
+        total = 0
+        tasks = f"/proc/{self.process.pid}/task"
+        for task in os.listdir(tasks):
+            with open(f"{tasks}/{task}/schedstat", encoding="ascii") as f:
+                total += int(f.read().split()[0])
+        return total / 1e6
+
+    def memory(self):
+        """MB of the process alone, and of shared memory."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as f:
+            text = f.read()
+        return [
+            int(re.search(rf"{name}:\s+(\d+)", text)[1]) / 1024 for name in ("RssAnon", "RssShmem")
+        ]
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Subject:
+    """One of those that are compared."""
+
+    def __init__(self, name, args, synced, last, env=None):
+        self.name = name
+        self.args = args
+        self.synced = synced
+        self.last = last
+        self.env = env or {}
+
+    def run(self, folder, events, core):
+        server = Server(folder)
+        follower = Follower([a.replace("URL", server.url) for a in self.args], self.env, core)
+        try:
+            synced = follower.until(*self.synced)
+            got = {"wall": (synced - server.first) * 1e3, "cpu": follower.cpu()}
+            got["anon"], got["shared"] = follower.memory()
+            if not events:
+                return got
+            end = time.monotonic() + PATIENCE
+            while not server.watched() and time.monotonic() < end:
+                time.sleep(0.001)
+            before, began = follower.cpu(), time.monotonic()
+            sender = threading.Thread(target=server.events, daemon=True)
+            sender.start()  # what the follower says must be read meanwhile
+            got["event_wall"] = (follower.until(self.last) - began) * 1e3 / events * 1e3
+            got["event_cpu"] = (follower.cpu() - before) / events * 1e3
+            return got
+        finally:
+            follower.close()
+            server.close()
+
+
+def subjects(program, peer, last):
+    """Ours, and client-go as it may be used."""
+    rows = []
+    for how in ("off", "on"):
+        ours = [program, "--server", "URL", "--zone-size", "64m", "--quiet", "--digest"]
+        rows.append(
+            Subject(
+                f"ours, JSON, WatchList {how}",
+                [*ours, "--watch-list", how],
+                (rb'"services".*"synced"|"synced".*"services"',
+                 rb'"endpointslices".*"synced"|"synced".*"endpointslices"'),
+                rb'"resource_version":"%d"' % last,
+            )
+        )
+    for form, text in (("pb", "protobuf"), ("json", "JSON")):
+        for how, value in (("off", "false"), ("on", "true")):
+            rows.append(
+                Subject(
+                    f"client-go, {text}, WatchList {how}",
+                    [peer, "-server", "URL", "-form", form, "-last", str(last)],
+                    (rb"synced",),
+                    rb"last",
+                    {"KUBE_FEATURE_WatchListClient": value},
+                )
+            )
+    return rows
+
+
+def measure(rows, folder, empty, options):
+    """Rounds of all subjects: {name: {figure: [a value a round]}}."""
+    base, got = {}, {row.name: {} for row in rows}
+    for row in rows:
+        base[row.name] = row.run(empty, 0, options.core)
+    for number in range(options.rounds + 1):
+        for row in rows[number % len(rows):] + rows[:number % len(rows)]:
+            result = row.run(folder, options.events, options.core)
+            for figure in ("cpu", "anon"):
+                result[figure] -= base[row.name][figure]
+            if number == 0:
+                continue  # files are cold, and so are the programs
+            for figure, value in result.items():
+                got[row.name].setdefault(figure, []).append(value)
+            print(f"  round {number}: {row.name}: " + ", ".join(
+                f"{k} {v:.1f}" for k, v in result.items()), flush=True)
+    return got
+
+
+def spread(values):
+    return f"{statistics.median(values):.1f} ({min(values):.1f}–{max(values):.1f})"
+
+
+def ratio(got, name, other, figure):
+    """How many times more the other takes."""
+    pairs = zip(got[other][figure], got[name][figure], strict=True)
+    times = [a / b for a, b in pairs if b > 0]
+    return statistics.median(times) if times else 0  # too little to be measured
+
+
+FIGURES = (
+    ("wall", "list → synced, ms"),
+    ("cpu", "its processor, ms"),
+    ("anon", "RssAnon more, MB"),
+    ("shared", "shared memory, MB"),
+    ("event_cpu", "processor an event, µs"),
+    ("event_wall", "time an event, µs"),
+)
+
+# figure, peer, how many times ours it must take; row of the requirement
+BARS = (
+    ("wall", "protobuf", 5, "list → synced, time"),
+    ("wall", "JSON", 18, "list → synced, time"),
+    ("cpu", "protobuf", 5, "list → synced, processor"),
+    ("cpu", "JSON", 18, "list → synced, processor"),
+    ("event_cpu", "protobuf", 7, "watch, processor an event"),
+    ("event_cpu", "JSON", 50, "watch, processor an event"),
+)
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as f:
+        model = re.search(r"model name\s*: (.*)", f.read())
+    return "%s, %d processors, Linux %s" % (
+        model[1] if model else platform.machine(), os.cpu_count(), platform.release())
+
+
+def report(got, rows, sizes, about):
+    """The text of RESULTS.md."""
+    out = ["# Results", "", "Written by `make bench`; no figure is typed by hand.", ""]
+    out += [f"* {line}" for line in about]
+    out += ["", "Median (lowest–highest) of the rounds.", ""]
+    for size in sizes:
+        out += [f"## {size * 10} endpoints: {size} slices of 10, {size} Services", ""]
+        out += ["| | " + " | ".join(text for _, text in FIGURES) + " |"]
+        out += ["|---" * (len(FIGURES) + 1) + "|"]
+        for row in rows:
+            cells = [spread(got[size][row.name][figure]) for figure, _ in FIGURES]
+            out.append(f"| {row.name} | " + " | ".join(cells) + " |")
+        out.append("")
+    size = sizes[-1]
+    out += [f"## What is aimed at, at {size * 10} endpoints", ""]
+    out += ["| | aim | WatchList off | WatchList on |", "|---|---|---|---|"]
+    for figure, peer, aim, text in BARS:
+        cells = []
+        for how in ("off", "on"):
+            times = ratio(got[size], f"ours, JSON, WatchList {how}",
+                          f"client-go, {peer}, WatchList {how}", figure)
+            cells.append(f"{times:.2f} × — {'met' if times >= aim else 'not met'}")
+        out.append(f"| {text}: client-go's, {peer}, over ours | ≥ {aim} × | "
+                   + " | ".join(cells) + " |")
+    cells = []
+    for how in ("off", "on"):
+        more = statistics.median(got[size][f"ours, JSON, WatchList {how}"]["anon"])
+        cells.append(f"{more:.1f} MB — {'met' if more <= 2 else 'not met'}")
+    out.append("| RssAnon more than with nothing | ≤ 2 MB | " + " | ".join(cells) + " |")
+    return "\n".join(out) + "\n"
+
+
+def say(*args):
+    return subprocess.run(args, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--program", required=True, help="kube-informer")
+    parser.add_argument("--peer", required=True, help="t/cluster/follow, built")
+    parser.add_argument("--lists", required=True, help="t/cluster/lists, built")
+    parser.add_argument("--data", required=True, help="folder of recorded bytes")
+    parser.add_argument("--sizes", default="100,1000,10000", help="slices; the last is judged")
+    parser.add_argument("--events", type=int, default=10000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--core", type=int, help="followers run on this processor alone")
+    parser.add_argument("--out", help="file for the results; none: it is checked that all ran")
+    options = parser.parse_args()
+
+    sizes = [int(s) for s in options.sizes.split(",")]
+    rows = subjects(options.program, options.peer, 900000 + options.events)
+    got = {}
+    for size in [0, *sizes]:
+        folder = os.path.join(options.data, f"{size}-{options.events}")
+        if not os.path.exists(os.path.join(folder, "events.pb")):
+            os.makedirs(folder, exist_ok=True)
+            say(options.lists, "-slices", str(size), "-events",
+                str(options.events), "-dir", folder)
+        if size == 0:
+            empty = folder
+            continue
+        print(f"{size} slices", flush=True)
+        got[size] = measure(rows, folder, empty, options)
+
+    about = [
+        machine(),
+        "%s beside %s" % (say(options.program, "--version"), say(options.peer, "-version")),
+        f"{options.rounds} rounds after one that does not count; {options.events} events as fast "
+        "as they come; HTTP without TLS, bytes not compressed"
+        + (f"; followers on processor {options.core} alone" if options.core is not None else ""),
+        "load of the machine when it ended: %.1f" % os.getloadavg()[0],
+    ]
+    text = report(got, rows, sizes, about)
+    if options.out:
+        with open(options.out, "w", encoding="utf-8") as f:
+            f.write(text)
+    print(text if options.out else f"bench: {len(rows)} followers ran")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+// follow: client-go's informers of Services and EndpointSlices, for bench/run.py.
+// For benchmarks only.
+//
+//	follow -server http://127.0.0.1:8001 -form pb -last 910000
+//
+// Prints "synced" once both hold everything, and "last" once the EndpointSlice
+// of that resourceVersion has come. All else is client-go's default; its feature
+// WatchListClient is set by the environment (KUBE_FEATURE_WatchListClient).
+//
+// Copyright (C) the nginx-kube-informer authors
+// SPDX-License-Identifier: BSD-2-Clause
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+func version() string {
+	info, _ := debug.ReadBuildInfo()
+	for _, dep := range info.Deps {
+		if dep.Path == "k8s.io/client-go" {
+			if dep.Replace != nil {
+				dep = dep.Replace
+			}
+			return "client-go " + dep.Version + ", " + runtime.Version()
+		}
+	}
+	return "client-go, " + runtime.Version()
+}
+
+func main() {
+	server := flag.String("server", "", "URL")
+	form := flag.String("form", "pb", "pb or json")
+	last := flag.String("last", "", "resourceVersion")
+	show := flag.Bool("version", false, "print client-go's and Go's")
+	flag.Parse()
+	if *show {
+		fmt.Println(version())
+		return
+	}
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+
+	config := &rest.Config{Host: *server}
+	config.ContentType = "application/json"
+	if *form == "pb" {
+		config.ContentType = "application/vnd.kubernetes.protobuf"
+		config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	see := func(obj any) {
+		if s, ok := obj.(*discoveryv1.EndpointSlice); ok && s.ResourceVersion == *last {
+			fmt.Println("last")
+		}
+	}
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc:    see,
+		UpdateFunc: func(_, obj any) { see(obj) },
+	}
+	factory := informers.NewSharedInformerFactory(clients, 0)
+	var synced []cache.InformerSynced
+	for _, informer := range []cache.SharedIndexInformer{
+		factory.Core().V1().Services().Informer(),
+		factory.Discovery().V1().EndpointSlices().Informer(),
+	} {
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			log.Fatal(err)
+		}
+		synced = append(synced, informer.HasSynced, registration.HasSynced)
+	}
+	factory.StartWithContext(context.Background())
+
+	// cache.WaitForCacheSync() looks every 100 ms
+	for _, is := range synced {
+		for !is() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	fmt.Println("synced")
+	select {}
+}
