@@ -195,10 +195,10 @@ def test_twenty_and_a_slow_one(cluster, figure):
         done = 0
         while "overflow" not in slow.kinds() and done < 20000:
             for _ in range(6):
-                changes(cluster, 100, slices=100)
+                rv = changes(cluster, 100, slices=100)
                 done += 100
                 for stream in streams:
-                    stream.read()
+                    stream.wait(seen(rv))
             slow.read()
         rv = changes(cluster, 1)
         for stream in streams:

@@ -291,7 +291,7 @@ kube_codec_take_after(kube_codec_t *c, kube_str_t last)
 static inline KUBE_CODEC_INLINE kube_str_t
 kube_codec_after(kube_codec_t *c, kube_str_t last, kube_str_t s)
 {
-    size_t  shared;
+    size_t  shared, rest;
 
     if (c->reading) {
         return kube_codec_take_after(c, last);
@@ -302,11 +302,14 @@ kube_codec_after(kube_codec_t *c, kube_str_t last, kube_str_t s)
         return s;
     }
 
+    /* never more than there are, which a compiler does not see */
+
     shared = kube_codec_shared(last, s);
+    rest = (shared < s.len) ? s.len - shared : 0;
 
     (void) kube_codec_byte(c, shared);
-    (void) kube_codec_byte(c, s.len - shared);
-    kube_codec_put(c, s.data + shared, s.len - shared);
+    (void) kube_codec_byte(c, rest);
+    kube_codec_put(c, s.data + shared, rest);
 
     return s;
 }
