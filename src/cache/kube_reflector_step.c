@@ -62,6 +62,7 @@ kube_reflector_machine_init(kube_reflector_machine_t *m,
     m->reason = KUBE_RELIST_OTHER;
     m->list.started_ms = KUBE_NEVER;
     m->list.rollback_ms = KUBE_NEVER;
+    m->list.silent_ms = KUBE_NEVER;
     m->watch.partial_ms = KUBE_NEVER;
     m->watch.second_ms = KUBE_NEVER;
     m->credentials_ms = KUBE_NEVER;
@@ -488,15 +489,21 @@ reflector_useless(kube_reflector_machine_t *m, bool outage)
 
 /*
  * The server was away: what comes back may be another version of it.  One that
- * is away often is not asked each time for what it does not have.
+ * is away often is not asked each time for what it does not have, nor one for
+ * a WatchList that went away three times when it was.
  */
 static void
 reflector_forget(kube_reflector_machine_t *m)
 {
     kube_server_traits_t  *traits;
 
-    m->list.plain = false;
-    m->list.suspect = false;
+    if (m->list.died) {
+        m->list.died = false;
+        m->list.deaths++;
+    }
+
+    m->list.plain = (m->list.deaths >= KUBE_STREAM_BROKEN_MAX);
+    m->list.suspect = m->list.plain;
     m->list.broken = 0;
 
     traits = m->conf.traits;
@@ -523,6 +530,43 @@ reflector_broken(kube_reflector_machine_t *m)
 
 
 /*
+ * An open watch has ended by itself, or is ended for want of bytes.  True: it
+ * was one of some that said nothing, and a list follows in place of the next.
+ */
+static bool
+reflector_is_silent(kube_reflector_machine_t *m)
+{
+    kube_reflector_watch_t  *watch;
+
+    watch = &m->watch;
+
+    if (watch->heard) {
+        return false;
+    }
+
+    if (watch->silent++ == 0) {
+        watch->silent_ms = watch->opened_ms;
+    }
+
+    if (!m->list.bookmarks
+        || watch->silent < KUBE_SILENT_WATCHES_MAX
+        || m->now_ms - watch->silent_ms < KUBE_SILENT_MS
+        || (m->list.silent_ms != KUBE_NEVER
+            && m->now_ms - m->list.silent_ms < KUBE_SILENT_LIST_MS))
+    {
+        return false;
+    }
+
+    watch->silent = 0;
+    m->list.silent_ms = m->now_ms;
+    m->list.plain = true;
+    m->reason = KUBE_RELIST_SILENT;
+
+    return true;
+}
+
+
+/*
  * The call has ended without a Status: rc is KUBE_OK for CLOSED.  A watch is
  * resumed at once if it lived.  A short one must have made progress, that is
  * brought a newer version: events alone prove nothing.
@@ -535,7 +579,8 @@ reflector_end(kube_reflector_machine_t *m, kube_rc_t rc)
     kube_reflector_next_t  next;
 
     if (reflector_watch_lived(m)) {
-        return reflector_watch(m);
+        return (rc == KUBE_OK && reflector_is_silent(m)) ? reflector_list(m)
+                                                         : reflector_watch(m);
     }
 
     if (m->state == KUBE_REFLECTOR_WATCHING
@@ -561,6 +606,7 @@ reflector_end(kube_reflector_machine_t *m, kube_rc_t rc)
                && (rc == KUBE_OK || rc == KUBE_CLOSED || rc == KUBE_TIMEOUT))
     {
         reflector_broken(m);
+        m->list.died = true;
     }
 
     next = (rc == KUBE_CONNECT || rc == KUBE_TLS)
@@ -618,6 +664,7 @@ reflector_watch_opened(kube_reflector_machine_t *m)
     m->state = KUBE_REFLECTOR_WATCHING;
     m->credentials_tried = false;
     m->watch.timeouts = 0;
+    m->watch.heard = false;
     m->watch.opened_ms = m->now_ms;
     m->watch.alive_ms = m->now_ms;
 
@@ -747,6 +794,8 @@ reflector_complete(kube_reflector_machine_t *m)
     m->list.rollback_ms = KUBE_NEVER;
     m->list.plain = false;
     m->list.broken = 0;
+    m->list.died = false;
+    m->list.deaths = 0;
     m->watch.protocol_errors = 0;
     m->watch.unreadable = false;
     kube_backoff_healthy(&m->demand.backoff, m->now_ms);
@@ -848,6 +897,9 @@ reflector_stream_done(kube_reflector_machine_t *m)
     reflector_complete(m);
     action = reflector_watch_opened(m);
     action.synced = true;
+    m->watch.heard = true;
+    m->watch.silent = 0;
+    m->list.bookmarks = true;
 
     return action;
 }
@@ -1225,6 +1277,14 @@ reflector_watch_timer(kube_reflector_machine_t *m)
     (void) reflector_watch_lived(m);
     m->next = KUBE_NEXT_WATCH;
 
+    /* a list that is due on demand is no word on the watch */
+
+    if (!(m->demand.wanted && m->now_ms >= m->demand.due_ms)
+        && reflector_is_silent(m))
+    {
+        m->next = KUBE_NEXT_LIST;
+    }
+
     return reflector_resume(m);
 }
 
@@ -1332,6 +1392,17 @@ reflector_stop(kube_reflector_machine_t *m)
 
     return (kube_action_t) { .kind = KUBE_ACTION_STOP };
 }
+
+
+/* The inputs that bytes after the head of a watch have caused. */
+static const bool  reflector_says[KUBE_INPUTS] = {
+    [KUBE_INPUT_EVENT] = true,
+    [KUBE_INPUT_BOOKMARK] = true,
+    [KUBE_INPUT_ALIVE] = true,
+    [KUBE_INPUT_UNREADABLE] = true,
+    [KUBE_INPUT_STATUS] = true,
+    [KUBE_INPUT_PROTOCOL] = true
+};
 
 
 /*
@@ -1443,6 +1514,12 @@ kube_reflector_input(kube_reflector_machine_t *m, const kube_input_t *input,
 
     m->input = input;
     m->now_ms = now_ms;
+
+    if (m->state == KUBE_REFLECTOR_WATCHING && reflector_says[input->kind]) {
+        m->watch.heard = true;
+        m->watch.silent = 0;
+        m->list.bookmarks |= (input->kind == KUBE_INPUT_BOOKMARK);
+    }
 
     action = step(m);
 

@@ -102,6 +102,14 @@
  * (kube_server_traits_t), until the server cannot be connected to: it may come
  * back as another version.
  *
+ * Silence: a proxy that passes heads and holds bodies back has watches that are
+ * good, live their time and say nothing.  After three such in a row, and three
+ * minutes, a plain list follows, once in ten minutes at most; but only if the
+ * server is known to send bookmarks, without which silence is nothing special.
+ *
+ * A server that is gone after a WatchList broke off may have died of it: the
+ * third time in a row a plain list is asked for once it is back.
+ *
  * Rollback (a server restored from a backup): a CONSISTENT list older than our
  * version is not applied; only when a second one, at least KUBE_ROLLBACK_MS
  * later, says so too is it accepted.  One lagging replica cannot cause it.
@@ -142,6 +150,10 @@
 #define KUBE_STALE_LISTS_MAX     5        /* of a lagging replica, in a row */
 #define KUBE_PAGES_MAX           100000
 #define KUBE_EMPTY_PAGES_MAX     10       /* in a row; no real server does */
+#define KUBE_SILENT_WATCHES_MAX  3        /* in a row, before a list */
+#define KUBE_SILENT_MS           180000   /* of them together: bookmarks come
+                                             once a minute */
+#define KUBE_SILENT_LIST_MS      600000   /* between two such lists */
 #define KUBE_USELESS_WATCHES_MAX 4        /* in a row, before a list is tried */
 #define KUBE_USELESS_MS          60000    /* and for so long, where it may be
                                              an outage */
@@ -192,6 +204,7 @@ typedef enum {
     KUBE_RELIST_TOO_LARGE_RV,
     KUBE_RELIST_ROOM,         /* room has returned for what was refused */
     KUBE_RELIST_PROTOCOL,
+    KUBE_RELIST_SILENT,       /* watches that live and never say a byte */
     KUBE_RELIST_OTHER,
     KUBE_RELIST_REASONS
 } kube_relist_reason_t;
@@ -302,6 +315,11 @@ typedef struct {
     bool                    plain;          /* no WatchList, until complete */
     bool                    suspect;        /* one was refused, or not ended */
     unsigned                broken;         /* WatchLists in a row */
+    bool                    died;           /* the last one broke off */
+    unsigned                deaths;         /* of these, the server could not be
+                                               connected to then; in a row */
+    bool                    bookmarks;      /* the server sends them */
+    uint64_t                silent_ms;      /* the last list for silence */
     uint64_t                item_ms;        /* of a WatchList, the last one */
     uint64_t                started_ms;     /* of the last relist */
     uint64_t                rollback_ms;    /* first older CONSISTENT list */
@@ -316,6 +334,9 @@ typedef struct {
     unsigned                useless;        /* answered, without effect; in a
                                                row */
     uint64_t                useless_ms;     /* the first of them */
+    bool                    heard;          /* anything after its head */
+    unsigned                silent;         /* not heard, in a row */
+    uint64_t                silent_ms;      /* the first of them was opened */
     bool                    unreadable;     /* resumed for that at this
                                                version already */
     uint64_t                opened_ms;

@@ -82,6 +82,7 @@
     XX(RELISTS_ROOM, KUBE_METRIC_RELISTS, "room", KUBE_RELIST_ROOM)           \
     XX(RELISTS_PROTOCOL, KUBE_METRIC_RELISTS, "protocol",                     \
        KUBE_RELIST_PROTOCOL)                                                  \
+    XX(RELISTS_SILENT, KUBE_METRIC_RELISTS, "silent", KUBE_RELIST_SILENT)     \
     XX(RELISTS_OTHER, KUBE_METRIC_RELISTS, "other", KUBE_RELIST_OTHER)
 
 /* counts: kube_watch_type_t */

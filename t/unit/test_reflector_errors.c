@@ -600,10 +600,73 @@ test_rollback(void **state)
 }
 
 
+/*
+ * The version never moves past what the FIFO took: where an event finds no
+ * memory the watch is resumed in front of it, and it comes again.
+ */
+static void
+test_version_waits_for_memory(void **state)
+{
+    bed_t           b;
+    size_t          k, refused;
+    alloc_test_t    at;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    refused = 0;
+
+    for (k = 1; k < 64; k++) {
+        alloc_test_init(&at);
+        bed_make(&b, &at.alloc, "", 1024);
+        bed_watch(&b);
+        x = bed_x(&b);
+        assert_true(io_body(&b.io, x, EVENT("ADDED", FULL("web", "6"))));
+        assert_string_equal(drained(&b), "U:shop/web@6");
+
+        b.io.now_ms += 2000;
+        alloc_test_fail(&at, k, false);
+        (void) io_body(&b.io, x, EVENT("ADDED", FULL("api", "7")));
+        bed_process(&b);
+        alloc_test_heal(&at);
+
+        if (b.io.started == 1 && x->live) {
+            assert_rv(&b, "7");
+            assert_string_equal(drained(&b), "U:shop/api@7");
+            bed_done(&b);
+            alloc_test_assert_no_leak(&at);
+            continue;
+        }
+
+        refused++;
+        assert_rv(&b, "6");
+        assert_string_equal(drained(&b), "");
+
+        if (io_find(&b.io, "/") == NULL) {
+            (void) bed_sleep(&b);
+        }
+
+        x = bed_x(&b);
+        assert_non_null(strstr(x->path, "resourceVersion=6&"));
+        assert_non_null(strstr(x->path, "watch=true"));
+        assert_true(io_head(x, 200, "application/json", 0));
+        assert_true(io_body(&b.io, x, EVENT("ADDED", FULL("api", "7"))));
+        assert_string_equal(drained(&b), "U:shop/api@7");
+        assert_rv(&b, "7");
+
+        bed_done(&b);
+        alloc_test_assert_no_leak(&at);
+    }
+
+    assert_true(refused != 0);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_version_waits_for_memory),
         cmocka_unit_test(test_not_a_list),
         cmocka_unit_test(test_never_listed),
         cmocka_unit_test(test_answers),

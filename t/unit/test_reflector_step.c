@@ -252,6 +252,98 @@ test_healed(void **state)
 }
 
 
+/* One watch that lives its time; said: what came after its head. */
+static kube_action_kind_t
+live(bed_t *b, bool said)
+{
+    assert_int_equal(say(b, KUBE_INPUT_OPENED), KUBE_ACTION_NONE);
+
+    if (said) {
+        b->now_ms += 1000;
+        say_alive(b, false);
+    }
+
+    return say_timer(b);
+}
+
+
+/* Watches without a byte of a server that sends bookmarks: a list at times. */
+static void
+test_silence(void **state)
+{
+    bed_t     b;
+    unsigned  i, lists;
+    uint64_t  began_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    say_rv(&b, KUBE_INPUT_BOOKMARK, "101");
+    assert_int_equal(say_timer(&b), KUBE_ACTION_WATCH);
+
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(live(&b, false), KUBE_ACTION_WATCH);
+        assert_int_equal(live(&b, false), KUBE_ACTION_WATCH);
+        assert_int_equal(live(&b, true), KUBE_ACTION_WATCH);
+    }
+
+    assert_int_equal(live(&b, false), KUBE_ACTION_WATCH);
+    assert_int_equal(live(&b, false), KUBE_ACTION_WATCH);
+    assert_int_equal(live(&b, false), KUBE_ACTION_LIST);
+    assert_int_equal(b.action.reason, KUBE_RELIST_SILENT);
+    assert_str(b.action.rv, "101");
+    assert_true(b.action.not_older_than);
+    assert_true(b.action.relist);
+
+    /* politely */
+
+    began_ms = b.now_ms;
+    lists = 0;
+    say_rv(&b, KUBE_INPUT_META, "105");
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+
+    while (b.now_ms - began_ms < 6 * KUBE_SILENT_LIST_MS) {
+        if (live(&b, false) == KUBE_ACTION_LIST) {
+            lists++;
+            say_rv(&b, KUBE_INPUT_META, "105");
+            say(&b, KUBE_INPUT_LIST_DONE);
+        }
+    }
+
+    assert_in_range(lists, 4, 6);
+
+    /* by the server's own end too, but not by failures */
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    say_rv(&b, KUBE_INPUT_BOOKMARK, "101");
+    b.now_ms += 5000;
+    assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_WATCH);
+
+    for (i = 0; i < 20; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        b.now_ms += 80000;
+        assert_int_equal(say_failed(&b, KUBE_CLOSED), KUBE_ACTION_WATCH);
+    }
+
+    for (i = 0; i < 3; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        b.now_ms += 80000;
+        assert_int_equal(say(&b, KUBE_INPUT_CLOSED),
+                         i < 2 ? KUBE_ACTION_WATCH : KUBE_ACTION_LIST);
+    }
+
+    /* without bookmarks silence is nothing special */
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    say_rv(&b, KUBE_INPUT_EVENT, "101");
+    assert_int_equal(say_timer(&b), KUBE_ACTION_WATCH);
+
+    for (i = 0; i < 30; i++) {
+        assert_int_equal(live(&b, false), KUBE_ACTION_WATCH);
+    }
+}
+
+
 static void
 test_cold_start(void **state)
 {
@@ -1373,6 +1465,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_matrix),
+        cmocka_unit_test(test_silence),
         cmocka_unit_test(test_second_watch),
         cmocka_unit_test(test_healed),
         cmocka_unit_test(test_cold_start),

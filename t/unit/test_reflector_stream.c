@@ -41,6 +41,72 @@ expire(bed_t *b)
 }
 
 
+/*
+ * One that is gone each time a WatchList broke off may die of them.  That it
+ * cannot be connected to does not make it forgotten, as it would of an outage.
+ */
+static void
+test_dies_of_it(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_cold(&b, KUBE_WATCH_LIST_AUTO);
+
+    for (i = 0; i < KUBE_STREAM_BROKEN_MAX; i++) {
+        assert_int_equal(b.action.kind, KUBE_ACTION_STREAM);
+        say(&b, KUBE_INPUT_SENT);
+
+        if (i != 1) {
+            say(&b, KUBE_INPUT_OPENED);
+        }
+
+        say_failed(&b, KUBE_CLOSED);
+        (void) wake(&b);
+        say_failed(&b, KUBE_CONNECT);
+        (void) wake(&b);
+
+        /* more of the same outage are no deaths */
+
+        say_failed(&b, KUBE_CONNECT);
+        (void) wake(&b);
+    }
+
+    say_failed(&b, KUBE_CONNECT);
+    (void) wake(&b);
+    list_plainly(&b, "7");
+    assert_true(b.traits.no_watch_list);
+
+    /* outages without a WatchList teach nothing */
+
+    bed_cold(&b, KUBE_WATCH_LIST_AUTO);
+
+    for (i = 0; i < 3 * KUBE_STREAM_BROKEN_MAX; i++) {
+        assert_int_equal(b.action.kind, KUBE_ACTION_STREAM);
+        say_failed(&b, KUBE_CONNECT);
+        (void) wake(&b);
+    }
+
+    /* and a list that is complete makes an end of the count */
+
+    for (i = 0; i < 3 * KUBE_STREAM_BROKEN_MAX; i++) {
+        assert_int_equal(b.action.kind, KUBE_ACTION_STREAM);
+        say(&b, KUBE_INPUT_OPENED);
+        say_failed(&b, KUBE_CLOSED);
+        (void) wake(&b);
+        say_failed(&b, KUBE_CONNECT);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_STREAM);
+        say(&b, KUBE_INPUT_OPENED);
+        say_rv(&b, KUBE_INPUT_META, "9");
+        say(&b, KUBE_INPUT_LIST_DONE);
+        assert_int_equal(expire(&b), KUBE_ACTION_STREAM);
+    }
+}
+
+
 static void
 test_cold_start(void **state)
 {
@@ -534,6 +600,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_dies_of_it),
         cmocka_unit_test(test_cold_start),
         cmocka_unit_test(test_relists),
         cmocka_unit_test(test_refusals),
