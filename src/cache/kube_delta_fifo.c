@@ -226,17 +226,49 @@ fifo_node_bytes(const kube_delta_t *delta)
 }
 
 
+/*
+ * The uid of an object whose deletion the node has seen before delta, the
+ * state of another one.  The first of them stays: whoever takes from the FIFO
+ * may know that one, but none that came after it.
+ */
+static uint64_t
+fifo_deleted_uid(const delta_node_t *node, const kube_delta_t *delta)
+{
+    uint64_t          uid_hash;
+    kube_record_id_t  id;
+
+    if (node->delta.deleted_uid != 0
+        || node->delta.kind != KUBE_DELTA_DELETED
+        || delta->kind == KUBE_DELTA_DELETED)
+    {
+        return node->delta.deleted_uid;
+    }
+
+    uid_hash = delta->uid_hash;
+
+    if (delta->record != NULL
+        && kube_record_id(delta->record, delta->record->size, &id) == KUBE_OK)
+    {
+        uid_hash = kube_uid_hash(id.meta.uid);
+    }
+
+    return (uid_hash != node->delta.uid_hash) ? node->delta.uid_hash : 0;
+}
+
+
 /* Moves the node to its newest state and takes over the state's record. */
 static void
 fifo_node_set(kube_delta_fifo_t *fifo, delta_node_t *node,
     const kube_delta_t *delta, kube_record_t *record)
 {
-    uint64_t  read_ms;
+    uint64_t  read_ms, deleted_uid;
 
     kube_free(fifo->alloc, node->record);
 
     read_ms = node->delta.read_ms;
+    deleted_uid = fifo_deleted_uid(node, delta);
     node->delta = *delta;
+    node->delta.deleted_uid = deleted_uid;
 
     if (read_ms < delta->read_ms) {
         node->delta.read_ms = read_ms;

@@ -6,6 +6,9 @@
  * client-go's DeltaFIFO, whose consumers see every delta: here the newest
  * state per key is all the zone can show.  A key that was added and deleted
  * before the indexer saw it still leaves as DELETED, which is harmless there.
+ * An object that was deleted and made anew leaves as its newest state, which
+ * says whose deletion came first: handlers see both (kube_shared_informer),
+ * readers of the zone none of it.
  *
  * LIST_BEGIN and SYNC mark where a list began and ended.  They travel in
  * order: what was queued before a mark leaves before it.
@@ -40,7 +43,10 @@ typedef struct {
     kube_str_t            name;
     kube_str_t            rv;           /* of object or event; may be empty */
     kube_str_t            reason;       /* REFUSED: static text */
-    uint64_t              uid_hash;     /* REFUSED: kube_uid_hash() */
+    uint64_t              uid_hash;     /* REFUSED, DELETED: kube_uid_hash() */
+    uint64_t              deleted_uid;  /* the same of another object of this
+                                           key, which was deleted first; 0:
+                                           none.  Not looked at by put() */
     const kube_record_t  *record;       /* REPLACED and UPDATED; else NULL */
     uint64_t              read_ms;      /* when its last byte was read;
                                            KUBE_NEVER: it is no change */

@@ -602,6 +602,80 @@ test_fifo_oom(void **state)
 }
 
 
+/* What waits of one key: "Da" the end of uid a, "Ub", "Rb", "X" refused. */
+static const struct {
+    const char  *words;
+    char         deleted;        /* the uid that is told; 0: none */
+    char         kind;
+} recreations[] = {
+    { "Ua", 0, 'U' },
+    { "Da", 0, 'D' },
+    { "Ua Da", 0, 'D' },
+    { "Da Ub", 'a', 'U' },
+    { "Ua Da Ub", 'a', 'U' },
+    { "Ua Da Ub Ub", 'a', 'U' },
+    { "Da Rb", 'a', 'R' },
+    { "Da Ua", 0, 'U' },         /* the same object: it was no end */
+    { "Da Ub Db", 'a', 'D' },
+    { "Da Ub Db Uc", 'a', 'U' },
+    { "Ua Ub", 0, 'U' },         /* nobody saw an end */
+    { "Ub Db Uc", 'b', 'U' },
+    { "Da Xb", 'a', 'X' },
+    { "Da Xb Ub", 'a', 'U' },
+    { "D- Ub", 0, 'U' }          /* the end of nobody knows whom */
+};
+
+
+static void
+test_recreated(void **state)
+{
+    size_t          i;
+    fixture_t       f;
+    const char     *word;
+    kube_delta_t    d;
+    kube_object_t   o;
+
+    (void) state;
+
+    for (i = 0; i < sizeof(recreations) / sizeof(recreations[0]); i++) {
+        fixture_init(&f, 100, 1u << 20);
+
+        for (word = recreations[i].words; *word != '\0';
+             word += 2 + (word[2] == ' '))
+        {
+            o = service_of("web", "5");
+            o.u.service.meta.uid = (kube_str_t) { word + 1, word[1] != '-' };
+
+            if (word[0] == 'U' || word[0] == 'R') {
+                assert_int_equal(kube_delta_fifo_object(f.fifo,
+                                     word[0] == 'U' ? KUBE_DELTA_UPDATED
+                                                    : KUBE_DELTA_REPLACED,
+                                     0, &o, 1), KUBE_OK);
+                continue;
+            }
+
+            assert_int_equal(kube_delta_fifo_put(f.fifo, &(kube_delta_t) {
+                .kind = (word[0] == 'D') ? KUBE_DELTA_DELETED
+                                         : KUBE_DELTA_REFUSED,
+                .resource = KUBE_RESOURCE_SERVICES,
+                .ns = KUBE_STR("shop"),
+                .name = KUBE_STR("web"),
+                .uid_hash = kube_uid_hash(o.u.service.meta.uid)
+            }), KUBE_OK);
+        }
+
+        assert_int_equal(kube_delta_fifo_depth(f.fifo), 1);
+        assert_int_equal(kube_delta_fifo_peek(f.fifo, &d), KUBE_OK);
+        assert_int_equal(kinds[d.kind], recreations[i].kind);
+        assert_int_equal(d.deleted_uid, recreations[i].deleted == 0 ? 0
+                         : kube_uid_hash((kube_str_t) {
+                                             &recreations[i].deleted, 1
+                                         }));
+        fixture_done(&f);
+    }
+}
+
+
 int
 main(void)
 {
@@ -615,6 +689,7 @@ main(void)
         cmocka_unit_test(test_fifo_too_large),
         cmocka_unit_test(test_fifo_random),
         cmocka_unit_test(test_fifo_oom),
+        cmocka_unit_test(test_recreated)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
