@@ -113,6 +113,7 @@ informer_scope_init(kube_informer_t *inf, unsigned scope)
         return rc;
     }
 
+    memset(&options, 0, sizeof(options));
     options.fifo = inf->fifo;
     options.zone = inf->conf.zone;
     options.turn = &inf->turn;

@@ -131,14 +131,29 @@ static_assert(sizeof(reflector_verdicts) / sizeof(kube_counter_t)
 static void
 reflector_count(kube_reflector_t *r, kube_counter_t counter, uint64_t n)
 {
-    kube_zone_scope_add(r->options.zone, r->options.scope, counter, n);
+    if (r->options.zone != NULL) {
+        kube_zone_scope_add(r->options.zone, r->options.scope, counter, n);
+    }
 }
 
 
 static void
 reflector_gauge(kube_reflector_t *r, kube_counter_t counter, uint64_t value)
 {
-    kube_zone_scope_set(r->options.zone, r->options.scope, counter, value);
+    if (r->options.zone != NULL) {
+        kube_zone_scope_set(r->options.zone, r->options.scope, counter, value);
+    }
+}
+
+
+static void
+reflector_observe(kube_reflector_t *r, kube_histogram_id_t histogram,
+    uint64_t value)
+{
+    if (r->options.zone != NULL) {
+        kube_zone_histogram_observe(r->options.zone, histogram,
+                                    r->options.resource, value);
+    }
 }
 
 
@@ -379,6 +394,36 @@ reflector_refuse(kube_reflector_t *r, kube_refusal_t refusal,
 }
 
 
+/* Queues an object, as the transform wants it. */
+static kube_rc_t
+reflector_put_object(kube_reflector_t *r, kube_delta_kind_t kind,
+    const kube_object_t *object)
+{
+    kube_rc_t      rc;
+    kube_meta_t    meta;
+    kube_object_t  changed;
+
+    if (r->options.transform != NULL) {
+        changed = *object;
+        meta = *kube_object_meta(object);
+        rc = r->options.transform(r->options.transform_ctx, &changed);
+
+        if (rc != KUBE_OK) {
+            return reflector_refuse(r, KUBE_REFUSAL_MALFORMED, &meta,
+                                    "the transform refused it");
+        }
+
+        changed.resource = object->resource;
+        changed.u.meta = meta;
+        object = &changed;
+    }
+
+    return kube_delta_fifo_object(r->options.fifo, kind, r->options.scope,
+                                  object,
+                                  r->call.stream ? KUBE_NEVER : r->now_ms);
+}
+
+
 /* Queues what an item or an event says of its object. */
 static kube_rc_t
 reflector_queue(kube_reflector_t *r, kube_delta_kind_t kind,
@@ -409,9 +454,7 @@ reflector_queue(kube_reflector_t *r, kube_delta_kind_t kind,
                        reflector_key(meta, key, sizeof(key)), r->label);
     }
 
-    return kube_delta_fifo_object(r->options.fifo, kind, r->options.scope,
-                                  &result->object,
-                                  r->call.stream ? KUBE_NEVER : r->now_ms);
+    return reflector_put_object(r, kind, &result->object);
 }
 
 
@@ -634,8 +677,6 @@ reflector_on_alive(kube_reflector_t *r, const kube_result_t *result)
 static void
 reflector_list_done(kube_reflector_t *r)
 {
-    kube_zone_t  *zone;
-
     if (reflector_put(r, KUBE_DELTA_SYNC, &reflector_no_meta, NULL)
         != KUBE_OK)
     {
@@ -643,13 +684,9 @@ reflector_list_done(kube_reflector_t *r)
         return;
     }
 
-    zone = r->options.zone;
-
-    kube_zone_histogram_observe(zone, KUBE_HISTOGRAM_LIST_DURATION,
-                                r->options.resource,
-                                (r->now_ms - r->list.started_ms) * 1000);
-    kube_zone_histogram_observe(zone, KUBE_HISTOGRAM_ITEMS_PER_LIST,
-                                r->options.resource, r->list.items);
+    reflector_observe(r, KUBE_HISTOGRAM_LIST_DURATION,
+                      (r->now_ms - r->list.started_ms) * 1000);
+    reflector_observe(r, KUBE_HISTOGRAM_ITEMS_PER_LIST, r->list.items);
 
     reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
     reflector_input(r, &(kube_input_t) { .kind = KUBE_INPUT_LIST_DONE });
@@ -882,11 +919,8 @@ reflector_end_call(kube_reflector_t *r)
 
     ms = r->now_ms - call->opened_ms;
 
-    kube_zone_histogram_observe(r->options.zone, KUBE_HISTOGRAM_WATCH_DURATION,
-                                r->options.resource, ms * 1000);
-    kube_zone_histogram_observe(r->options.zone,
-                                KUBE_HISTOGRAM_ITEMS_PER_WATCH,
-                                r->options.resource, call->events);
+    reflector_observe(r, KUBE_HISTOGRAM_WATCH_DURATION, ms * 1000);
+    reflector_observe(r, KUBE_HISTOGRAM_ITEMS_PER_WATCH, call->events);
 
     if (ms < KUBE_SHORT_WATCH_MS
         && kube_rv_cmp(&call->began, &r->machine.rv) == 0)
@@ -1205,7 +1239,7 @@ reflector_gauges(kube_reflector_t *r)
 
     held_ms = r->options.turn->held_until_ms;
 
-    if (r->waiting && r->now_ms < held_ms) {
+    if (r->options.zone != NULL && r->waiting && r->now_ms < held_ms) {
         kube_zone_damped(r->options.zone, r->options.scope, 1, held_ms);
         return;
     }

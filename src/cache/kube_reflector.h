@@ -31,7 +31,8 @@ typedef struct kube_reflector_s  kube_reflector_t;
 
 typedef struct {
     kube_delta_fifo_t      *fifo;         /* borrowed */
-    kube_zone_t            *zone;         /* borrowed: counters and gauges */
+    kube_zone_t            *zone;         /* borrowed: counters and gauges;
+                                             NULL: nothing is counted */
     kube_list_turn_t       *turn;         /* borrowed: of the API server */
     kube_hand_t            *hand;         /* borrowed: emptied after each
                                              result; NULL: none */
@@ -40,6 +41,16 @@ typedef struct {
     kube_resource_t         resource;
     kube_str_t              ns;           /* for the log; empty: all */
     kube_reflector_conf_t   step;
+
+    /*
+     * Changes an object before it is queued; once for each that arrives, but
+     * not for deletions.  Its namespace, name, uid and resourceVersion stay
+     * what they were; other strings and arrays it may set to ones of its own,
+     * that last until its next call.  Other than KUBE_OK: the object is
+     * refused.  NULL: none.
+     */
+    kube_rc_t             (*transform)(void *ctx, kube_object_t *object);
+    void                   *transform_ctx;
 } kube_reflector_options_t;
 
 /*
