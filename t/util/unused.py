@@ -44,6 +44,10 @@ OFFERED = {
     "src/base/kube_rate_limiter.c",
     "src/base/kube_work_queue.c",
     "src/cache/kube_memory_lister_watcher.c",
+    "src/cache/kube_processor.c",
+    "src/cache/kube_shared_informer.c",
+    "src/cache/kube_store.c",
+    "src/cache/kube_store_index.c",
 }
 
 

@@ -1,0 +1,333 @@
+/*
+ * test_shared_informer - an informer over a store on the heap: what deltas
+ * become, how it ends, what callbacks may do, and memory that fails.
+ *
+ * What client-go's tests look at is in test_clientgo_handlers.c.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "handler_bed.h"
+
+
+#define NO_RESYNC  KUBE_NEVER
+
+
+/* An object that was made anew is two, whoever saw the end of the first. */
+static void
+test_recreated(void **state)
+{
+    bed_t   b;
+    told_t  told;
+
+    (void) state;
+
+    bed_init(&b, NO_RESYNC);
+    told_add(&told, &b, NO_RESYNC);
+    bed_do(&b, "a b");
+    bed_start(&b);
+    (void) told_take(&told);
+
+    /* the watch tells the end: one waits in the FIFO, both are told */
+    bed_do(&b, "-a a");
+    bed_settle(&b);
+    assert_told(&told, "-a@2 +a@5");
+
+    /* twice, and of the second nobody ever knew */
+    bed_do(&b, "-a a -a a");
+    bed_settle(&b);
+    assert_told(&told, "-a@5 +a@9");
+
+    bed_do(&b, "-b b -b");
+    bed_settle(&b);
+    assert_told(&told, "-b@3");
+
+    bed_do(&b, "c -c");
+    bed_settle(&b);
+    assert_told(&told, "");
+    bed_done(&b);
+}
+
+
+/* Told or not, held or not: at each stop nothing is told any more. */
+static void
+test_stop(void **state)
+{
+    bed_t     b;
+    told_t    told, slow;
+    unsigned  drain, steps, i;
+
+    (void) state;
+
+    for (drain = 0; drain < 2; drain++) {
+        for (steps = 0; steps < 12; steps++) {
+            bed_init(&b, 1000);
+            told_add(&told, &b, 1000);
+            bed_do(&b, "a b c d e");
+            assert_int_equal(kube_shared_informer_start(b.inf, b.now_ms),
+                             KUBE_OK);
+            told.rc = KUBE_AGAIN;
+
+            for (i = 0; i < steps; i++) {
+                kube_shared_informer_process(b.inf, b.now_ms);
+            }
+
+            kube_shared_informer_stop(b.inf, drain, b.now_ms);
+            bed_do(&b, "f");
+
+            if (drain) {
+                assert_false(kube_shared_informer_is_stopped(b.inf));
+                memset(&slow, 0, sizeof(slow));
+                assert_int_equal(told_try(&slow, &b, 0, NULL), KUBE_INVALID);
+                told.rc = KUBE_OK;
+                bed_settle(&b);
+                assert_int_equal(told.n, kube_store_count(
+                                     kube_shared_informer_store(b.inf)));
+            }
+
+            assert_true(kube_shared_informer_is_stopped(b.inf));
+            told.rc = KUBE_OK;
+            drain ? (void) told_take(&told) : (void) 0;
+            b.now_ms += 10000;
+            bed_settle(&b);
+            assert_told(&told, "");
+            assert_int_equal(kube_shared_informer_deadline(b.inf), KUBE_NEVER);
+            bed_done(&b);
+        }
+    }
+
+    /* a drain that does not end is ended */
+    bed_init(&b, NO_RESYNC);
+    told_add(&told, &b, NO_RESYNC);
+    told.rc = KUBE_AGAIN;
+    bed_do(&b, "a");
+    bed_start(&b);
+    kube_shared_informer_stop(b.inf, true, b.now_ms);
+    bed_settle(&b);
+    assert_false(kube_shared_informer_is_stopped(b.inf));
+    kube_shared_informer_stop(b.inf, false, b.now_ms);
+    assert_true(kube_shared_informer_is_stopped(b.inf));
+    bed_done(&b);
+
+    /* never started, and never stopped */
+    bed_init(&b, NO_RESYNC);
+    kube_shared_informer_process(b.inf, b.now_ms);
+    assert_int_equal(kube_shared_informer_deadline(b.inf), KUBE_NEVER);
+    kube_shared_informer_stop(b.inf, true, b.now_ms);
+    assert_true(kube_shared_informer_is_stopped(b.inf));
+    bed_done(&b);
+}
+
+
+static void
+busy_hook(told_t *told, const kube_notification_t *n)
+{
+    bed_t           *b = told->bed;
+    kube_stored_t   *stored;
+
+    /* the store has what is told, or newer; process() does nothing */
+
+    kube_shared_informer_process(b->inf, b->now_ms);
+
+    if (n->new != NULL) {
+        stored = kube_store_get(kube_shared_informer_store(b->inf),
+                                n->new->id.meta.ns, n->new->id.meta.name);
+        assert_ptr_equal(stored, n->new);
+    }
+
+    if (told->n == 1) {
+        assert_int_equal(told_try(told->other, b, NO_RESYNC, NULL), KUBE_OK);
+    }
+
+    if (told->n == 3) {
+        kube_shared_informer_stop(b->inf, false, b->now_ms);
+    }
+}
+
+
+static void
+test_callbacks(void **state)
+{
+    bed_t   b;
+    told_t  told, other;
+
+    (void) state;
+
+    bed_init(&b, NO_RESYNC);
+    memset(&other, 0, sizeof(other));
+    told_add(&told, &b, NO_RESYNC);
+    told.hook = busy_hook;
+    told.other = &other;
+    bed_do(&b, "a b c d");
+    bed_start(&b);
+    assert_told(&told, "+a@2! +b@3! +c@4!");
+    assert_told(&other, "");
+    bed_done(&b);
+}
+
+
+/* More than one process() may take, and a FIFO that holds the source. */
+static void
+test_many(void **state)
+{
+    bed_t     b;
+    char      name[16];
+    told_t    told;
+    unsigned  i;
+
+    (void) state;
+
+    bed_init(&b, NO_RESYNC);
+    told_add(&told, &b, NO_RESYNC);
+
+    for (i = 0; i < 3 * KUBE_SHARED_DELTAS; i++) {
+        snprintf(name, sizeof(name), "s%u", i);
+        bed_put(&b, name);
+    }
+
+    assert_int_equal(kube_shared_informer_start(b.inf, b.now_ms), KUBE_OK);
+
+    for (i = 0; !told_synced(&told); i++) {
+        assert_true(i < 10000);
+        assert_true(kube_shared_informer_deadline(b.inf) <= b.now_ms);
+        kube_shared_informer_process(b.inf, b.now_ms);
+    }
+
+    assert_int_equal(told.n, 3 * KUBE_SHARED_DELTAS);
+    assert_true(kube_str_eq(kube_shared_informer_rv(b.inf),
+                            KUBE_STR("1537")));
+    assert_string_equal(kube_shared_informer_name(b.inf), "services");
+    bed_done(&b);
+}
+
+
+/* A refused state leaves the one before it, but not that of another object. */
+static kube_rc_t
+refuse_third(void *ctx, kube_object_t *object)
+{
+    bed_t  *b = ctx;
+
+    (void) object;
+
+    return (++b->transforms >= 3) ? KUBE_INVALID : KUBE_OK;
+}
+
+
+static void
+test_refused(void **state)
+{
+    bed_t   b;
+    told_t  told;
+
+    (void) state;
+
+    bed_init(&b, NO_RESYNC);
+    assert_int_equal(kube_shared_informer_set_transform(b.inf, refuse_third,
+                                                        &b), KUBE_OK);
+    told_add(&told, &b, NO_RESYNC);
+    bed_do(&b, "a b");
+    bed_start(&b);
+    bed_do(&b, "a");
+    bed_settle(&b);
+    assert_told(&told, "+a@2! +b@3!");
+    assert_int_equal(kube_shared_informer_refused(b.inf), 1);
+
+    bed_do(&b, "-b b");
+    bed_settle(&b);
+    assert_told(&told, "-b@3");
+
+    /* a list of refused ones deletes what it does not have, and only that */
+    kube_memory_source_compact(b.source);
+    kube_memory_source_reset(b.source, KUBE_CLOSED);
+    bed_sleep(&b, 60000);
+    assert_told(&told, "");
+    assert_int_equal(kube_store_count(kube_shared_informer_store(b.inf)), 1);
+    assert_true(kube_shared_informer_refused(b.inf) >= 2);
+    bed_done(&b);
+}
+
+
+static void
+informer_oom(alloc_test_t *at, void *ctx)
+{
+    bed_t                        b;
+    told_t                       one, late;
+    unsigned                     n;
+    kube_shared_informer_conf_t  conf;
+
+    (void) ctx;
+
+    conf = bed_conf(2000);
+    conf.processor.changes_max = 2;
+    memset(&one, 0, sizeof(one));
+    memset(&late, 0, sizeof(late));
+
+    if (bed_make(&b, &at->alloc, &conf) != KUBE_OK) {
+        assert_true(at->failed);
+        bed_done(&b);
+        return;
+    }
+
+    if (told_try(&one, &b, 0, NULL) != KUBE_OK
+        || kube_shared_informer_add_index(b.inf, KUBE_STR("ns"),
+                                          kube_index_namespace, NULL)
+           != KUBE_OK)
+    {
+        assert_true(at->failed);
+        bed_done(&b);
+        return;
+    }
+
+    bed_do(&b, "a b c d");
+    bed_start(&b);
+    one.rc = KUBE_AGAIN;
+    bed_do(&b, "a b -c e");
+    bed_sleep(&b, 5000);
+    one.rc = KUBE_OK;
+
+    if (told_try(&late, &b, NO_RESYNC, NULL) != KUBE_OK) {
+        assert_true(at->failed);
+    }
+
+    bed_do(&b, "-d d");
+    bed_sleep(&b, 100000);
+
+    /* it comes to the truth, unless there is no memory for ever */
+
+    if (!at->fail_from || !at->failed) {
+        assert_int_equal(kube_store_count(kube_shared_informer_store(b.inf)),
+                         4);
+        assert_true(told_synced(&one));
+        assert_true(one.n >= 4);
+        n = (late.registration.id != 0) ? late.n : 4;
+        assert_true(n >= 4);
+    }
+
+    bed_done(&b);
+}
+
+
+static void
+test_out_of_memory(void **state)
+{
+    (void) state;
+
+    ALLOC_TEST_RUN(informer_oom, NULL);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_recreated),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_callbacks),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_out_of_memory)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
