@@ -43,6 +43,8 @@ ORACLES = {"kube_zone_validate"}
 OFFERED = {
     "src/base/kube_rate_limiter.c",
     "src/base/kube_work_queue.c",
+    "src/cache/kube_cache_sync.c",
+    "src/cache/kube_factory.c",
     "src/cache/kube_memory_lister_watcher.c",
     "src/cache/kube_processor.c",
     "src/cache/kube_shared_informer.c",
