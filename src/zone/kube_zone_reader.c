@@ -248,11 +248,12 @@ reader_find(const kube_zone_t *zone, kube_resource_t resource, kube_str_t ns,
 
         /* an entry may have taken this walk into another chain: try again */
         if (reuse % 2 == 0 && kube_word_get(&zone->image->reuse) == reuse) {
-            break;
+            return KUBE_NOT_FOUND;
         }
     }
 
-    return KUBE_NOT_FOUND;
+    /* chains are rebuilt: what was not seen may be there */
+    return KUBE_CHANGED;
 }
 
 

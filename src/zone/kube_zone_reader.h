@@ -36,8 +36,9 @@ uint64_t kube_zone_head(const kube_zone_t *zone, uint32_t entry);
 
 /*
  * Finds the entry of an object.  *entry is 1-based and stays the object's as
- * long as its head is not 0 and the identity agrees.  KUBE_OK or
- * KUBE_NOT_FOUND (also: the name is one of a refused object).
+ * long as its head is not 0 and the identity agrees.  KUBE_OK; KUBE_NOT_FOUND
+ * (also: the name is one of a refused object); or KUBE_CHANGED: the chains
+ * kept changing, and it may be in one.
  */
 kube_rc_t kube_zone_find(const kube_zone_t *zone, kube_resource_t resource,
     kube_str_t ns, kube_str_t name, uint32_t *entry)  KUBE_MUST_CHECK;

@@ -131,11 +131,52 @@ test_resolver_race(void **state)
 }
 
 
+/* While chains are rebuilt what is not in one by now is no missing Service. */
+static void
+test_resolver_rebuild(void **state)
+{
+    uint32_t           i;
+    kube_key_t         key;
+    kube_word_t       *reuse;
+    zone_test_t        t;
+    kube_resolver_t    resolver;
+    kube_resolution_t  made;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+    route_test_namespace(&t, 0, "", "synced", "synced");
+    route_test_service(&t, "shop", "web", "http:80");
+
+    memset(&resolver, 0, sizeof(kube_resolver_t));
+    resolver.zone = &t.zone;
+    resolver.namespaces.all = true;
+    assert_int_equal(kube_key_parse(KUBE_STR("shop/web"), false, &key, NULL),
+                     KUBE_OK);
+
+    reuse = &t.zone.image->reuse;
+    kube_word_set(reuse, kube_word_get(reuse) | 1);
+
+    for (i = 0; i < t.zone.geometry.buckets_n; i++) {
+        kube_half_set(kube_zone_bucket(&t.zone, i), 0);
+    }
+
+    assert_int_equal(kube_resolve(&resolver, &key, 0, &t.arena, &made),
+                     KUBE_CHANGED);
+
+    kube_word_set(reuse, kube_word_get(reuse) + 1);
+    assert_int_equal(kube_resolve(&resolver, &key, 0, &t.arena, &made),
+                     KUBE_OK);
+    assert_int_equal(made.error, KUBE_RESOLVE_NO_SERVICE);
+    zone_test_close(&t);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_resolver_race),
+        cmocka_unit_test(test_resolver_rebuild),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,6 +68,43 @@ test_reader_find(void **state)
 }
 
 
+/* While chains are rebuilt, or until who rebuilt them has a successor. */
+static void
+test_reader_find_in_a_rebuild(void **state)
+{
+    uint32_t      e, i;
+    uint64_t      reuse;
+    zone_test_t   t;
+    kube_word_t  *word;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 1, 1, 1000),
+                     KUBE_OK);
+
+    word = &t.zone.image->reuse;
+    reuse = kube_word_get(word);
+    kube_word_set(word, reuse | 1);
+    assert_int_equal(kube_zone_find(&t.zone, KUBE_RESOURCE_SERVICES,
+                                    KUBE_STR("shop"), KUBE_STR("web"), &e),
+                     KUBE_OK);
+
+    for (i = 0; i < t.zone.geometry.buckets_n; i++) {
+        kube_half_set(kube_zone_bucket(&t.zone, i), 0);
+    }
+
+    assert_int_equal(kube_zone_find(&t.zone, KUBE_RESOURCE_SERVICES,
+                                    KUBE_STR("shop"), KUBE_STR("web"), &e),
+                     KUBE_CHANGED);
+
+    kube_word_set(word, (reuse | 1) + 1);
+    assert_int_equal(kube_zone_find(&t.zone, KUBE_RESOURCE_SERVICES,
+                                    KUBE_STR("shop"), KUBE_STR("web"), &e),
+                     KUBE_NOT_FOUND);
+    zone_test_close(&t);
+}
+
+
 static void
 test_reader_head(void **state)
 {
@@ -435,6 +472,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_reader_verifies_checksums),
         cmocka_unit_test(test_reader_find),
+        cmocka_unit_test(test_reader_find_in_a_rebuild),
         cmocka_unit_test(test_reader_head),
         cmocka_unit_test(test_reader_names),
         cmocka_unit_test(test_reader_state_file_flag),
