@@ -398,6 +398,13 @@ informer_drain(kube_informer_t *inf)
             informer_list_end(inf, delta.scope);
         }
 
+        if (delta.read_ms != KUBE_NEVER && delta.read_ms <= inf->now_ms) {
+            kube_zone_histogram_observe(inf->conf.zone,
+                                        KUBE_HISTOGRAM_PROCESSING_LATENCY,
+                                        delta.resource,
+                                        (inf->now_ms - delta.read_ms) * 1000);
+        }
+
         kube_delta_fifo_drop(inf->fifo);
     }
 
@@ -605,6 +612,32 @@ informer_room(kube_informer_t *inf)
 }
 
 
+/* Shows what waits: of all, and of each scope. */
+static void
+informer_queue(kube_informer_t *inf)
+{
+    unsigned      scope;
+    uint64_t      since_ms;
+    kube_delta_t  delta;
+
+    since_ms = 0;
+
+    if (kube_delta_fifo_peek(inf->fifo, &delta) == KUBE_OK
+        && delta.read_ms != KUBE_NEVER)
+    {
+        since_ms = delta.read_ms;
+    }
+
+    kube_zone_set_queue(inf->conf.zone, kube_delta_fifo_depth(inf->fifo),
+                        since_ms);
+
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+        kube_zone_scope_set(inf->conf.zone, scope, KUBE_COUNTER_GAUGE_QUEUED,
+                            kube_delta_fifo_depth_scope(inf->fifo, scope));
+    }
+}
+
+
 /* Does what can be done now; inf->again says that more is left. */
 static void
 informer_work(kube_informer_t *inf)
@@ -654,9 +687,7 @@ informer_work(kube_informer_t *inf)
 
     informer_room(inf);
     kube_trouble_process(inf->trouble, inf->now_ms);
-
-    kube_zone_set_queue_depth(inf->conf.zone,
-                              kube_delta_fifo_depth(inf->fifo));
+    informer_queue(inf);
 }
 
 

@@ -16,7 +16,10 @@
 #include "kube_zone_reader.h"
 
 
-#define REPORT_TEXT_MAX  (KUBE_MESSAGE_LEN_MAX + 128)
+#define REPORT_TEXT_MAX        (KUBE_MESSAGE_LEN_MAX + 128)
+
+/* As client-go's informer_store_resource_version. */
+#define REPORT_VERSION_DIGITS  15
 
 static_assert(KUBE_WORKER_REBUILDS < KUBE_WORKER_COUNTERS,
               "the zone has too few counters for workers");
@@ -42,6 +45,29 @@ report_unix_ms(const kube_report_t *report, uint64_t ms)
 }
 
 
+/* The last digits of a version, as many as a double holds. */
+static uint64_t
+report_version(kube_str_t rv)
+{
+    size_t    i;
+    uint64_t  version;
+
+    version = 0;
+    i = (rv.len > REPORT_VERSION_DIGITS) ? rv.len - REPORT_VERSION_DIGITS : 0;
+
+    for ( /* void */ ; i < rv.len; i++) {
+
+        if (rv.data[i] < '0' || rv.data[i] > '9') {
+            return 0;
+        }
+
+        version = version * 10 + (uint64_t) (rv.data[i] - '0');
+    }
+
+    return version;
+}
+
+
 static kube_rc_t
 report_scope(kube_report_t *report, unsigned slot, kube_arena_t *arena,
     kube_report_scope_t *scope)
@@ -61,6 +87,8 @@ report_scope(kube_report_t *report, unsigned slot, kube_arena_t *arena,
     scope->resource = kube_str(kube_resource_text(scope->info.resource));
     scope->state = kube_str(kube_scope_state_text((kube_scope_state_t)
                                        c[KUBE_COUNTER_GAUGE_STATE]));
+    scope->version = report_version(scope->info.rv);
+    scope->queued = c[KUBE_COUNTER_GAUGE_QUEUED];
     scope->watching = (c[KUBE_COUNTER_GAUGE_WATCH_OPEN] != 0);
     scope->skipped = c[KUBE_COUNTER_SKIPPED_TOO_LARGE]
                      + c[KUBE_COUNTER_SKIPPED_MALFORMED]
@@ -493,6 +521,7 @@ kube_report_read(kube_report_t *report, const kube_zone_t *zone,
     kube_arena_t *arena, kube_arena_t *scratch)
 {
     unsigned            i;
+    uint64_t            ms;
     kube_rc_t           rc;
     kube_zone_usage_t  *usage;
 
@@ -513,6 +542,10 @@ kube_report_read(kube_report_t *report, const kube_zone_t *zone,
     report->used_bytes = usage->table_bytes + usage->live_bytes;
     report->free_bytes = (usage->records_bytes > usage->live_bytes)
                          ? usage->records_bytes - usage->live_bytes : 0;
+
+    ms = report->writer.queue_since_ms;
+    report->queue_age_ms = (ms != 0 && ms < report->now_ms)
+                           ? report->now_ms - ms : 0;
 
     if (report->writer.state_failed) {
         report->state_error = KUBE_STR("it could not be written: see the "

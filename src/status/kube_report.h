@@ -47,6 +47,9 @@ typedef struct {
     kube_str_t              state;
     kube_str_t              digest;          /* 32 hex digits */
     bool                    watching;        /* a watch is open */
+    uint64_t                queued;          /* deltas in the FIFO */
+    uint64_t                version;         /* info.rv, its last 15 digits: so
+                                                many a metric's value has */
     uint64_t                counters[KUBE_COUNTERS];
     uint64_t                skipped;         /* for whatever reason */
     uint64_t                last_event_ms;   /* ms ago; KUBE_NEVER */
@@ -79,6 +82,7 @@ typedef struct {
     kube_zone_usage_t     usage;
     uint64_t              used_bytes;        /* tables and records */
     uint64_t              free_bytes;        /* room for records */
+    uint64_t              queue_age_ms;      /* 0: nothing waits */
     kube_str_t            server;
     kube_str_t            state_error;
     uint64_t              resolved[KUBE_RESOLVE_ERRORS];    /* by result */

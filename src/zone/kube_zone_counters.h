@@ -157,7 +157,8 @@
     XX(FORBIDDEN)               /* 1: the last answer was 403 */              \
     XX(WATCH_OPEN)              /* when the watch was answered */             \
     XX(CAUSE)                   /* kube_cause_t + 1; 0: it follows */         \
-    XX(SINCE_MS)                /* since when the cause lasts */
+    XX(SINCE_MS)                /* since when the cause lasts */              \
+    XX(QUEUED)                  /* deltas in the FIFO */
 
 typedef enum {
 #define XX(name, family, value, counts)  KUBE_COUNTER_##name,
@@ -208,6 +209,8 @@ void kube_zone_scope_set(kube_zone_t *zone, unsigned scope,
        "Objects of a list.")                                                  \
     XX(ITEMS_PER_WATCH, "items_per_watch", KUBE_UNIT_ITEMS,                   \
        "Events of a watch.")                                                  \
+    XX(PROCESSING_LATENCY, "processing_latency_seconds", KUBE_UNIT_US,        \
+       "From an object's bytes to the store.")                                 \
     XX(PUBLISH_LATENCY, "publish_latency_seconds", KUBE_UNIT_US,              \
        "From an event's bytes to what workers can read.")                     \
     XX(PROGRAMMING_LATENCY, "programming_latency_seconds", KUBE_UNIT_US,      \

@@ -141,6 +141,7 @@ kube_zone_writer_info(const kube_zone_t *zone, kube_writer_info_t *info)
     info->state_in_use = kube_word_get(&history->state_in_use);
     info->state_failed = kube_word_get(&history->state_failed);
     info->queue_depth = kube_word_get(&image->queue_depth);
+    info->queue_since_ms = kube_word_get(&image->queue_since_ms);
 
     for (i = 0; i < KUBE_ZONE_CRASHES; i++) {
         info->crash_times_ms[i] = (i < info->crashes)
@@ -181,7 +182,8 @@ kube_zone_set_state_file(kube_zone_t *zone, int64_t written_ms, bool in_use,
 
 
 void
-kube_zone_set_queue_depth(kube_zone_t *zone, uint64_t depth)
+kube_zone_set_queue(kube_zone_t *zone, uint64_t depth, uint64_t since_ms)
 {
     kube_word_set(&zone->image->queue_depth, depth);
+    kube_word_set(&zone->image->queue_since_ms, since_ms);
 }

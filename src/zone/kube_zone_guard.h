@@ -61,6 +61,8 @@ typedef struct {
     uint64_t  state_in_use;          /* 1: serving from a state file */
     uint64_t  state_failed;          /* 1: the last write failed */
     uint64_t  queue_depth;           /* objects that wait to be published */
+    uint64_t  queue_since_ms;        /* when the first of them was read,
+                                        monotonic; 0: nothing waits */
 } kube_writer_info_t;
 
 void kube_zone_writer_info(const kube_zone_t *zone, kube_writer_info_t *info);
@@ -74,7 +76,10 @@ void kube_zone_writer_epoch(kube_zone_writer_t *writer);
 
 void kube_zone_set_state_file(kube_zone_t *zone, int64_t written_ms,
     bool in_use, bool failed);
-void kube_zone_set_queue_depth(kube_zone_t *zone, uint64_t depth);
+
+/* The FIFO's, as in kube_writer_info_t. */
+void kube_zone_set_queue(kube_zone_t *zone, uint64_t depth,
+    uint64_t since_ms);
 
 
 #endif /* KUBE_ZONE_GUARD_H */

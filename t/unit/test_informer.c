@@ -274,10 +274,11 @@ test_version_waits(void **state)
 static void
 test_backlog(void **state)
 {
-    bed_t     b;
-    char      name[32];
-    unsigned  i, steps;
-    uint64_t  rv;
+    bed_t             b;
+    char              name[32];
+    unsigned          i, steps;
+    uint64_t          rv;
+    kube_histogram_t  h;
 
     (void) state;
 
@@ -301,6 +302,9 @@ test_backlog(void **state)
     }
 
     assert_true(steps >= 2);
+    kube_zone_histogram_read(&b.zone, KUBE_HISTOGRAM_PROCESSING_LATENCY,
+                             KUBE_RESOURCE_SERVICES, &h);
+    assert_true(h.count >= 2 * KUBE_INFORMER_DELTAS);
     bed_assert_equal(&b);
     bed_done(&b);
 }
@@ -557,15 +561,23 @@ test_random(void **state)
 static void
 test_event_without_memory(void **state)
 {
-    bed_t     b;
-    char      name[16];
-    unsigned  k;
+    bed_t               b;
+    char                name[16];
+    unsigned            k, waited;
+    uint64_t            queued, late_us, applied;
+    kube_histogram_t    h;
+    kube_writer_info_t  info;
 
     (void) state;
 
     bed_init(&b);
     bed_shop(&b);
     bed_settle(&b);
+    kube_zone_histogram_read(&b.zone, KUBE_HISTOGRAM_PROCESSING_LATENCY,
+                             KUBE_RESOURCE_ENDPOINTSLICES, &h);
+    applied = h.count;
+    late_us = h.sum;
+    waited = 0;
 
     for (k = 1; k < 20; k++) {
         snprintf(name, sizeof(name), "e-%u", k);
@@ -575,11 +587,32 @@ test_event_without_memory(void **state)
         (void) bed_process(&b);
         (void) bed_process(&b);
 
+        /* what waits is shown, since when, and how long it did in the end */
+
+        queued = kube_zone_scope_counter(&b.zone, 1,
+                                         KUBE_COUNTER_GAUGE_QUEUED);
+        kube_zone_writer_info(&b.zone, &info);
+        assert_int_equal(info.queue_depth, queued);
+        assert_int_equal(info.queue_since_ms,
+                         queued ? b.server->io.now_ms : 0);
+        waited += (queued != 0);
+
         alloc_test_heal(&b.own);
         b.server->io.now_ms += 5000;
         bed_converge(&b);
         bed_assert_equal(&b);
+
+        kube_zone_histogram_read(&b.zone, KUBE_HISTOGRAM_PROCESSING_LATENCY,
+                                 KUBE_RESOURCE_ENDPOINTSLICES, &h);
+        assert_int_equal(h.count, ++applied);
+        assert_true(h.sum - late_us >= (queued ? 5000000u : 0u));
+        late_us = h.sum;
+        assert_int_equal(kube_zone_scope_counter(&b.zone, 1,
+                                                 KUBE_COUNTER_GAUGE_QUEUED),
+                         0);
     }
+
+    assert_true(waited != 0);
 
     bed_done(&b);
 }

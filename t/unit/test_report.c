@@ -286,6 +286,7 @@ static void
 test_report_scopes(void **state)
 {
     status_test_t         st;
+    kube_scope_info_t     info;
     kube_report_scope_t  *scope;
 
     (void) state;
@@ -321,9 +322,21 @@ test_report_scopes(void **state)
     assert_true(scope->retry_ms == KUBE_NEVER);
     assert_int_equal(scope->digest.len, 32);
 
+    assert_int_equal(scope->version, 0);
+
+    /* a version longer than a metric's value can be */
+
+    info = scope->info;
+    info.rv = KUBE_STR("98123456789012345");
+    assert_int_equal(kube_zone_scope_publish(st.t.writer, 3, &info), KUBE_OK);
+    kube_zone_set_queue(&st.t.zone, 1, STATUS_TEST_NOW - 30);
+
     kube_zone_scope_set(&st.t.zone, 3, KUBE_COUNTER_GAUGE_STATE,
                         KUBE_STATE_BACKOFF);
+    assert_int_equal(st.report.queue_age_ms, 0);
     assert_int_equal(status_test_report(&st), KUBE_OK);
+    assert_int_equal(st.report.queue_age_ms, 30);
+    assert_true(st.report.scopes[1].version == 123456789012345);
     assert_int_equal(st.report.scopes[1].retry_ms, 900);
 
     kube_zone_damped(&st.t.zone, 3, 1, STATUS_TEST_NOW + 800);

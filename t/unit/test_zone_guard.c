@@ -222,13 +222,14 @@ test_guard_writer_info(void **state)
     zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
     kube_zone_writer_announce(t.writer, 77, 123456);
     kube_zone_writer_epoch(t.writer);
-    kube_zone_set_queue_depth(&t.zone, 9);
+    kube_zone_set_queue(&t.zone, 9, 700);
     kube_zone_set_state_file(&t.zone, 55, false, true);
     kube_zone_writer_info(&t.zone, &info);
     assert_int_equal(info.writer_pid, 77);
     assert_int_equal(info.writer_since_ms, 123456);
     assert_int_equal(info.epoch, 2);
     assert_int_equal(info.queue_depth, 9);
+    assert_int_equal(info.queue_since_ms, 700);
     assert_int_equal(info.state_written_ms, 55);
     assert_int_equal(info.state_failed, 1);
     assert_int_equal(info.state_in_use, 0);
