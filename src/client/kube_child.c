@@ -2,13 +2,14 @@
  * kube_child - starts a program under a supervisor, which is nobody's child:
  *
  *   host ── fork ── starter, which leaves at once
- *                      └── supervisor ── fork ── the program, a group
- *                                         └──── guard
+ *                      └── supervisor ── fork ── guard, a group
+ *                                         └──── the program, in that group
  *
  * A host that collects its children (nginx does) collects the starter alone.
  * The supervisor tells by a pipe how the program ended; it kills the program's
  * group when the time is over, or when nobody reads that pipe any more.  The
- * guard waits for the supervisor's own end alone, and kills the group then.
+ * guard waits for the supervisor's own end alone, and kills the group then: it
+ * is there before the program is.
  *
  * It knows nothing of what the program prints.  For kube_exec alone.
  *
@@ -133,14 +134,15 @@ child_say(int fd, kube_child_how_t how, int what)
 }
 
 
-/* The program; it returns only if there is none. */
+/* The program, in that group, 0: its own; it returns only if there is none. */
 static void
-child_program(const int ends[KUBE_CHILD_PIPES], char **argv, char **env)
+child_program(const int ends[KUBE_CHILD_PIPES], pid_t group, char **argv,
+    char **env)
 {
     int       null;
     sigset_t  none;
 
-    (void) setpgid(0, 0);
+    (void) setpgid(0, group);
 
     null = open("/dev/null", O_RDONLY);
 
@@ -165,7 +167,7 @@ child_program(const int ends[KUBE_CHILD_PIPES], char **argv, char **env)
 
 /* Waits for the program, its time, or that nobody asks any more. */
 static void
-child_supervise(const int ends[KUBE_CHILD_PIPES], pid_t program,
+child_supervise(const int ends[KUBE_CHILD_PIPES], pid_t program, pid_t group,
     unsigned timeout_ms)
 {
     int            status;
@@ -194,28 +196,27 @@ child_supervise(const int ends[KUBE_CHILD_PIPES], pid_t program,
         reader.revents = 0;
 
         if (poll(&reader, 1, CHILD_LOOK_MS) == 1) {
-            (void) kill(-program, SIGKILL);
+            (void) kill(-group, SIGKILL);
             (void) kill(program, SIGKILL);
             return;
         }
     }
 
-    (void) kill(-program, SIGKILL);
+    (void) kill(-group, SIGKILL);
     (void) kill(program, SIGKILL);
     child_say(ends[KUBE_CHILD_END], KUBE_CHILD_LATE, 0);
 }
 
 
 /*
- * Forks the guard of the program's group; -1: there is none, and the program
- * goes on without.  What tells it that the supervisor has gone is a pipe that
- * only the supervisor can write to, and which a program never has.  Of the
- * ends the supervisor has that of how it ended alone.
+ * Forks the guard, whose group the program will join; -1: there is none, and
+ * the program goes without.  What tells it that the supervisor has gone is a
+ * pipe that only the supervisor can write to, and which a program never has.
  */
 static pid_t
-child_guard(const int ends[KUBE_CHILD_PIPES], pid_t program)
+child_guard(const int ends[KUBE_CHILD_PIPES])
 {
-    int      two[2];
+    int      i, two[2];
     char     c;
     pid_t    pid;
     ssize_t  n;
@@ -228,18 +229,22 @@ child_guard(const int ends[KUBE_CHILD_PIPES], pid_t program)
 
     if (pid != 0) {
         (void) close(two[0]);
+        (void) setpgid(pid, pid);
         return pid;
     }
 
+    (void) setpgid(0, 0);
     (void) close(two[1]);
-    (void) close(ends[KUBE_CHILD_END]);
+
+    for (i = 0; i < KUBE_CHILD_PIPES; i++) {
+        (void) close(ends[i]);
+    }
 
     do {
         n = read(two[0], &c, 1);
     } while (n == -1 && errno == EINTR);
 
-    (void) kill(-program, SIGKILL);
-    (void) kill(program, SIGKILL);
+    (void) kill(0, SIGKILL);
 
     _exit(0);
 }
@@ -269,10 +274,11 @@ child_starter(int ends[KUBE_CHILD_PIPES], char **argv, char **env,
 
     child_arrange(ends);
 
+    guard = child_guard(ends);
     program = fork();
 
     if (program == 0) {
-        child_program(ends, argv, env);
+        child_program(ends, (guard != -1) ? guard : 0, argv, env);
         child_say(ends[KUBE_CHILD_END], KUBE_CHILD_NOT_STARTED, errno);
         _exit(127);
     }
@@ -284,13 +290,14 @@ child_starter(int ends[KUBE_CHILD_PIPES], char **argv, char **env,
         child_say(ends[KUBE_CHILD_END], KUBE_CHILD_NOT_STARTED, errno);
 
     } else {
-        guard = child_guard(ends, program);
-        child_supervise(ends, program, timeout_ms);
+        child_supervise(ends, program, (guard != -1) ? guard : program,
+                        timeout_ms);
+    }
 
-        /* what the program has left behind may go on */
-        if (guard != -1) {
-            (void) kill(guard, SIGKILL);
-        }
+    /* what the program has left behind may go on */
+
+    if (guard != -1) {
+        (void) kill(guard, SIGKILL);
     }
 
     _exit(0);
