@@ -424,6 +424,10 @@ class TestStreams:
         pause = "backoff 60s 60s unreachable=60s;"
         gateway = cluster.nginx(CONF, more=scene(cluster, page=500, more=pause), workers=1)
         settled(cluster, gateway)
+        # a watch that brought something is opened again at once, and fails to connect
+        rv = cluster.api.put(objects.service("shop", "other"))
+        gateway.status.wait_rv(rv, "services")
+        gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1, "moved")))
         accepted = cluster.api.accepted
         lists = cluster.api.count(verb="list")
         cluster.api.refuse()

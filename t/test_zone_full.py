@@ -287,7 +287,7 @@ class TestSmall:
         services = gateway.status.services(limit=500)
         keys = [(r["namespace"], r["name"]) for r in services]
         assert ("zz-last", "web") in keys
-        assert ("ns-000", "svc-00000") in keys
+        assert "ns-000" in {ns for ns, _ in keys}
         assert 50 < len(keys) < self.SERVICES + 1
         # it is there, and its addresses are none that may be used
         assert by(gateway, "ns-000/svc-00000") == "address_denied"
