@@ -317,6 +317,25 @@ bench_verdict(void *ctx, size_t server, bool good)
 }
 
 
+static bool
+bench_suspect(void *ctx, const kube_exchange_t *exchange)
+{
+    (void) ctx;
+    (void) exchange;
+
+    return false;
+}
+
+
+static uint64_t
+bench_healed(void *ctx)
+{
+    (void) ctx;
+
+    return 0;
+}
+
+
 static kube_rc_t
 bench_credentials(void *ctx, uint64_t now_ms)
 {
@@ -346,6 +365,8 @@ bench_io(bench_t *bench)
         .cancel = bench_cancel,
         .resume = bench_resume,
         .verdict = bench_verdict,
+        .suspect = bench_suspect,
+        .healed = bench_healed,
         .credentials = bench_credentials,
         .now = bench_now,
         .ctx = bench
