@@ -266,6 +266,25 @@ recorder_verdict(void *ctx, size_t server, bool good)
 }
 
 
+static bool
+recorder_suspect(void *ctx, const kube_exchange_t *exchange)
+{
+    kube_recorder_t          *recorder = ctx;
+    const record_exchange_t  *x = (const void *) exchange;
+
+    return recorder->io.suspect(recorder->io.ctx, x->inner);
+}
+
+
+static uint64_t
+recorder_healed(void *ctx)
+{
+    kube_recorder_t  *recorder = ctx;
+
+    return recorder->io.healed(recorder->io.ctx);
+}
+
+
 static kube_rc_t
 recorder_credentials(void *ctx, uint64_t now_ms)
 {
@@ -323,6 +342,8 @@ kube_recorder_io(kube_recorder_t *recorder)
         .cancel = recorder_cancel,
         .resume = recorder_resume,
         .verdict = recorder_verdict,
+        .suspect = recorder_suspect,
+        .healed = recorder_healed,
         .credentials = recorder_credentials,
         .now = recorder_now,
         .ctx = recorder
@@ -708,6 +729,26 @@ transcript_verdict(void *ctx, size_t server, bool good)
 }
 
 
+/* No connection is silent, and none was ever down. */
+static bool
+transcript_suspect(void *ctx, const kube_exchange_t *exchange)
+{
+    (void) ctx;
+    (void) exchange;
+
+    return false;
+}
+
+
+static uint64_t
+transcript_healed(void *ctx)
+{
+    (void) ctx;
+
+    return 0;
+}
+
+
 static kube_rc_t
 transcript_credentials(void *ctx, uint64_t now_ms)
 {
@@ -735,6 +776,8 @@ kube_transcript_io(kube_transcript_t *t)
         .cancel = transcript_cancel,
         .resume = transcript_resume,
         .verdict = transcript_verdict,
+        .suspect = transcript_suspect,
+        .healed = transcript_healed,
         .credentials = transcript_credentials,
         .now = transcript_now,
         .ctx = t

@@ -182,6 +182,12 @@ record_make(void)
     assert_true(io_head(x[3], 200, "application/json", 0));
     io_done(x[3], KUBE_CLOSED, "cut off: Bearer secret");
 
+    /* what is asked of one exchange is asked of the one that is recorded */
+    assert_false(io.suspect(io.ctx, owners[1].exchange));
+    record.io.suspect = x[1];
+    assert_true(io.suspect(io.ctx, owners[1].exchange));
+    assert_int_equal(io.healed(io.ctx), record.io.healed);
+
     io.cancel(io.ctx, owners[1].exchange);
     kube_recorder_destroy(record.recorder);
     alloc_test_assert_no_leak(&record.at);
@@ -251,6 +257,9 @@ test_the_same_is_told(void **state)
             assert_string_equal(again[2].told, owners[0].told);
             assert_string_equal(again[3].told, owners[3].told);
         }
+
+        assert_false(io.suspect(io.ctx, again[(order & 2) ? 0 : 1].exchange));
+        assert_int_equal(io.healed(io.ctx), 0);
 
         /* the watch is open still; nobody may be told twice */
         assert_non_null(again[(order & 2) ? 0 : 1].exchange);
