@@ -206,6 +206,7 @@ ngx_kube_block_create(ngx_conf_t *cf)
     block->line = cf->conf_file->line;
     block->page_size = NGX_CONF_UNSET;
     block->watch_list = NGX_CONF_UNSET_UINT;
+    block->endpoints = NGX_CONF_UNSET_UINT;
     block->watch_timeout = NGX_CONF_UNSET_MSEC;
     block->connect_timeout = NGX_CONF_UNSET_MSEC;
     block->idle_timeout = NGX_CONF_UNSET_MSEC;
@@ -248,6 +249,7 @@ ngx_kube_block_finish(ngx_conf_t *cf, ngx_kube_informer_t *block)
 {
     ngx_conf_init_value(block->page_size, 500);
     ngx_conf_init_uint_value(block->watch_list, KUBE_WATCH_LIST_AUTO);
+    ngx_conf_init_uint_value(block->endpoints, KUBE_ENDPOINTS_AUTO);
     ngx_conf_init_msec_value(block->watch_timeout, 300000);
     ngx_conf_init_msec_value(block->connect_timeout, 3000);
     ngx_conf_init_msec_value(block->idle_timeout, 90000);

@@ -96,6 +96,13 @@ static ngx_conf_enum_t  ngx_kube_watch_lists[] = {
     { ngx_null_string, 0 }
 };
 
+static ngx_conf_enum_t  ngx_kube_endpoints[] = {
+    { ngx_string("auto"), KUBE_ENDPOINTS_AUTO },
+    { ngx_string("slices"), KUBE_ENDPOINTS_SLICES },
+    { ngx_string("endpoints"), KUBE_ENDPOINTS_ENDPOINTS },
+    { ngx_null_string, 0 }
+};
+
 static ngx_conf_post_t  ngx_kube_verify_post = { ngx_kube_warn_verify };
 
 
@@ -144,6 +151,10 @@ static ngx_command_t  ngx_kube_block_commands[] = {
     { ngx_string("watch_list"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
       ngx_conf_set_enum_slot, 0, ngx_kube_field(watch_list),
       ngx_kube_watch_lists },
+
+    { ngx_string("endpoints"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot, 0, ngx_kube_field(endpoints),
+      ngx_kube_endpoints },
 
     { ngx_string("max_object"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
       ngx_kube_set_bounded, 0, ngx_kube_field(max_object),
@@ -596,7 +607,8 @@ ngx_kube_set_selector(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         if (r == KUBE_RESOURCES) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "unknown resource \"%V\": expected "
-                               "\"services\" or \"endpointslices\"",
+                               "\"services\", \"endpointslices\" or "
+                               "\"endpoints\"",
                                &args[0]);
             return NGX_CONF_ERROR;
         }

@@ -526,6 +526,7 @@ ngx_kube_host_informer(ngx_kube_host_t *host)
     conf.server = kube_client_server(host->client);
     conf.namespaces = block->namespaces.elts;
     conf.namespaces_n = block->namespaces.nelts;
+    conf.endpoints = (kube_endpoints_t) block->endpoints;
     conf.object_bytes_max = block->max_object;
     conf.static_keys = block->static_keys.elts;
     conf.static_keys_n = block->static_keys.nelts;

@@ -128,7 +128,8 @@ ngx_kube_zone_scopes(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
 
     n = informer->namespaces.nelts;
 
-    if (n * KUBE_RESOURCES <= informer->zone.geometry.scopes_n) {
+    if (n * KUBE_SCOPES_A_NAMESPACE
+        <= informer->zone.geometry.scopes_n) {
         return NGX_OK;
     }
 
@@ -138,7 +139,7 @@ ngx_kube_zone_scopes(ngx_shm_zone_t *shm_zone, ngx_kube_informer_t *informer)
                   "zone \"%V\" of the kube_informer in %V:%ui has no room "
                   "for %ui namespaces: give it %uik or more",
                   &shm_zone->shm.name, &informer->file, informer->line, n,
-                  (n + 1) * KUBE_RESOURCES * 8);
+                  (n + 1) * KUBE_SCOPES_A_NAMESPACE * 8);
 
     return NGX_ERROR;
 }

@@ -207,7 +207,7 @@ class TestStatuses:
         """The resource does not exist there (yet)."""
         cluster.service("shop", "web")
         cluster.api.settings.disabled.add(SLICES)
-        gateway = cluster.nginx(CONF, sync=False, workers=1)
+        gateway = cluster.nginx(CONF, sync=False, workers=1, more="endpoints slices;")
         cluster.api.wait_requests(3, resource=SLICES)
         assert gateway.get().headers["x-kube-error"] in ("not_synced", "no_endpoints")
         cluster.api.settings.disabled.discard(SLICES)

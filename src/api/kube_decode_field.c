@@ -262,6 +262,54 @@ kube_decode_metadata(kube_decode_t *d, kube_decode_metadata_t *m)
 }
 
 
+void
+kube_decode_target_begin(kube_decode_target_t *target, kube_str_t pod)
+{
+    *target = (kube_decode_target_t) { .name = pod };
+
+    if (pod.len != 0) {
+        target->kind = KUBE_STR("Pod");
+    }
+}
+
+
+void
+kube_decode_target(kube_decode_t *d, kube_decode_target_t *target)
+{
+    kube_rc_t   rc;
+    kube_str_t  name, *text;
+
+    rc = kube_decode_enter(d, '{');
+
+    if (rc != KUBE_OK) {
+        *target = (kube_decode_target_t) { .bad = (rc == KUBE_INVALID) };
+    }
+
+    while (rc == KUBE_OK && kube_lexer_member(&d->lx, &name)) {
+        text = kube_str_eq(name, KUBE_STR("kind")) ? &target->kind
+               : kube_str_eq(name, KUBE_STR("name")) ? &target->name
+               : NULL;
+
+        if (text == NULL) {
+            kube_lexer_value(&d->lx, NULL);
+
+        } else if (kube_decode_text(d, text) == KUBE_INVALID) {
+            target->bad = true;
+        }
+    }
+}
+
+
+kube_str_t
+kube_decode_target_pod(kube_decode_t *d, const kube_decode_target_t *target)
+{
+    d->dropped += target->bad;
+
+    return kube_str_eq(target->kind, KUBE_STR("Pod"))
+               ? kube_decode_showable(d, target->name) : KUBE_STR_NULL;
+}
+
+
 bool
 kube_decode_array(kube_decode_t *d, kube_decode_array_t *array,
     const char *what)

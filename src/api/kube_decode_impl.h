@@ -172,6 +172,22 @@ void kube_decode_surprise(kube_decode_t *d, kube_surprise_t surprise);
 void kube_decode_metadata(kube_decode_t *d, kube_decode_metadata_t *m);
 
 
+/* An endpoint's targetRef; only a Pod's name is used. */
+typedef struct {
+    kube_str_t  kind;
+    kube_str_t  name;
+    bool        bad;
+} kube_decode_target_t;
+
+/* pod: of an endpoint that is merged; else empty. */
+void kube_decode_target_begin(kube_decode_target_t *target, kube_str_t pod);
+void kube_decode_target(kube_decode_t *d, kube_decode_target_t *target);
+
+/* The name of the Pod, or the empty text; what is bad is counted. */
+kube_str_t kube_decode_target_pod(kube_decode_t *d,
+    const kube_decode_target_t *target);
+
+
 /* An array that grows in the arena. */
 typedef struct {
     void    *p;

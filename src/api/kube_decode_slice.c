@@ -15,14 +15,6 @@
 #include "kube_decode_impl.h"
 
 
-/* An endpoint's targetRef; only a Pod's name is used. */
-typedef struct {
-    kube_str_t  kind;
-    kube_str_t  name;
-    bool        bad;
-} slice_target_t;
-
-
 /* Reads addresses[0], the only one used; no family if it is unusable. */
 static void
 slice_address(kube_decode_t *d, kube_addr_t *addr)
@@ -107,47 +99,16 @@ slice_conditions(kube_decode_t *d, kube_endpoint_t *endpoint)
 }
 
 
-static void
-slice_target(kube_decode_t *d, slice_target_t *target)
-{
-    kube_rc_t   rc;
-    kube_str_t  name, *text;
-
-    rc = kube_decode_enter(d, '{');
-
-    if (rc != KUBE_OK) {
-        *target = (slice_target_t) { .bad = (rc == KUBE_INVALID) };
-    }
-
-    while (rc == KUBE_OK && kube_lexer_member(&d->lx, &name)) {
-        text = kube_str_eq(name, KUBE_STR("kind")) ? &target->kind
-               : kube_str_eq(name, KUBE_STR("name")) ? &target->name
-               : NULL;
-
-        if (text == NULL) {
-            kube_lexer_value(&d->lx, NULL);
-
-        } else if (kube_decode_text(d, text) == KUBE_INVALID) {
-            target->bad = true;
-        }
-    }
-}
-
-
 /* Reads an endpoint; a bad one is left without an address family. */
 static void
 slice_endpoint(kube_decode_t *d, kube_endpoint_t *endpoint)
 {
-    bool            good;
-    kube_rc_t       rc;
-    kube_str_t      name;
-    slice_target_t  target;
+    bool                  good;
+    kube_rc_t             rc;
+    kube_str_t            name;
+    kube_decode_target_t  target;
 
-    target = (slice_target_t) { .name = endpoint->pod };
-
-    if (endpoint->pod.len != 0) {
-        target.kind = KUBE_STR("Pod");
-    }
+    kube_decode_target_begin(&target, endpoint->pod);
 
     rc = kube_decode_enter(d, '{');
     good = (rc != KUBE_INVALID);
@@ -160,7 +121,7 @@ slice_endpoint(kube_decode_t *d, kube_endpoint_t *endpoint)
             good &= slice_conditions(d, endpoint);
 
         } else if (kube_str_eq(name, KUBE_STR("targetRef"))) {
-            slice_target(d, &target);
+            kube_decode_target(d, &target);
 
         } else if (kube_str_eq(name, KUBE_STR("nodeName"))) {
             kube_decode_shown(d, &endpoint->node);
@@ -173,11 +134,7 @@ slice_endpoint(kube_decode_t *d, kube_endpoint_t *endpoint)
         }
     }
 
-    endpoint->pod = kube_str_eq(target.kind, KUBE_STR("Pod"))
-                        ? kube_decode_showable(d, target.name)
-                        : KUBE_STR_NULL;
-
-    d->dropped += target.bad;
+    endpoint->pod = kube_decode_target_pod(d, &target);
 
     if (!good) {
         endpoint->address.family = KUBE_FAMILY_NONE;

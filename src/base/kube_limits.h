@@ -70,9 +70,12 @@
    64 workers have room in each zone, the smallest of which has 128 KiB. */
 #define KUBE_TRUNCATED_SHOWN_MAX     8
 
-/* kube_informer: namespaces by name, two watches each. */
+/* kube_informer: namespaces by name, two watches each: of Services, and of
+   EndpointSlices or Endpoints. */
 #define KUBE_NAMESPACES_MAX          64
-#define KUBE_SCOPES_MAX              (2 * KUBE_NAMESPACES_MAX)
+#define KUBE_SCOPES_A_NAMESPACE      2
+#define KUBE_SCOPES_MAX              (KUBE_SCOPES_A_NAMESPACE                 \
+                                      * KUBE_NAMESPACES_MAX)
 #define KUBE_SELECTOR_LEN_MAX        1024
 
 /* Retry-After is honoured up to here, in seconds. */

@@ -78,21 +78,31 @@ kube_informer_identity(const kube_informer_t *inf)
 }
 
 
+/* True of a scope of the shape of slices; else it is of Services. */
+static bool
+informer_is_slices(unsigned scope)
+{
+    return scope % KUBE_SCOPES_A_NAMESPACE != 0;
+}
+
+
 static kube_rc_t
 informer_scope_init(kube_informer_t *inf, unsigned scope)
 {
     kube_rc_t                        rc;
     informer_scope_t                *s;
+    kube_reflector_t                *reflector;
     kube_lister_watcher_t            lw;
     kube_reflector_options_t         options;
     kube_api_lister_watcher_conf_t   conf;
 
     s = &inf->scopes[scope];
 
-    s->resource = (kube_resource_t) (scope % KUBE_RESOURCES);
+    s->resource = informer_is_slices(scope) ? inf->slices
+                                            : KUBE_RESOURCE_SERVICES;
 
     if (inf->conf.namespaces_n != 0) {
-        s->ns = inf->conf.namespaces[scope / KUBE_RESOURCES];
+        s->ns = inf->conf.namespaces[scope / KUBE_SCOPES_A_NAMESPACE];
     }
 
     s->hash = informer_scope_hash(inf, s->resource, s->ns);
@@ -126,12 +136,76 @@ informer_scope_init(kube_informer_t *inf, unsigned scope)
     options.step.seed += scope;
     options.step.traits = &inf->traits;
 
-    s->reflector = kube_reflector_create(&inf->alloc, &options, &lw);
-    if (s->reflector == NULL) {
+    reflector = kube_reflector_create(&inf->alloc, &options, &lw);
+    if (reflector == NULL) {
         return KUBE_NOMEM;
     }
 
+    if (s->reflector != NULL && inf->phase == INFORMER_RUNNING) {
+        kube_reflector_stop(s->reflector, inf->now_ms);
+    }
+
+    kube_reflector_destroy(s->reflector);
+    s->reflector = reflector;
+
     return kube_indexer_scope(inf->indexer, scope, s->resource, s->ns);
+}
+
+
+/* The zone forgets what it knew of the scope, and a list begins. */
+static void
+informer_scope_restart(kube_informer_t *inf, unsigned scope)
+{
+    informer_scope_t  *s;
+
+    s = &inf->scopes[scope];
+
+    s->rv.len = 0;
+    s->count = 0;
+    s->digest = (kube_digest_t) { 0, 0 };
+    s->unnamed = 0;
+    s->synced = false;
+    s->published = false;
+    s->announce = false;
+
+    kube_zone_scope_clear(inf->writer, scope);
+
+    if (kube_informer_publish_scope(inf, scope) != KUBE_OK) {
+        inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
+    }
+
+    kube_reflector_start(s->reflector, &s->rv, inf->now_ms);
+}
+
+
+kube_rc_t
+kube_informer_use_endpoints(kube_informer_t *inf)
+{
+    unsigned   scope;
+    kube_rc_t  rc;
+
+    inf->slices = KUBE_RESOURCE_ENDPOINTS;
+
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+
+        if (!informer_is_slices(scope)
+            || inf->scopes[scope].resource == inf->slices)
+        {
+            continue;
+        }
+
+        rc = informer_scope_init(inf, scope);
+
+        if (rc != KUBE_OK) {
+            return rc;
+        }
+
+        if (inf->phase == INFORMER_RUNNING) {
+            informer_scope_restart(inf, scope);
+        }
+    }
+
+    return KUBE_OK;
 }
 
 
@@ -246,7 +320,9 @@ kube_informer_create(const kube_alloc_t *alloc,
 
     inf->alloc = *alloc;
     inf->conf = *conf;
-    inf->scopes_n = KUBE_RESOURCES
+    inf->slices = (conf->endpoints == KUBE_ENDPOINTS_ENDPOINTS)
+                  ? KUBE_RESOURCE_ENDPOINTS : KUBE_RESOURCE_ENDPOINTSLICES;
+    inf->scopes_n = KUBE_SCOPES_A_NAMESPACE
                     * (unsigned) (conf->namespaces_n ? conf->namespaces_n : 1);
 
     kube_list_turn_init(&inf->turn);
@@ -638,6 +714,60 @@ informer_queue(kube_informer_t *inf)
 }
 
 
+/*
+ * Decides for Endpoints where the server grants a watch of Services, and so is
+ * one, and then has no EndpointSlices (before Kubernetes 1.21).  A list of
+ * either ends that.
+ */
+static void
+informer_endpoints(kube_informer_t *inf)
+{
+    bool                     missing, done;
+    unsigned                 scope;
+    uint64_t                 missing_ms, opened_ms;
+    const informer_scope_t  *s;
+
+    if (inf->conf.endpoints != KUBE_ENDPOINTS_AUTO) {
+        return;
+    }
+
+    missing = (inf->slices == KUBE_RESOURCE_ENDPOINTS);
+    done = missing;
+
+    for (scope = 1; scope < inf->scopes_n; scope += KUBE_SCOPES_A_NAMESPACE) {
+        s = &inf->scopes[scope];
+        done = (done && s->resource == inf->slices);
+
+        if (s->synced) {
+            return;
+        }
+
+        missing_ms = kube_reflector_missing(s->reflector);
+        opened_ms = kube_zone_scope_counter(inf->conf.zone, scope - 1,
+                                            KUBE_COUNTER_GAUGE_WATCH_OPEN);
+        missing = (missing
+                   || (missing_ms != KUBE_NEVER
+                       && opened_ms != 0
+                       && missing_ms >= opened_ms));
+    }
+
+    if (!missing || done) {
+        return;
+    }
+
+    if (kube_informer_use_endpoints(inf) != KUBE_OK) {
+        inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
+        return;
+    }
+
+    inf->again = true;
+
+    kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_LIST,
+                   "the API server has Services, but no EndpointSlices: "
+                   "Endpoints are followed instead");
+}
+
+
 /* Does what can be done now; inf->again says that more is left. */
 static void
 informer_work(kube_informer_t *inf)
@@ -678,6 +808,7 @@ informer_work(kube_informer_t *inf)
     }
 
     informer_trial(inf);
+    informer_endpoints(inf);
 
     if (!inf->swept && kube_informer_synced(inf)) {
         inf->swept = true;

@@ -35,6 +35,18 @@
 #define KUBE_INFORMER_DELTAS    512
 #define KUBE_INFORMER_SERVICES  256
 
+/*
+ * Where the endpoints of Services come from.  AUTO: from EndpointSlices; where
+ * the API server grants Services but answers 404 for these, from Endpoints.
+ * That is decided before the first list of either is complete, and stays so as
+ * long as the zone.
+ */
+typedef enum {
+    KUBE_ENDPOINTS_AUTO = 0,
+    KUBE_ENDPOINTS_SLICES,
+    KUBE_ENDPOINTS_ENDPOINTS
+} kube_endpoints_t;
+
 typedef struct kube_informer_s  kube_informer_t;
 
 typedef struct {
@@ -46,6 +58,7 @@ typedef struct {
     size_t                  namespaces_n;
     kube_str_t              label_selector[KUBE_RESOURCES];    /* borrowed */
     kube_str_t              field_selector[KUBE_RESOURCES];
+    kube_endpoints_t        endpoints;
     size_t                  object_bytes_max;
     kube_reflector_conf_t   reflector;
     const kube_str_t       *static_keys;       /* "ns/name"; borrowed */

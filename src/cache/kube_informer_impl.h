@@ -60,6 +60,7 @@ struct kube_informer_s {
     kube_indexer_t         *indexer;
     informer_scope_t       *scopes;
     unsigned                scopes_n;
+    kube_resource_t         slices;       /* that are watched: of the shape */
     kube_server_traits_t    traits;
     kube_list_turn_t        turn;
     kube_trouble_t         *trouble;
@@ -76,6 +77,14 @@ struct kube_informer_s {
     uint64_t                deadline_ms;
 };
 
+
+/*
+ * Has all scopes that watch EndpointSlices watch Endpoints from now on; where
+ * the informer is running they begin with a list.  KUBE_NOMEM: some may not
+ * yet; it is to be called again.
+ */
+kube_rc_t kube_informer_use_endpoints(kube_informer_t *informer)
+    KUBE_MUST_CHECK;
 
 /* Steps from WAITING to RUNNING.  KUBE_OK: RUNNING now. */
 kube_rc_t kube_informer_take_over(kube_informer_t *informer)

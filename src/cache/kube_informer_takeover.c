@@ -300,6 +300,33 @@ takeover_scopes(kube_informer_t *inf, const takeover_scope_t *old)
 }
 
 
+/* A predecessor that had to follow Endpoints is followed in that. */
+static kube_rc_t
+takeover_endpoints(kube_informer_t *inf)
+{
+    unsigned           scope;
+    kube_scope_info_t  info;
+
+    if (inf->conf.endpoints != KUBE_ENDPOINTS_AUTO) {
+        return KUBE_OK;
+    }
+
+    for (scope = 0; scope < KUBE_SCOPES_MAX; scope++) {
+        kube_arena_reset(&inf->arena);
+
+        if (kube_zone_scope_read(inf->conf.zone, scope, &inf->arena, &info)
+            == KUBE_OK
+            && info.resource == KUBE_RESOURCE_ENDPOINTS
+            && info.synced)
+        {
+            return kube_informer_use_endpoints(inf);
+        }
+    }
+
+    return KUBE_OK;
+}
+
+
 static kube_rc_t
 takeover_load(kube_informer_t *inf)
 {
@@ -312,7 +339,11 @@ takeover_load(kube_informer_t *inf)
         return KUBE_NOMEM;
     }
 
-    rc = kube_indexer_load(inf->indexer, inf->now_ms);
+    rc = takeover_endpoints(inf);
+
+    if (rc == KUBE_OK) {
+        rc = kube_indexer_load(inf->indexer, inf->now_ms);
+    }
 
     if (rc != KUBE_OK) {
         kube_free(&inf->alloc, old);

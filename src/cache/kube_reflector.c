@@ -72,6 +72,8 @@ struct kube_reflector_s {
     bool                       paused;    /* the FIFO was full */
     bool                       rollback;
     uint64_t                   healed;    /* of the source, when last asked */
+    uint64_t                   missing_ms;    /* KUBE_NEVER, or when the last
+                                                 list was sent: 404 */
     uint64_t                   now_ms;    /* of the call we are in */
     char                       label[128];    /* for the log */
 };
@@ -274,6 +276,11 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
 
     counter = reflector_verdicts[status->verdict];
     cause = KUBE_CAUSE_UNREACHABLE;
+
+    if (!r->call.watch) {
+        r->missing_ms = (status->verdict == KUBE_VERDICT_NOT_FOUND)
+                        ? r->call.sent_ms : KUBE_NEVER;
+    }
 
     for (i = 0; i < sizeof(reflector_causes) / sizeof(reflector_causes[0]);
          i++)
@@ -632,6 +639,7 @@ reflector_on_opened(kube_reflector_t *r)
     bool  known;
 
     r->call.opened_ms = r->now_ms;
+    r->missing_ms = KUBE_NEVER;
     reflector_gauge(r, KUBE_COUNTER_GAUGE_FORBIDDEN, 0);
 
     if (r->call.watch) {
@@ -1426,6 +1434,13 @@ kube_reflector_suffering(const kube_reflector_t *r)
 }
 
 
+uint64_t
+kube_reflector_missing(const kube_reflector_t *r)
+{
+    return r->missing_ms;
+}
+
+
 const char *
 kube_reflector_label(const kube_reflector_t *r)
 {
@@ -1470,6 +1485,7 @@ kube_reflector_create(const kube_alloc_t *alloc,
     r->options.ns = KUBE_STR_NULL;
     r->lw = *lw;
     r->call.opened_ms = KUBE_NEVER;
+    r->missing_ms = KUBE_NEVER;
     r->suffering.cause = KUBE_CAUSES;
     r->suffering.message = r->error.message;
 

@@ -112,6 +112,12 @@ bool kube_reflector_error(kube_reflector_t *r, kube_str_t *reason,
  */
 const kube_suffering_t *kube_reflector_suffering(const kube_reflector_t *r);
 
+/*
+ * When the last list was sent, if it was answered 404: the server does not have
+ * this resource, or is none.  KUBE_NEVER: it was not.
+ */
+uint64_t kube_reflector_missing(const kube_reflector_t *r);
+
 /* "services in shop" */
 const char *kube_reflector_label(const kube_reflector_t *r);
 

@@ -62,6 +62,21 @@ json_slice(kube_json_writer_t *json, const kube_slice_t *slice)
     }
 
     kube_json_close(json, ']');
+
+    if (slice->subsets_n == 0) {
+        return;
+    }
+
+    kube_json_open(json, "subsets", '[');
+
+    for (i = 0; i < slice->subsets_n; i++) {
+        kube_json_open(json, NULL, '{');
+        kube_json_put_num(json, "ports", slice->subsets[i].ports_n);
+        kube_json_put_num(json, "endpoints", slice->subsets[i].endpoints_n);
+        kube_json_close(json, '}');
+    }
+
+    kube_json_close(json, ']');
 }
 
 

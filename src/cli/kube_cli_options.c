@@ -25,6 +25,7 @@ enum {
     OPTION_ZONE_SIZE,
     OPTION_PAGE_SIZE,
     OPTION_WATCH_LIST,
+    OPTION_ENDPOINTS,
     OPTION_RECORD,
     OPTION_REPLAY,
     OPTION_TIMEOUT,
@@ -48,6 +49,7 @@ static const struct option  options_known[] = {
     { "zone-size",    required_argument, NULL, OPTION_ZONE_SIZE },
     { "page-size",    required_argument, NULL, OPTION_PAGE_SIZE },
     { "watch-list",   required_argument, NULL, OPTION_WATCH_LIST },
+    { "endpoints",    required_argument, NULL, OPTION_ENDPOINTS },
     { "record",       required_argument, NULL, OPTION_RECORD },
     { "replay",       required_argument, NULL, OPTION_REPLAY },
     { "timeout",      required_argument, NULL, OPTION_TIMEOUT },
@@ -70,14 +72,17 @@ kube_cli_usage(void)
 "       kube-informer --in-cluster ...\n"
 "       kube-informer --replay FILE ...\n"
 "\n"
-"Prints one JSON line for each change of a Service or EndpointSlice.\n"
+"Prints one JSON line for each change of a Service or of its endpoints.\n"
 "\n"
 "  --namespace NS        watch this namespace; may be repeated; all\n"
-"  --selector RES=EXPR   label selector of services or endpointslices\n"
+"  --selector RES=EXPR   label selector of services, endpointslices or\n"
+"                        endpoints\n"
 "  --zone-size SIZE      room for objects, such as 64m\n"
 "  --page-size N         objects a page of a list, 0: one piece; 500\n"
 "  --watch-list HOW      lists as streams: on, off, or auto (unless the\n"
 "                        server is found to have none); auto\n"
+"  --endpoints WHAT      slices, endpoints, or auto: Endpoints where there\n"
+"                        are no EndpointSlices; auto\n"
 "  --record FILE         write what is asked and answered: objects, but no\n"
 "                        credentials; --replay FILE answers from it\n"
 "  --until-synced        end once everything was listed; it is a failure if a\n"
@@ -168,7 +173,8 @@ options_selector(kube_cli_options_t *o, const char *text)
     }
 
     return options_bad("--selector",
-                       "neither services=... nor endpointslices=...", text);
+                       "neither services=..., endpointslices=... nor "
+                       "endpoints=...", text);
 }
 
 
@@ -226,6 +232,29 @@ options_watch_list(kube_cli_options_t *o, const char *value)
     }
 
     return options_bad("--watch-list", "none of auto, on and off", value);
+}
+
+
+static bool
+options_endpoints(kube_cli_options_t *o, const char *value)
+{
+    unsigned  i;
+
+    static const char *const  words[] = {
+        [KUBE_ENDPOINTS_AUTO] = "auto",
+        [KUBE_ENDPOINTS_SLICES] = "slices",
+        [KUBE_ENDPOINTS_ENDPOINTS] = "endpoints"
+    };
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(words[i], value) == 0) {
+            o->endpoints = (kube_endpoints_t) i;
+            return true;
+        }
+    }
+
+    return options_bad("--endpoints", "none of auto, slices and endpoints",
+                       value);
 }
 
 
@@ -304,6 +333,9 @@ options_one(kube_cli_options_t *o, int option, const char *value)
 
     case OPTION_WATCH_LIST:
         return options_watch_list(o, value);
+
+    case OPTION_ENDPOINTS:
+        return options_endpoints(o, value);
 
     case OPTION_IN_CLUSTER:
         o->in_cluster = true;

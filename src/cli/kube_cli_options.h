@@ -12,9 +12,8 @@
 #define KUBE_CLI_OPTIONS_H
 
 
+#include "kube_informer.h"
 #include "kube_limits.h"
-#include "kube_reflector_step.h"
-#include "kube_resource.h"
 
 
 #define KUBE_CLI_SERVERS_MAX  8
@@ -36,6 +35,7 @@ typedef struct {
     uint64_t            timeout_ms;     /* 0: none */
     uint64_t            page_size;
     kube_watch_list_t   watch_list;
+    kube_endpoints_t    endpoints;
     bool                until_synced;
     bool                digest;
     bool                quiet;

@@ -516,6 +516,7 @@ cli_informer(cli_t *cli)
     conf.zone = &cli->zone;
     conf.namespaces = cli->options.namespaces;
     conf.namespaces_n = cli->options.namespaces_n;
+    conf.endpoints = cli->options.endpoints;
     conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
     conf.max_outdated_ms = KUBE_OUTDATED_MS_DEFAULT;
     conf.reflector.page_size = (uint32_t) cli->options.page_size;

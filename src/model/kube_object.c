@@ -65,6 +65,39 @@ kube_object_meta(const kube_object_t *o)
 }
 
 
+bool
+kube_slice_part(const kube_slice_t *slice, size_t *i, kube_slice_t *part)
+{
+    size_t  n;
+
+    n = (*i)++;
+
+    if (n != 0 && n >= slice->subsets_n) {
+        return false;
+    }
+
+    if (n == 0) {
+        *part = *slice;
+        part->subsets = NULL;
+        part->subsets_n = 0;
+
+    } else {
+        part->ports += part->ports_n;
+        part->endpoints += part->endpoints_n;
+    }
+
+    if (slice->subsets_n == 0) {
+        return true;
+    }
+
+    part->ports_n = slice->subsets[n].ports_n;
+    part->endpoints_n = slice->subsets[n].endpoints_n;
+    part->family = part->endpoints[0].address.family;
+
+    return true;
+}
+
+
 /* True if a digit stands at p; *value is the number that it ends. */
 static inline bool
 addr_digit(const char *p, const char *end, unsigned *value)

@@ -1,6 +1,6 @@
 /*
- * kube_object - the fields used of Service (core/v1) and EndpointSlice
- * (discovery.k8s.io/v1), and addresses.
+ * kube_object - the fields used of Service (core/v1), of EndpointSlice
+ * (discovery.k8s.io/v1) and Endpoints (core/v1), and addresses.
  *
  * These are views: every string and array belongs to whoever made the view
  * (an arena, a record) and lives as long as that.  Not generated models:
@@ -98,16 +98,35 @@ typedef struct {
     kube_str_t   zone;
 } kube_endpoint_t;
 
+/* So many of the slice's ports go with so many of its endpoints, in order. */
+typedef struct {
+    size_t  ports_n;
+    size_t  endpoints_n;             /* all of one family; at least one */
+} kube_subset_t;
+
 typedef struct {
     kube_meta_t       meta;
-    kube_str_t        service;       /* label kubernetes.io/service-name */
+    kube_str_t        service;       /* label kubernetes.io/service-name; of
+                                        Endpoints their own name */
     kube_family_t     family;        /* NONE: FQDN, never used */
     kube_port_t      *ports;
     size_t            ports_n;       /* <= KUBE_SLICE_PORTS_MAX */
     kube_endpoint_t  *endpoints;
     size_t            endpoints_n;   /* <= KUBE_SLICE_ENDPOINTS_MAX */
+    kube_subset_t    *subsets;
+    size_t            subsets_n;     /* 0: every port goes with every endpoint;
+                                        else see kube_slice_part() */
     int64_t           trigger_ms;    /* last-change-trigger-time, unix ms; 0 */
 } kube_slice_t;
+
+/*
+ * The next part in which every port goes with every endpoint: all of an
+ * EndpointSlice, a subset of Endpoints.  *i is 0 at first; false: no more.
+ *
+ *     for (i = 0; kube_slice_part(slice, &i, &part); ) {
+ */
+bool kube_slice_part(const kube_slice_t *slice, size_t *i,
+    kube_slice_t *part);
 
 
 /* A decoded object of any resource; its shape says which member is valid. */

@@ -19,6 +19,9 @@
 #define CONTENT_FAMILY_IPV6  0x40
 #define CONTENT_FAMILY_IPV4  0x20
 
+/* A slice has parts; beside its family. */
+#define CONTENT_SUBSETS      0x80
+
 /* Bits of an endpoint: conditions, names that follow, address family. */
 #define CONTENT_READY        0x01
 #define CONTENT_SERVING      0x02
@@ -399,10 +402,69 @@ content_endpoints(kube_codec_t *from, kube_slice_t *slice, bool reading)
 }
 
 
+/* Which ports go with which endpoints; the parts make up the whole. */
+static void
+content_subsets(kube_codec_t *c, kube_slice_t *slice)
+{
+    size_t         i, ports_n, endpoints_n;
+    kube_subset_t  subset;
+
+    slice->subsets_n = kube_codec_count(c, slice->subsets_n,
+                                        KUBE_SLICE_ENDPOINTS_MAX);
+
+    if (c->reading) {
+        slice->subsets = kube_codec_array(c, slice->subsets_n,
+                                          sizeof(kube_subset_t));
+    }
+
+    ports_n = 0;
+    endpoints_n = 0;
+
+    for (i = 0; i < slice->subsets_n && !c->bad && !c->nomem; i++) {
+        subset = c->reading ? (kube_subset_t) { 0, 0 } : slice->subsets[i];
+
+        subset.ports_n = kube_codec_count(c, subset.ports_n,
+                                          KUBE_SLICE_PORTS_MAX);
+        subset.endpoints_n = kube_codec_count(c, subset.endpoints_n,
+                                              KUBE_SLICE_ENDPOINTS_MAX);
+
+        ports_n += subset.ports_n;
+        endpoints_n += subset.endpoints_n;
+        c->bad |= (subset.endpoints_n == 0);
+
+        if (c->reading && slice->subsets != NULL) {
+            slice->subsets[i] = subset;
+        }
+    }
+
+    if (slice->subsets_n == 0
+        || ports_n != slice->ports_n
+        || endpoints_n != slice->endpoints_n)
+    {
+        c->bad = true;
+    }
+}
+
+
 static void
 content_slice(kube_codec_t *c, kube_slice_t *slice)
 {
-    slice->family = content_family(c, slice->family);
+    bool      parts;
+    uint64_t  bits;
+
+    bits = kube_codec_int(c, (unsigned) slice->family
+                             | (slice->subsets_n ? CONTENT_SUBSETS : 0u), 1);
+    parts = (bits & CONTENT_SUBSETS) != 0;
+    slice->family = (kube_family_t) (bits & ~(uint64_t) CONTENT_SUBSETS);
+
+    if (slice->family != KUBE_FAMILY_NONE
+        && slice->family != KUBE_FAMILY_IPV4
+        && slice->family != KUBE_FAMILY_IPV6)
+    {
+        c->bad = true;
+        return;
+    }
+
     slice->ports = content_ports(c, slice->ports, &slice->ports_n,
                                  KUBE_SLICE_PORTS_MAX);
     slice->endpoints_n = kube_codec_count(c, slice->endpoints_n,
@@ -419,6 +481,10 @@ content_slice(kube_codec_t *c, kube_slice_t *slice)
 
     } else {
         content_endpoints(c, slice, false);
+    }
+
+    if (parts) {
+        content_subsets(c, slice);
     }
 }
 

@@ -46,7 +46,9 @@ typedef enum {
        SERVICE, label, service)                                               \
     XX(ENDPOINTSLICES, "endpointslices", "/apis/discovery.k8s.io/v1",         \
        "discovery.k8s.io/v1", "EndpointSlice",                                \
-       SLICE, subdomain, slice)
+       SLICE, subdomain, slice)                                               \
+    XX(ENDPOINTS, "endpoints", "/api/v1", "v1", "Endpoints",                  \
+       SLICE, subdomain, endpoints)
 
 typedef enum {
 #define XX(name, text, path, version, kind, shape, named, decode)             \

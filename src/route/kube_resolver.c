@@ -358,7 +358,9 @@ resolving_load(kube_resolving_t *resolving)
 static kube_rc_t
 resolving_slice(kube_resolving_t *resolving)
 {
+    size_t                i;
     kube_rc_t             rc;
+    kube_slice_t          part;
     kube_object_t         object;
     const kube_record_t  *record;
 
@@ -367,8 +369,10 @@ resolving_slice(kube_resolving_t *resolving)
     rc = kube_record_decode(&resolving->scratch, record, record->size,
                             &object);
 
-    if (rc == KUBE_OK) {
-        rc = kube_selector_add(resolving->selector, &object.u.slice);
+    i = 0;
+
+    while (rc == KUBE_OK && kube_slice_part(&object.u.slice, &i, &part)) {
+        rc = kube_selector_add(resolving->selector, &part);
     }
 
     if (rc != KUBE_OK) {

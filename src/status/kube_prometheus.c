@@ -166,6 +166,24 @@ prometheus_number(kube_text_t *text, kube_unit_t unit, uint64_t n)
 }
 
 
+/* False of a resource that is not followed, nor ever was. */
+static bool
+prometheus_is_followed(const kube_report_t *report, kube_resource_t resource,
+    const kube_histogram_t *h)
+{
+    size_t  i;
+
+    for (i = 0; i < report->scopes_n; i++) {
+
+        if (report->scopes[i].info.resource == resource) {
+            return true;
+        }
+    }
+
+    return h->count != 0;
+}
+
+
 /*
  * The count is the sum of the buckets as they were read: observations go on
  * meanwhile, and a count below a bucket would be no histogram.
@@ -185,6 +203,10 @@ prometheus_histogram(kube_text_t *text, const kube_report_t *report,
     info = kube_histogram_info(id);
 
     kube_zone_histogram_read(report->zone, id, resource, &h);
+
+    if (!prometheus_is_followed(report, resource, &h)) {
+        return;
+    }
 
     for (i = 0; i <= KUBE_HISTOGRAM_BUCKETS; i++) {
 

@@ -632,6 +632,43 @@ kube_zone_load_service(const kube_zone_t *zone, uint32_t entry,
 }
 
 
+/* Replaces slices that have several parts by these, a slice each. */
+static kube_rc_t
+reader_parts(kube_arena_t *arena, kube_snapshot_t *snapshot)
+{
+    size_t         i, k, n;
+    kube_slice_t  *parts;
+
+    for (i = 0, n = 0; i < snapshot->slices_n; i++) {
+        n += snapshot->slices[i].subsets_n ? snapshot->slices[i].subsets_n : 1;
+    }
+
+    if (n == snapshot->slices_n) {
+        return KUBE_OK;
+    }
+
+    /* the step that finds no more part writes, too */
+
+    parts = kube_arena_alloc(arena, (n + 1) * sizeof(kube_slice_t));
+    if (parts == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    for (i = 0, n = 0; i < snapshot->slices_n; i++) {
+
+        for (k = 0; kube_slice_part(&snapshot->slices[i], &k, &parts[n]); ) {
+            n++;
+            parts[n] = parts[n - 1];
+        }
+    }
+
+    snapshot->slices = parts;
+    snapshot->slices_n = n;
+
+    return KUBE_OK;
+}
+
+
 static kube_rc_t
 reader_decode_slices(kube_arena_t *arena, const kube_zone_bundle_t *bundle,
     kube_snapshot_t *snapshot)
@@ -667,7 +704,7 @@ reader_decode_slices(kube_arena_t *arena, const kube_zone_bundle_t *bundle,
         }
     }
 
-    return KUBE_OK;
+    return reader_parts(arena, snapshot);
 }
 
 

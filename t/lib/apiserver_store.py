@@ -24,6 +24,7 @@ RESOURCES = {
         Resource("namespaces", "Namespace", "", "v1", False),
         Resource("services", "Service", "", "v1", True),
         Resource("endpointslices", "EndpointSlice", "discovery.k8s.io", "v1", True),
+        Resource("endpoints", "Endpoints", "", "v1", True),
     )
 }
 BY_KIND = {r.kind: r for r in RESOURCES.values()}
@@ -34,6 +35,7 @@ _EMPTY_BODY = {
     "namespaces": b',"spec":{},"status":{}',
     "services": b',"spec":{},"status":{"loadBalancer":{}}',
     "endpointslices": b',"addressType":"","endpoints":null,"ports":null',
+    "endpoints": b"",
 }
 
 
@@ -238,7 +240,7 @@ class Store:
     def delete(self, resource, ns, name, lost=False):
         """Deletes an object (a namespace: with all in it); None if absent."""
         if resource == "namespaces":
-            for table in ("endpointslices", "services"):
+            for table in ("endpointslices", "endpoints", "services"):
                 for key in [k for k in self.tables[table] if k[0] == name]:
                     self.delete(table, *key, lost=lost)
         old = self.tables[resource].pop((ns, name), None)

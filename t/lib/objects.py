@@ -309,6 +309,36 @@ def slice(  # noqa: A001
     }
 
 
+def endpoints(ns, name, subsets=(), labels=None, annotations=None, uid=None):
+    """
+    The Endpoints of a Service.
+
+    subsets: of (ready addresses, ports) or (ready, ports, not ready); an address
+    is a text or a dictionary.
+    """
+    meta = {"name": name, "namespace": ns, "creationTimestamp": CREATED}
+    if uid:
+        meta["uid"] = uid
+    if labels:
+        meta["labels"] = dict(sorted(labels.items()))
+    notes = {"endpoints.kubernetes.io/last-change-trigger-time": CREATED, **(annotations or {})}
+    meta["annotations"] = dict(sorted(notes.items()))
+
+    def addresses(given):
+        return [{"ip": a} if isinstance(a, str) else a for a in given]
+
+    made = []
+    for ready, ports, *other in subsets:
+        subset = {}
+        if ready:
+            subset["addresses"] = addresses(ready)
+        if other:
+            subset["notReadyAddresses"] = addresses(other[0])
+        subset["ports"] = [endpoint_port(p) for p in ports]
+        made.append(subset)
+    return {"kind": "Endpoints", "apiVersion": "v1", "metadata": meta, "subsets": made}
+
+
 def scale(services=10000, endpoints=10, namespaces=10, prefix="svc", base="10.128.0.0"):
     """
     Yields a scale fixture: each Service followed by its one EndpointSlice.

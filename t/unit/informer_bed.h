@@ -226,7 +226,7 @@ bed_assert_equal(bed_t *b)
         live[b->server->objects[i].resource] += b->server->objects[i].live;
     }
 
-    for (slot = 0; slot < KUBE_RESOURCES; slot++) {
+    for (slot = 0; slot < KUBE_SCOPES_A_NAMESPACE; slot++) {
         assert_int_equal(view.counts[slot], live[slot]);
         assert_true(zone_version(&b->zone, slot, &info, ns) != 0);
         assert_true(info.synced);
