@@ -12,6 +12,7 @@ GO ?= $(shell command -v go || ls /usr/local/go/bin/go 2>/dev/null || echo go)
 
 prefix ?= /usr/local
 MODULES_DIR ?= /usr/lib/nginx/modules
+libdir ?= $(prefix)/lib
 
 export SKIP_DEPS
 
@@ -42,6 +43,10 @@ WARN = -Wall -Wextra -Wconversion -Wshadow -Wvla -Wcast-qual \
 WARN_TEST = $(filter-out -Wconversion -Wcast-qual,$(WARN))
 LIBS = -lcurl -lcjson -lyaml -lpthread
 
+# The objects go into libkube.so too, which exports what its map names.
+PIC = -fPIC -fvisibility=hidden
+SONAME = libkube.so.0
+
 # What a layer may include: t/util/layers.py has the one table.  A bare machine
 # gets its python3 from the first target that needs it.
 
@@ -55,7 +60,9 @@ srcs_of = $(shell sed -n '/^KUBE_$(1)_SRCS="$$/,/^"$$/s/^ *\(.*\.c\)$$/\1/p' \
     config)
 LIB_SRCS := $(foreach l,$(LAYERS),$(call srcs_of,$(shell echo $(l) | tr a-z A-Z)))
 CLI_SRCS := $(wildcard src/cli/*.c)
+SO_SRCS := $(wildcard src/lib/*.c)
 LIB_OBJS = $(LIB_SRCS:src/%.c=$(OUT)/obj/%.o)
+SO_OBJS = $(SO_SRCS:src/%.c=$(OUT)/obj/%.o)
 CLI_OBJS = $(CLI_SRCS:src/%.c=$(OUT)/obj/%.o)
 
 T ?= *
@@ -83,7 +90,7 @@ DEPS = @sh t/util/deps.sh
 .PHONY: bench-programs help matrix build modules lib cli demo demo-cluster test proof converge \
     model mutants unit tsan unit-run instructions bench bench-smoke \
     bench-decode fuzz ring2 e2e testbed lint sources sizes \
-    bare nginx-src install clean
+    bare nginx-src install install-lib clean
 
 help: ## print this text
 	@echo "usage: make [target] [VARIABLE=value]"
@@ -116,7 +123,7 @@ help: ## print this text
 
 # One build at a time in one directory: two would clobber each other.
 
-build: ## the three modules, kube-informer and libkube.a, in build/<BUILD>/
+build: ## the three modules, kube-informer and libkube, in build/<BUILD>/
 	$(DEPS) build
 	@mkdir -p $(OUT)
 	@+flock $(OUT)/.lock $(SUBMAKE) -j$(JOBS) lib cli modules
@@ -133,14 +140,20 @@ modules:
 	@mkdir -p $(OUT)
 	@MAKEFLAGS= bash t/util/nginx.sh $(OUT)
 
-lib: $(OUT)/libkube.a ; @:
+lib: $(OUT)/libkube.a $(if $(filter release debug,$(BUILD)),$(OUT)/$(SONAME)) ; @:
 
 cli: $(if $(CLI_SRCS),$(OUT)/kube-informer) ## the command line informer alone
 	@:
 
-$(OUT)/libkube.a: $(LIB_OBJS) config
+$(OUT)/libkube.a: $(LIB_OBJS) $(SO_OBJS) config
 	@rm -f $@
-	@ar rcs $@ $(LIB_OBJS)
+	@ar rcs $@ $(LIB_OBJS) $(SO_OBJS)
+	@echo "built $@"
+
+$(OUT)/$(SONAME): $(SO_OBJS) $(OUT)/libkube.a src/lib/libkube.map
+	@$(CC) -shared $(OPT_$(BUILD)) $(LD_$(BUILD)) -Wl,-z,defs \
+	    -Wl,-soname,$(SONAME) -Wl,--version-script=src/lib/libkube.map \
+	    -o $@ $(SO_OBJS) $(OUT)/libkube.a $(LIBS)
 	@echo "built $@"
 
 $(OUT)/kube-informer: $(CLI_OBJS) $(OUT)/libkube.a
@@ -149,10 +162,10 @@ $(OUT)/kube-informer: $(CLI_OBJS) $(OUT)/libkube.a
 
 $(OUT)/obj/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
-	@$(CC) $(STD) $(WARN) $(OPT_$(BUILD)) -MMD -MP \
+	@$(CC) $(STD) $(WARN) $(OPT_$(BUILD)) $(PIC) -MMD -MP \
 	    $(INC_$(firstword $(subst /, ,$*))) -c -o $@ $<
 
--include $(LIB_OBJS:.o=.d) $(CLI_OBJS:.o=.d)
+-include $(LIB_OBJS:.o=.d) $(SO_OBJS:.o=.d) $(CLI_OBJS:.o=.d)
 
 # What stands on the command line; the environment's KUBECONFIG is a cluster
 # that nobody meant.
@@ -235,8 +248,8 @@ unit-run: $(UNIT_BINS)
 
 $(OUT)/unit/%.o: t/unit/%.c Makefile
 	@mkdir -p $(@D)
-	@$(CC) $(STD) $(WARN_TEST) $(OPT_$(BUILD)) -MMD -MP $(INC_cli) -It/unit \
-	    -c -o $@ $<
+	@$(CC) $(STD) $(WARN_TEST) $(OPT_$(BUILD)) -MMD -MP $(INC_cli) \
+	    -Isrc/lib -It/unit -c -o $@ $<
 
 $(OUT)/unit/test_%: $(OUT)/unit/test_%.o $(UNIT_AID_OBJS) $(OUT)/libkube.a
 	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) -o $@ $^ -lcmocka $(LIBS)
@@ -389,6 +402,22 @@ install: ## modules to $(DESTDIR)$(MODULES_DIR), command to $(prefix)/bin
 	install -m 644 $(OUT)/ngx_kube_module.so $(OUT)/ngx_http_kube_module.so \
 	    $(OUT)/ngx_stream_kube_module.so $(DESTDIR)$(MODULES_DIR)
 	install -m 755 $(OUT)/kube-informer $(DESTDIR)$(prefix)/bin
+
+# A program's own build finds it by pkg-config.  strip is the packager's.
+
+install-lib: ## libkube.so, kube.h, kube.pc and kube(3) below $(DESTDIR)$(prefix)
+	@$(SUBMAKE) build
+	install -d $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(prefix)/include/kube \
+	    $(DESTDIR)$(prefix)/share/man/man3
+	install -m 644 $(OUT)/$(SONAME) $(DESTDIR)$(libdir)
+	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libkube.so
+	install -m 644 src/lib/kube.h $(DESTDIR)$(prefix)/include/kube
+	install -m 644 src/lib/kube.3 $(DESTDIR)$(prefix)/share/man/man3
+	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' \
+	    -e "s|@version@|$$(sed -n 's/.*KUBE_VERSION  "\(.*\)".*/\1/p' \
+	    src/base/kube_version.h)|" \
+	    src/lib/kube.pc.in >$(DESTDIR)$(libdir)/pkgconfig/kube.pc
+	chmod 644 $(DESTDIR)$(libdir)/pkgconfig/kube.pc
 
 clean: ## remove what was built
 	rm -rf build t/cluster/bin

@@ -22,10 +22,10 @@ test="libnginx-mod-stream libnginx-mod-http-upstream-fair python3-pytest
     python3-pytest-timeout python3-pytest-xdist python3-hypothesis
     python3-trustme python3-cryptography python3-h11
     python3-prometheus-client python3-psutil python3-yaml python3-venv
-    chromium curl procps valgrind"
+    chromium curl procps valgrind binutils g++ man-db pkg-config"
 e2e="iproute2 nftables iptables python3-requests"
 lint="cppcheck clang clang-tidy clang-tidy-19 codespell shellcheck pmccabe
-    flake8 libnginx-mod-stream binutils git"
+    flake8 libnginx-mod-stream binutils g++ git man-db"
 
 wanted=
 tools=

@@ -33,6 +33,7 @@ SEES = {
     "status": {"base", "model", "zone", "route", "status"},
 }
 LIBRARY = set(SEES)
+SEES["lib"] = LIBRARY | {"lib"}
 SEES["cli"] = LIBRARY | {"cli"}
 SEES["ngx_module"] = LIBRARY | {"ngx_module"}
 
@@ -58,7 +59,7 @@ EXTRA = {
 }
 
 # these talk to the system: any header but nginx's
-FREE = {"client", "cli", "ngx_module"}
+FREE = {"client", "lib", "cli", "ngx_module"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+("[^"]+"|<[^>]+>)', re.M)
 
@@ -107,7 +108,7 @@ def problem(path, name, homes):
 
 def includes(layer):
     """The -I flags that a layer is compiled with, lowest layer first."""
-    sees = LIBRARY if layer == "src" else SEES[layer]
+    sees = LIBRARY | {"lib"} if layer == "src" else SEES[layer]
     return [f"-Isrc/{name}" for name in SEES if name in sees and name != "ngx_module"]
 
 

@@ -186,6 +186,20 @@ check_tidy()
 }
 
 
+# What programs see of us, and the example: with no header of ours but one.
+check_library()
+{
+    local dir=$work/library warn=(-pedantic -Wall -Wextra -Werror -fsyntax-only)
+
+    mkdir -p "$dir/kube" && cp src/lib/kube.h "$dir/kube" \
+        && gcc -std=c99 "${warn[@]}" -I"$dir" src/lib/example/example.c \
+        && clang -std=c99 "${warn[@]}" -I"$dir" src/lib/example/example.c \
+        && g++ -std=c++98 "${warn[@]}" -include "$dir/kube/kube.h" -x c++ \
+            /dev/null \
+        && man --warnings -l src/lib/kube.3 2>&1 >/dev/null | (! grep .)
+}
+
+
 check_spelling()
 {
     files '*.[ch]' '*.md' '*.py' '*.sh' '*.go' '*.conf' '*.yaml' '*/run' \
@@ -238,7 +252,7 @@ check_examples()
 
 
 all=(sources style layers steps orders mutants headers symbols circles private arithmetic
-     unused docs conformance compile cppcheck tidy spelling shell python examples go)
+     unused docs conformance compile library cppcheck tidy spelling shell python examples go)
 failed=()
 
 mkdir -p "$work"

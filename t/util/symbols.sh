@@ -57,7 +57,7 @@ for object in "$dir"/*/*.o; do
     [ -f "$source" ] || { rm -f "$object"; continue; }
     count=$((count + 1))
 
-    if [ "$layer" != client ]; then
+    if [ "$layer" != client ] && [ "$layer" != lib ]; then
         found=$(nm -u "$object" | awk '{ print $2 }' \
                 | grep -vxE "$(allowed "$layer")" | xargs)
         if [ -n "$found" ]; then

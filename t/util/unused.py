@@ -50,6 +50,11 @@ OFFERED = {
     "src/cache/kube_shared_informer.c",
     "src/cache/kube_store.c",
     "src/cache/kube_store_index.c",
+    "src/lib/kube_lib.c",
+    "src/lib/kube_lib_informer.c",
+    "src/lib/kube_lib_object.c",
+    "src/lib/kube_lib_queue.c",
+    "src/lib/kube_lib_system.c",
 }
 
 

@@ -1,0 +1,461 @@
+/*
+ * kube.h - the library's one header: informers of a Kubernetes API server for
+ * programs without nginx.
+ *
+ *   kube_t            one API server: who is asked and as whom, and a loop
+ *   kube_informer_t   one resource in one namespace, or in all, kept equal to
+ *                     the server's by a list and a watch; its store
+ *   kube_handlers_t   what is called when an object of it changes
+ *   kube_queue_t      keys that wait to be worked on: a controller's queue
+ *
+ * It speaks for C99 and C++, and includes nothing of ours.  Its types begin
+ * with kube_, its constants with KUBE_.
+ *
+ * Results.  A function of type int returns 0 (KUBE_E_OK) or a negative
+ * KUBE_E_ number, which kube_strerror() puts into words, if nothing else is
+ * said.  A function that fails has changed nothing.
+ *
+ * Strings end with NUL.  Those given are copied or only read during the call;
+ * those of an object live as long as the object.  No string of an object is
+ * NULL: what is absent is "".
+ *
+ * Times are milliseconds of kube_now_ms() (CLOCK_MONOTONIC), durations
+ * milliseconds; KUBE_FOREVER is a time that does not come.
+ *
+ * Threads.  A kube_t and all that is of it belong to one thread at a time;
+ * kube_wake() alone may be called from any thread and any signal handler.  Two
+ * kube_t know nothing of each other.  A queue is of one thread, too.
+ *
+ * The program ignores SIGPIPE.  Calls begin in kube_process() (kube_run_once(),
+ * kube_wait_for_sync()) alone.  From within a call back everything may be
+ * called but those three and the functions that destroy, where nothing else is
+ * said.  An exception or longjmp() must not leave it.
+ *
+ * Structs that a program fills begin with their size, so that they can grow:
+ *
+ *     kube_options_t options = { .size = sizeof(options) };
+ *
+ * Fields that are left 0 have the default.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#ifndef KUBE_KUBE_H
+#define KUBE_KUBE_H
+
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+
+#define KUBE_FOREVER  UINT64_MAX
+
+enum {
+    KUBE_E_OK = 0,
+    KUBE_E_NOMEM = -2,
+    KUBE_E_TOO_LARGE = -4,   /* above a limit */
+    KUBE_E_INVALID = -5,     /* an argument, a file, or at the wrong time */
+    KUBE_E_NOT_FOUND = -6,
+    KUBE_E_IO = -11,         /* of the system; errno says which */
+    KUBE_E_CLOSED = -14,     /* it was shut down, and is over */
+    KUBE_E_TIMEOUT = -15
+};
+
+/* A static text, also for a number that is none of these. */
+const char *kube_strerror(int rc);
+
+/* The version of the library that runs: "0.1.0". */
+const char *kube_version(void);
+
+uint64_t kube_now_ms(void);
+
+
+/*
+ * Objects.  What endpoints are found by, not all of what the API has.
+ */
+
+typedef enum {
+    KUBE_V1_SERVICE = 0,          /* core/v1 Service */
+    KUBE_V1_ENDPOINTSLICE = 1     /* discovery.k8s.io/v1 EndpointSlice */
+} kube_v1_resource_t;
+
+typedef enum {
+    KUBE_V1_TCP = 0,
+    KUBE_V1_UDP = 1,
+    KUBE_V1_SCTP = 2
+} kube_v1_protocol_t;
+
+typedef enum {
+    KUBE_V1_CLUSTER_IP = 0,
+    KUBE_V1_NODE_PORT = 1,
+    KUBE_V1_LOAD_BALANCER = 2,
+    KUBE_V1_EXTERNAL_NAME = 3
+} kube_v1_service_type_t;
+
+typedef struct {
+    const char           *name;
+    const char           *app_protocol;
+    uint16_t              port;           /* 1..65535; of a slice 0: none */
+    kube_v1_protocol_t    protocol;
+} kube_v1_port_t;
+
+typedef struct {
+    kube_v1_service_type_t   type;
+    int                      headless;        /* 1: clusterIP is None */
+    const char              *cluster_ips[2];  /* in the order of the API */
+    size_t                   cluster_ips_n;   /* 0..2 */
+    const kube_v1_port_t    *ports;
+    size_t                   ports_n;
+} kube_v1_service_t;
+
+typedef struct {
+    const char  *address;        /* its first: "10.0.0.1", "2001:db8::1" */
+    int          ready;          /* conditions, 0 or 1; of one that is absent */
+    int          serving;        /* what the API says it means */
+    int          terminating;
+    const char  *pod;            /* targetRef.name, if it is a Pod */
+    const char  *node;
+    const char  *zone;
+} kube_v1_endpoint_t;
+
+typedef struct {
+    const char                *service;      /* kubernetes.io/service-name */
+    int                        family;       /* 4, 6; 0: none of both, and
+                                                there are no endpoints */
+    const kube_v1_port_t      *ports;
+    size_t                     ports_n;
+    const kube_v1_endpoint_t  *endpoints;
+    size_t                     endpoints_n;
+} kube_v1_endpointslice_t;
+
+/*
+ * One state of an object; it never changes.  A call back's object is borrowed
+ * until it returns; kube_v1_object_hold() makes it last.  It may then outlive
+ * its informer and the kube_t, and belong to another thread.
+ */
+typedef struct {
+    kube_v1_resource_t              resource;
+    const char                     *ns;          /* metadata.namespace */
+    const char                     *name;
+    const char                     *uid;
+    const char                     *rv;          /* resourceVersion */
+    const kube_v1_service_t        *service;     /* else NULL */
+    const kube_v1_endpointslice_t  *slice;       /* else NULL */
+} kube_v1_object_t;
+
+/*
+ * One more owner; returns object.  Each hold() and each object that a function
+ * gives needs one release(), which takes NULL too.
+ */
+const kube_v1_object_t *kube_v1_object_hold(const kube_v1_object_t *object);
+void kube_v1_object_release(const kube_v1_object_t *object);
+
+
+/*
+ * The API server.
+ */
+
+typedef struct kube_s  kube_t;
+
+typedef enum {
+    KUBE_L_ERROR = 0,       /* needs an operator */
+    KUBE_L_WARN = 1,        /* degraded */
+    KUBE_L_NOTICE = 2,      /* a state changed */
+    KUBE_L_INFO = 3,        /* a line for each list and watch */
+    KUBE_L_DEBUG = 4
+} kube_l_level_t;
+
+typedef struct {
+    size_t       size;               /* sizeof(kube_options_t) */
+
+    /* The one that is set: a kubeconfig with its context (NULL: the current
+       one); or a URL; none: that of the Pod in which the program runs. */
+    const char  *kubeconfig;         /* path */
+    const char  *context;
+    const char  *server;             /* https://host:port; http:// of loopback
+                                        addresses and unix:/path.sock alone */
+    const char  *ca_file;            /* with server; NULL: the system's */
+    const char  *token_file;         /* with server; NULL: none; read again
+                                        as it changes */
+
+    const char  *service_selector;   /* label selectors; NULL: all */
+    const char  *slice_selector;
+
+    uint64_t     connect_timeout_ms; /* 1 .. 600000; 3000 */
+    uint64_t     resync_ms;          /* how often handlers are told anew what
+                                        did not change; 0: never */
+    uint32_t     page_size;          /* objects a page of a list; 500 */
+    const char  *agent;              /* of User-Agent: "shop/1.2" */
+
+    /* NULL: nothing is logged.  line holds no newline and no secret, and is
+       valid during the call only.  Nothing of the library may be called. */
+    void       (*log)(void *ctx, kube_l_level_t level, const char *line);
+    void        *log_ctx;
+} kube_options_t;
+
+/*
+ * Reads the kubeconfig, but connects to nothing yet.  KUBE_E_OK: *kube is the
+ * caller's.  KUBE_E_INVALID, KUBE_E_NOT_FOUND (context, cluster or user),
+ * KUBE_E_TOO_LARGE, KUBE_E_IO, KUBE_E_NOMEM: why, cut at why_size bytes with
+ * its NUL, says what is wrong; why may be NULL if why_size is 0.
+ */
+int kube_create(const kube_options_t *options, kube_t **kube, char *why,
+    size_t why_size);
+
+/* Ends everything at once, informers too; NULL is taken.  Not from within a
+   call back. */
+void kube_destroy(kube_t *kube);
+
+
+/*
+ * The loop: one of the two.
+ *
+ * The library's: waits until something is due, but at most timeout_ms, or
+ * until kube_wake() or a signal (-1: as long as it takes; 0: not at all), and
+ * does it.  KUBE_E_OK; KUBE_E_CLOSED: kube_shutdown() is done, nothing will be
+ * due any more; KUBE_E_IO; KUBE_E_INVALID from within a call back.
+ */
+int kube_run_once(kube_t *kube, int timeout_ms);
+
+/*
+ * The program's: kube_process() when the descriptor is readable, or at the
+ * deadline, which is asked for again after each call of a function of kube or
+ * of its informers.  A deadline that is not after now: at once, for
+ * kube_process() does a bounded amount of work.  The descriptor is the
+ * library's and stays the same; poll(), select() and epoll take it.
+ */
+int kube_fd(const kube_t *kube);
+uint64_t kube_deadline_ms(const kube_t *kube);
+void kube_process(kube_t *kube);
+
+/* Has kube_run_once() return, or the descriptor be readable once.  From any
+   thread and signal handler, before kube_destroy(); errno stays. */
+void kube_wake(kube_t *kube);
+
+/*
+ * 1: each informer that was started holds what its first list brought.  0: not
+ * yet; why (as above) names those that do not and what hinders them.
+ */
+int kube_has_synced(const kube_t *kube, char *why, size_t why_size);
+
+/*
+ * Runs the loop until that is so.  KUBE_E_OK; KUBE_E_TIMEOUT: not within
+ * timeout_ms (KUBE_FOREVER: no limit), why as above; KUBE_E_CLOSED: those that
+ * are missing were shut down; KUBE_E_IO; KUBE_E_INVALID from within a call
+ * back.
+ */
+int kube_wait_for_sync(kube_t *kube, uint64_t timeout_ms, char *why,
+    size_t why_size);
+
+/*
+ * Stops all informers: nothing is asked of the server any more.  drain 1: what
+ * handlers have not been told is told first, by the loop; 0: it is dropped.
+ * kube_run_once() says KUBE_E_CLOSED when that is done, and
+ * kube_is_stopped() 1.  Stores may be read as long as the kube_t is there.
+ */
+void kube_shutdown(kube_t *kube, int drain);
+int kube_is_stopped(const kube_t *kube);
+
+
+/*
+ * Informers.
+ */
+
+typedef struct kube_informer_handle_s  kube_informer_t;
+
+/*
+ * The informer of a resource in a namespace (NULL or "": in all), the same for
+ * all who ask.  It is of the kube_t and lives as long.  A new one does nothing
+ * before kube_start(), so that handlers and indexes can be added.
+ *
+ * KUBE_E_INVALID: no such namespace or resource, or after kube_shutdown();
+ * KUBE_E_TOO_LARGE: there are 128; KUBE_E_NOMEM.
+ */
+int kube_informer(kube_t *kube, kube_v1_resource_t resource, const char *ns,
+    kube_informer_t **informer);
+
+/* Starts those that are not started yet.  KUBE_E_INVALID: after
+   kube_shutdown(). */
+int kube_start(kube_t *kube);
+
+/* "services in shop"; and its last error: "" : none since it follows.  Both
+   are valid until the next kube_process(). */
+const char *kube_informer_name(const kube_informer_t *informer);
+const char *kube_informer_error(const kube_informer_t *informer);
+
+int kube_informer_has_synced(const kube_informer_t *informer);
+
+/* Objects that could not be held (malformed, above 4 MiB), ever. */
+uint64_t kube_informer_refused(const kube_informer_t *informer);
+
+
+/*
+ * Handlers.  Each is told of a key in order and without a gap: an old state is
+ * the new one that it was told before; an object made anew under its name is
+ * deleted and added.  There is no order between handlers.  One that is added
+ * late is told all that is there as added.
+ */
+typedef struct {
+    size_t   size;                 /* sizeof(kube_handlers_t) */
+    void    *ctx;
+
+    /* Each may be NULL. */
+    void   (*added)(void *ctx, const kube_v1_object_t *object,
+               int in_initial_list);
+
+    /* The same object twice: a resync. */
+    void   (*updated)(void *ctx, const kube_v1_object_t *old_object,
+               const kube_v1_object_t *new_object);
+
+    /* The last state that was seen; final_state_unknown 1: it may have ended
+       in a later one, which nobody saw. */
+    void   (*deleted)(void *ctx, const kube_v1_object_t *object,
+               int final_state_unknown);
+
+    /* It was slow and more changed than is kept for it: what follows is the
+       difference, each key once. */
+    void   (*behind)(void *ctx);
+
+    /* 0: the object is not shown to this handler; an update that crosses the
+       filter is told as added or deleted.  Always the same answer for one
+       object.  It calls nothing of the library. */
+    int    (*filter)(void *ctx, const kube_v1_object_t *object);
+
+    uint64_t  resync_ms;           /* 0: that of the options; KUBE_FOREVER:
+                                      never, as where the options have none;
+                                      at least 1000 */
+} kube_handlers_t;
+
+/*
+ * id, which may be NULL, is never 0 and never used twice.  KUBE_E_INVALID:
+ * after kube_shutdown(); KUBE_E_TOO_LARGE: there are 1024; KUBE_E_NOMEM.
+ */
+int kube_informer_add_handlers(kube_informer_t *informer,
+    const kube_handlers_t *handlers, uint64_t *id);
+
+/* They are called no more; from within one of them: that call is the last.
+   Nothing happens for an id that is none. */
+void kube_informer_remove_handlers(kube_informer_t *informer, uint64_t id);
+
+/* 1: they have been told all that was there when they were added, or the
+   first list brought. */
+int kube_informer_handlers_synced(const kube_informer_t *informer,
+    uint64_t id);
+
+
+/*
+ * The store.  It is at least as new as what handlers have been told.
+ */
+
+/* KUBE_E_OK: *object wants a release(); KUBE_E_NOT_FOUND; KUBE_E_NOMEM. */
+int kube_informer_get(const kube_informer_t *informer, const char *ns,
+    const char *name, const kube_v1_object_t **object);
+
+size_t kube_informer_count(const kube_informer_t *informer);
+
+/* Not 0: no further one is wanted.  It calls nothing of the library but
+   hold(). */
+typedef int (*kube_visit_t)(void *ctx, const kube_v1_object_t *object);
+
+/* Visits the objects of a namespace (NULL or "": all), in any order.
+   KUBE_E_OK, or KUBE_E_NOMEM: not all were visited. */
+int kube_informer_list(const kube_informer_t *informer, const char *ns,
+    kube_visit_t visit, void *ctx);
+
+/*
+ * Indexes.  A function gives each value under which an object is to be found
+ * by kube_value() (at most 317 bytes long, 1000 of them; what is above is
+ * left out), and returns 0; it calls nothing else of the library.  Other than
+ * 0, or no memory: the object is not in this index, which is counted.
+ */
+typedef struct kube_values_s  kube_values_t;
+typedef int (*kube_index_t)(void *ctx, const kube_v1_object_t *object,
+    kube_values_t *values);
+
+void kube_value(kube_values_t *values, const char *value);
+
+/*
+ * Adds an index, at any time; it has at once what is held.  The function NULL:
+ * that of the name: "namespace"; "service" ("ns/name" of a slice's Service);
+ * "node" (of a slice's endpoints); "address" (theirs, or a Service's cluster
+ * addresses).  KUBE_E_INVALID: there is one of this name, or none by this
+ * name where a function is missing, or the name is longer than 63 bytes;
+ * KUBE_E_NOMEM.
+ */
+int kube_informer_add_index(kube_informer_t *informer, const char *name,
+    kube_index_t index, void *ctx);
+
+/* As list, of those with this value.  KUBE_E_NOT_FOUND: no such index. */
+int kube_informer_by_index(const kube_informer_t *informer, const char *name,
+    const char *value, kube_visit_t visit, void *ctx);
+
+/* How often an index had no answer for an object. */
+uint64_t kube_informer_index_errors(const kube_informer_t *informer);
+
+
+/*
+ * The work queue of a controller: client-go's util/workqueue.  A key that
+ * waits already is not added twice; one that is added while it is worked on
+ * comes again when that is done.  A handler adds the key, and the loop, when
+ * kube_process() has returned, gets it, looks into the store and does what is
+ * to be done.
+ */
+typedef struct kube_queue_s  kube_queue_t;
+
+/* keys_max: of those that wait, are delayed, worked on or have failed, 1 ..
+   1000000.  NULL: no memory, or a number that is out of that range. */
+kube_queue_t *kube_queue_create(uint32_t keys_max);
+void kube_queue_destroy(kube_queue_t *queue);
+
+/*
+ * Adds a key of 1 .. 1024 bytes: at once; in delay_ms; or after what its
+ * failures ask for: 5 ms, doubled each time, at most 1000 s, and at most 10 a
+ * second of all keys after the first 100.  The earlier one of two times
+ * counts.  KUBE_E_OK (after a shutdown too, when nothing is added),
+ * KUBE_E_TOO_LARGE (the key, or there are keys_max), KUBE_E_INVALID (""),
+ * KUBE_E_NOMEM.
+ */
+int kube_queue_add(kube_queue_t *queue, const char *key);
+int kube_queue_add_after(kube_queue_t *queue, const char *key,
+    uint64_t delay_ms);
+int kube_queue_add_failed(kube_queue_t *queue, const char *key);
+
+/* The oldest key, which is worked on until done(), and valid so long.  NULL:
+   none waits now. */
+const char *kube_queue_get(kube_queue_t *queue);
+void kube_queue_done(kube_queue_t *queue, const char *key);
+
+/* The key has succeeded, or is given up: its failures are forgotten. */
+void kube_queue_forget(kube_queue_t *queue, const char *key);
+uint32_t kube_queue_failures(const kube_queue_t *queue, const char *key);
+
+/* How many wait; when get() has one: 0: now, KUBE_FOREVER: none is known. */
+size_t kube_queue_depth(const kube_queue_t *queue);
+uint64_t kube_queue_deadline_ms(const kube_queue_t *queue);
+
+/* Nothing is added any more, what is delayed is dropped; what waits may be
+   got.  is_over 1: none waits, and all that was got is done. */
+void kube_queue_shutdown(kube_queue_t *queue);
+int kube_queue_is_over(const kube_queue_t *queue);
+
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+
+#endif /* KUBE_KUBE_H */
