@@ -618,9 +618,10 @@ transport_look(kube_transport_t *t, kube_exchange_t *e)
 
 
 /*
- * A connection stands: whoever connects, or waits for the head over a silent
- * one, begins anew, for nothing of it was handed over.  Of those whose body is
- * awaited their owners are told, see kube_transport_suspect().
+ * A connection stands, and its address is the one in use from now on: whoever
+ * connects there, or waits for the head over a silent connection, begins anew,
+ * for nothing of it was handed over.  Of those whose body is awaited, from
+ * whatever address, their owners are told, see kube_transport_suspect().
  */
 static void
 transport_relieve(kube_transport_t *t)
@@ -629,13 +630,12 @@ transport_relieve(kube_transport_t *t)
 
     t->healed++;
     t->unreached = false;
+    t->server = t->env.dialer.server;
+    t->servers[t->server].again_ms = t->env.now_ms;
 
     for (e = t->exchanges; e != NULL; e = e->next) {
 
-        if (!e->added
-            || !transport_may_dial(e)
-            || e->server != t->env.dialer.server)
-        {
+        if (!e->added || !transport_may_dial(e)) {
             continue;
         }
 
@@ -649,6 +649,10 @@ transport_relieve(kube_transport_t *t)
 
         if (e->responded) {
             e->relieved_ms = t->env.now_ms;
+            continue;
+        }
+
+        if (e->server != t->server) {
             continue;
         }
 

@@ -181,9 +181,9 @@ void kube_transport_verdict(kube_transport_t *transport, size_t server,
 
 /*
  * True: the peer of that exchange, whose head has come, is silent (probes get
- * no answer), while another connection to the same server stands, for the next
- * exchange.  False for what goes through a proxy or a unix socket, of which
- * nothing is known.  It lasts 10 s at most, or until something comes.
+ * no answer), while another connection stands for the next exchange.  False for
+ * what goes through a proxy or a unix socket, of which nothing is known.  It
+ * lasts 10 s at most, or until something comes.
  */
 bool kube_transport_suspect(const kube_transport_t *transport,
     const kube_exchange_t *exchange);

@@ -216,6 +216,61 @@ test_refused_and_back(void **state)
 }
 
 
+/* Of several addresses that failed the one that is back is asked next. */
+static void
+test_which_is_back(void **state)
+{
+    int                     fds[2];
+    char                    urls[2][64];
+    size_t                  i;
+    socklen_t               len;
+    kube_str_t              server;
+    transport_bed_t        *f = *state;
+    struct sockaddr_in      in;
+    transport_bed_client_t  c = { 0 };
+
+    ahead_ms = 0;
+    silent_fd = -1;
+
+    for (i = 0; i < 2; i++) {
+        memset(&in, 0, sizeof(in));
+        in.sin_family = AF_INET;
+        in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        len = sizeof(in);
+
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(bind(fds[i], (struct sockaddr *) &in, len), 0);
+        assert_int_equal(getsockname(fds[i], (struct sockaddr *) &in, &len),
+                         0);
+        transport_bed_add_port(f, "http", ntohs(in.sin_port));
+        snprintf(urls[i], sizeof(urls[i]), "http://127.0.0.1:%u",
+                 ntohs(in.sin_port));
+    }
+
+    transport_bed_open(f);
+
+    /* both fail, the second more often: it is passed over for longer */
+
+    for (i = 0; i < 3; i++) {
+        transport_bed_get(f, &c);
+        assert_int_equal(c.rc, KUBE_CONNECT);
+        transport_bed_free(&c);
+        kube_transport_verdict(f->transport, 1, false);
+        silence_run(f, 700);
+    }
+
+    assert_int_equal(listen(fds[1], 8), 0);
+    silence_until_healed(f, 1);
+
+    server = kube_transport_server(f->transport);
+    assert_int_equal(server.len, strlen(urls[1]));
+    assert_memory_equal(server.data, urls[1], server.len);
+
+    close(fds[0]);
+    close(fds[1]);
+}
+
+
 /* A connection that is dialed and that no request wants does not stay. */
 static void
 test_unwanted(void **state)
@@ -361,6 +416,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         SILENCE_TEST(test_refused_and_back),
+        SILENCE_TEST(test_which_is_back),
         SILENCE_TEST(test_unwanted),
         SILENCE_TEST(test_one_probe),
         SILENCE_TEST(test_second_beside_first),
