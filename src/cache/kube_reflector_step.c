@@ -613,7 +613,7 @@ reflector_end(kube_reflector_machine_t *m, kube_rc_t rc)
            ? reflector_same(m) : reflector_useless(m, !answered);
 
     action = reflector_sleep(m, next, unreachable, 0);
-    m->unconnected = (rc == KUBE_CONNECT);
+    m->unconnected = (unreachable && rc != KUBE_TLS);
 
     return action;
 }

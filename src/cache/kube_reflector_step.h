@@ -68,7 +68,8 @@
  *              SUSPECT          -> WATCHING: a second watch is opened beside it
  *              REPLACED         -> WATCHING: the second is the watch now
  *   BACKOFF    TIMER            -> what was to follow
- *              HEALED           -> the same at once, if connecting had failed
+ *              HEALED           -> the same at once, if not a byte of HTTP had
+ *                                  come back
  *   any        RELIST           -> relist at once, or as soon as the pace of
  *                                  relists on demand allows it; a list in
  *                                  progress is finished first
@@ -370,7 +371,8 @@ typedef struct {
     kube_reflector_next_t    next;          /* after BACKOFF */
     kube_relist_reason_t     reason;        /* of the next list */
     bool                     listed;        /* a list was ever completed */
-    bool                     unconnected;   /* BACKOFF, for that */
+    bool                     unconnected;   /* BACKOFF: nothing came
+                                                back, but TLS was no trouble */
     bool                     credentials_tried;
     uint64_t                 credentials_ms; /* when they were last; or never */
     uint64_t                 deadline_ms;   /* when TIMER is due */

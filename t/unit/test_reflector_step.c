@@ -209,7 +209,7 @@ test_second_watch(void **state)
 }
 
 
-/* Healing ends a pause that was for want of a connection, and no other. */
+/* Healing ends a pause after which nothing had come back, and no other. */
 static void
 test_healed(void **state)
 {
@@ -218,10 +218,19 @@ test_healed(void **state)
     unsigned  n;
 
     static const kube_rc_t  others[] = {
-        KUBE_TLS, KUBE_TIMEOUT, KUBE_CLOSED, KUBE_NOMEM, KUBE_IO
+        KUBE_TLS, KUBE_NOMEM, KUBE_IO, KUBE_PROTO
+    };
+    static const kube_rc_t  none[] = {
+        KUBE_CONNECT, KUBE_TIMEOUT, KUBE_CLOSED
     };
 
     (void) state;
+
+    for (i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        bed_in(&b, KUBE_REFLECTOR_OPENING);
+        say_failed(&b, none[i]);
+        assert_int_equal(say(&b, KUBE_INPUT_HEALED), KUBE_ACTION_WATCH);
+    }
 
     for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         bed_in(&b, KUBE_REFLECTOR_OPENING);
