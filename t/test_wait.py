@@ -8,6 +8,7 @@
 import concurrent.futures
 import select
 import socket
+import time
 
 import pytest
 from nginx import WAIT, wait_until
@@ -85,6 +86,15 @@ def test_gives_up_in_time(cluster):
     gateway = unsynced(cluster, "50ms")
     answer = gateway.get()
     assert (answer.status, answer.headers["x-kube-error"]) == (502, "not_synced")
+
+
+def test_giving_up_costs_the_next_nothing(cluster):
+    """Who gave up has left one place: who comes then is held as long."""
+    gateway = unsynced(cluster, "200ms", workers=1)
+    for _ in range(3):
+        begun = time.monotonic()
+        assert gateway.get().status == 502
+        assert time.monotonic() - begun > 0.15
 
 
 @pytest.mark.parametrize("wait", ["0", "0s"])
