@@ -115,6 +115,22 @@ class TestTurn:
             ask(1)
         assert [p.requests for p in pods] == [5] * 4
 
+    def test_goes_on_after_each_change(self, cluster):
+        """A Service that changes all the time asks nobody twice in a row."""
+        pods = cluster.service("shop", "web", 2)
+        gateway = cluster.nginx(
+            SERVER % "kube_resolve $pod shop/web; location / { proxy_pass http://$pod; }",
+            workers=1,
+        )
+        asked = []
+        for n in range(12):
+            ends = [objects.endpoint(p.host, pod=f"{n}", ns="shop") for p in pods]
+            gateway.status.wait_rv(
+                cluster.slice("shop", "web", ends, ports=(("http", pods[0].port),))
+            )
+            asked.append(gateway.get().backend)
+        assert all(a != b for a, b in zip(asked, asked[1:])), asked
+
 
 class TestApart:
     """One variable, several locations and keys, one request."""
