@@ -160,6 +160,24 @@ class TestFails:
         assert {a.status for a in made} == {200}
         assert tried(made, pods[0]) == 3
 
+    def test_counts_add_up_over_successes(self, cluster):
+        """max_fails=2: one that answers in between is no better within fail_timeout."""
+        pods = cluster.service("shop", "web", 2)
+        each = "max_fails=2 fail_timeout=600s"
+        gateway = beside(cluster, pods, more=each, each=each)
+        found = {}
+        for path in ("/static", "/"):
+            made = []
+            for _ in range(4):
+                pods[0].close()
+                made += [gateway.get(path) for _ in range(2)]
+                pods[0].reopen()
+                made += [gateway.get(path) for _ in range(4)]
+            assert {a.status for a in made} == {200}
+            failed = [a for a in made if "502" in a.headers["x-upstream-status"]]
+            found[path] = len(failed), made[-1].backend
+        assert found["/"] == found["/static"] == (2, pods[1].name)
+
     def test_static_server_beside(self, cluster):
         """A static server's failures outlive changes of the Service."""
         pods = cluster.service("shop", "web", 2)

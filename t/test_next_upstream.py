@@ -24,9 +24,10 @@ RETRY = """
 """
 
 
-def retrying(cluster, method="", more="", servers="server 127.0.0.1:1;"):
+def retrying(cluster, method="", more="", servers="server 127.0.0.1:1;", key="shop/web"):
     """A gateway over shop/web that passes on after errors and 404."""
     text = RETRY.replace("METHOD", method).replace("MORE", more).replace("SERVERS", servers)
+    text = text.replace("shop/web", key)
     return cluster.nginx(text, workers=1)
 
 
@@ -106,6 +107,21 @@ class TestPassedOver:
         assert asked.made.backend == "new-1"
         used = addresses(asked.made)
         assert len(used) == len(set(used)) >= 2 and used[-1] == new.address
+
+    def test_keeps_no_place(self, cluster):
+        """One that newer peers offer again, and is not asked, has no connection."""
+        (old,) = cluster.service("shop", "web", pods=cluster.pods(1, "old"))
+        (new,) = cluster.pods(1, "new", port=old.port)
+        new.release()
+        gateway = retrying(cluster, key="shop/web max_conns=1 max_fails=0")
+        with Asked(gateway) as asked:
+            wait_until(lambda: old.active == 1)
+            gateway.status.wait_rv(cluster.slice("shop", "web", [old, new]))
+            old.close()
+        old.reopen()
+        assert addresses(asked.made) == [old.address, new.address]
+        gateway.status.wait_rv(cluster.slice("shop", "web", [old]))
+        assert gateway.get().backend == "old-1"
 
     @pytest.mark.parametrize("method", METHODS)
     def test_all_pass_over(self, cluster, method):
