@@ -7,6 +7,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Requests and the endpoints they were sent to, in time."""
 
+import contextlib
+import itertools
 import signal
 import socket
 import threading
@@ -119,6 +121,56 @@ class Peer:
                 self._answer(second)
 
 
+class Forgetful:
+    """
+    A server that answers once on each connection, the first ones when so many
+    are there, and cuts a connection that is used again.
+    """
+
+    def __init__(self, host, count):
+        self.host, self.port = host, free_port([host])
+        self.met = threading.Barrier(count)
+        self.count = count
+        self.sock = socket.create_server((host, self.port))
+        self.threads, self.connections = [], []
+
+    def __enter__(self):
+        self.threads = [threading.Thread(target=self._accept)]
+        self.threads[0].start()
+        return self
+
+    def __exit__(self, *_exc):
+        self.met.abort()
+        for sock in (self.sock, *self.connections):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join(2 * WAIT)
+        self.sock.close()
+
+    def _accept(self):
+        for n in itertools.count():
+            try:
+                connection, _ = self.sock.accept()
+            except OSError:
+                return
+            self.connections.append(connection)
+            self.threads.append(threading.Thread(target=self._serve, args=(connection, n)))
+            self.threads[-1].start()
+
+    def _serve(self, connection, number):
+        with connection:
+            connection.settimeout(WAIT)
+            try:
+                connection.recv(65536)
+                if number < self.count:
+                    self.met.wait(WAIT)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                connection.recv(65536)
+            except (OSError, threading.BrokenBarrierError):
+                pass
+
+
 def in_background(function):
     """Calls it in a thread; returns the thread and the list it fills."""
     made = []
@@ -139,6 +191,28 @@ class TestRedirect:
         assert answer.backend == alive[0].name
         assert answer.headers["x-kube-service"] == "shop/api:http"
         assert answer.headers["x-upstream-addr"] == f"{dead[0].address} : {alive[0].address}"
+
+    def test_to_the_same_upstream(self, cluster):
+        """Who was tried is tried again where the request begins anew."""
+        (pod,) = cluster.service("shop", "web", 1)
+        gateway = cluster.nginx(
+            """
+    upstream web { kube_service shop/web; }
+    server {
+        listen 127.0.0.1:PORT;
+        location / {
+            error_page 502 = @again;
+            proxy_pass http://web;
+        }
+        location @again { proxy_pass http://web; }
+    }
+""",
+            workers=1,
+        )
+        pod.close()
+        answer = gateway.get()
+        assert answer.status == 502
+        assert answer.headers["x-upstream-addr"] == f"{pod.address} : {pod.address}"
 
     def test_addresses_tried_stay_readable(self, cluster):
         """Three upstreams, one retried on newer endpoints, all replaced since."""
@@ -287,18 +361,58 @@ class TestStaleConnection:
             assert made[0].headers["x-kube-zone"] == "two"
             assert peer.accepted == 2
 
+    def test_however_many_there_are(self, cluster):
+        """A pod that was restarted: none of its idle connections is an attempt."""
+        count = 6
+        with Forgetful(cluster.address(), count) as peer:
+            cluster.service("shop", "web", pods=[])
+            made = [objects.endpoint(peer.host, pod="only", ns="shop")]
+            cluster.slice("shop", "web", made, ports=(("http", peer.port),))
+            text = REDIRECTED.replace("keepalive 4", f"keepalive {count}")
+            gateway = cluster.nginx(text, workers=1)
+            threads = [in_background(gateway.get) for _ in range(count)]
+            for thread, made in threads:
+                thread.join(2 * WAIT)
+                assert made[0].status == 200
+            answer = gateway.get()
+            assert answer.status == 200
+            address = f"{peer.host}:{peer.port}"
+            assert answer.headers["x-upstream-addr"] == ", ".join([address] * (count + 1))
+
+
+def starting(gateway, writer):
+    """The pids of informers beside the writer."""
+    found = [p for p, t in gateway.family().items() if t.endswith("(kube informer)")]
+    return [p for p in found if p != writer]
+
 
 class TestCrashBeforeTheGuard:
     """A process that dies before it is the writer is not started in a storm."""
+
+    def test_one_that_is_ended_did_not_crash(self, cluster):
+        """Ended in order, however often, while another one is the writer."""
+        cluster.service("shop", "web", 1)
+        gateway = cluster.nginx(REDIRECTED)
+        writer = gateway.informer()
+        gateway.kill(signal.SIGSTOP, writer)
+        try:
+            gateway.reload()
+            for _ in range(6):
+                (pid,) = wait_until(lambda: starting(gateway, writer))
+                gateway.kill(signal.SIGTERM, pid)
+                wait_until(lambda pid=pid: pid not in starting(gateway, writer))
+            wait_until(lambda: starting(gateway, writer))
+        finally:
+            gateway.kill(signal.SIGCONT, writer)
+        following = cluster.pods(1, "new")
+        cluster.slice("shop", "web", following)
+        gateway.wait_backends(["new-1"])
+        assert not gateway.grep_log("crashed while it started")
 
     def test_is_damped(self, cluster):
         cluster.service("shop", "web", 1)
         gateway = cluster.nginx(REDIRECTED)
         writer = gateway.informer()
-
-        def starting():
-            found = [p for p, t in gateway.family().items() if t.endswith("(kube informer)")]
-            return [p for p in found if p != writer]
 
         gateway.allow(r"exited on signal 9")
         gateway.kill(signal.SIGSTOP, writer)
@@ -307,9 +421,9 @@ class TestCrashBeforeTheGuard:
             deadline = time.monotonic() + WAIT
             while not gateway.grep_log("crashed while it started"):
                 assert time.monotonic() < deadline, gateway.tail()
-                for pid in wait_until(starting):
+                for pid in wait_until(lambda: starting(gateway, writer)):
                     gateway.kill(signal.SIGKILL, pid)
-                    wait_until(lambda pid=pid: pid not in starting())
+                    wait_until(lambda pid=pid: pid not in starting(gateway, writer))
             assert 4 <= gateway.count_log("exited on signal 9") <= 60
             assert gateway.get().status == 200
         finally:
