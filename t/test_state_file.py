@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Cold starts with and without a state file."""
 
+import datetime
 import os
 import shutil
 import stat
@@ -146,6 +147,15 @@ class TestUsed:
         away.slice("shop", "web", away.pods_of_web)
         gateway.wait_backends({p.name for p in away.pods_of_web})
 
+    def test_until_the_server_says_the_same(self, away):
+        """Endpoints that have not changed are the server's from then on."""
+        gateway = cold(away, away.bytes)
+        served(gateway)
+        assert gateway.get().headers["x-kube-endpoint-state"] == "state_file"
+        away.api.listen()
+        gateway.status.wait(lambda i: not i["state_file"]["in_use"] and i["synced"])
+        assert gateway.get().headers["x-kube-endpoint-state"] == "ready"
+
     def test_a_list_under_way_is_awaited(self, seed, request):
         """It is for a server that is away: Pods it tells of may be gone."""
         request.node.gateways = lambda: seed.running
@@ -219,7 +229,7 @@ class TestFile:
         """Else it would be of the future, and of no use, until it changes."""
         library, ahead = public_path / "clock.so", public_path / "ahead"
         build_library("clock", library)
-        ahead.touch()
+        ahead.write_text("86400")
         env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_FILE": str(ahead)}
         with Cluster() as made:
             made.service("shop", "web")
@@ -234,6 +244,26 @@ class TestFile:
             made.api.refuse()
             gateway.restart()
             served(gateway)
+
+    def test_is_as_old_as_what_it_tells(self, public_path):
+        """Its age counts from when the cache was current, not from its writing."""
+        library, ahead = public_path / "clock.so", public_path / "steady"
+        build_library("clock", library)
+        env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_STEADY_FILE": str(ahead)}
+        with Cluster() as made:
+            made.service("shop", "web")
+            gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP), env=env)
+            made.api.refuse()
+            gateway.status.wait_state("backoff")
+            away = time.time()
+            ahead.write_text("100")
+            gateway.status.wait(lambda i: i["state_file"]["written"])
+            ahead.unlink()
+            gateway.restart()
+            served(gateway)
+            written = gateway.status.informer()["state_file"]["written"]
+            told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
+            assert told.timestamp() < away - 90
 
     @pytest.mark.skipif(not root(), reason="needs root")
     def test_unwritable_directory_is_a_warning(self, seed):

@@ -1,9 +1,11 @@
 /*
- * clock - a wall clock that is wrong.  Loaded before nginx's modules
- * (LD_PRELOAD) by test_state_file.py, so that nothing of it is in what we
+ * clock - clocks that are wrong.  Loaded before nginx's modules (LD_PRELOAD) by
+ * test_state_file.py and test_views.py, so that nothing of it is in what we
  * build.
  *
- *   KUBE_CLOCK_FILE=PATH    while there is such a file, it is a day ahead
+ *   KUBE_CLOCK_FILE=PATH           while there is such a file, the wall clock is
+ *                                  ahead by the seconds that it says
+ *   KUBE_CLOCK_STEADY_FILE=PATH    so is the clock that timers go by
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -12,13 +14,25 @@
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 
-static char  clock_file[256];
+#define CLOCKS  (sizeof(clocks) / sizeof(clocks[0]))
+
+
+static struct {
+    clockid_t    id;
+    const char  *name;
+    char         file[256];
+} clocks[] = {
+    { CLOCK_REALTIME, "KUBE_CLOCK_FILE", "" },
+    { CLOCK_MONOTONIC, "KUBE_CLOCK_STEADY_FILE", "" },
+    { CLOCK_MONOTONIC_COARSE, "KUBE_CLOCK_STEADY_FILE", "" }
+};
 
 
 /* Before main(): nginx leaves nothing of the environment to its children. */
@@ -26,13 +40,37 @@ __attribute__((constructor))
 static void
 clock_init(void)
 {
+    size_t       i;
     const char  *file;
 
-    file = getenv("KUBE_CLOCK_FILE");
+    for (i = 0; i < CLOCKS; i++) {
+        file = getenv(clocks[i].name);
 
-    if (file != NULL) {
-        strncpy(clock_file, file, sizeof(clock_file) - 1);
+        if (file != NULL) {
+            strncpy(clocks[i].file, file, sizeof(clocks[i].file) - 1);
+        }
     }
+}
+
+
+static long
+clock_ahead(const char *file)
+{
+    int      fd;
+    char     text[16];
+    ssize_t  n;
+
+    fd = (file[0] != '\0') ? open(file, O_RDONLY|O_CLOEXEC) : -1;
+
+    if (fd == -1) {
+        return 0;
+    }
+
+    n = read(fd, text, sizeof(text) - 1);
+    (void) close(fd);
+    text[n > 0 ? n : 0] = '\0';
+
+    return strtol(text, NULL, 10);
 }
 
 
@@ -40,6 +78,7 @@ int
 clock_gettime(clockid_t id, struct timespec *ts)
 {
     int                               rc;
+    size_t                            i;
     static __typeof__(clock_gettime)  *next;
 
     if (next == NULL) {
@@ -48,8 +87,10 @@ clock_gettime(clockid_t id, struct timespec *ts)
 
     rc = next(id, ts);
 
-    if (rc == 0 && id == CLOCK_REALTIME && access(clock_file, F_OK) == 0) {
-        ts->tv_sec += 24 * 3600;
+    for (i = 0; rc == 0 && i < CLOCKS; i++) {
+        if (clocks[i].id == id) {
+            ts->tv_sec += clock_ahead(clocks[i].file);
+        }
     }
 
     return rc;
