@@ -13,7 +13,7 @@ import os
 
 import objects
 import pytest
-from library import preloaded
+from library import build_library, preloaded
 from nginx import Nginx, free_port, full_conf, never, rss, wait_until
 
 SANITIZED = "asan" in os.environ.get("KUBE_BUILD_DIR", "") + os.environ.get("KUBE_BUILD", "")
@@ -243,6 +243,42 @@ class TestBudget:
         assert row["cause"] == "instance_budget" and "kube_instances" in row["text"]
 
 
+class TestIdle:
+    """An instance of a key with variables goes after a minute without use."""
+
+    def test_goes_and_stays(self, cluster, many, public_path):
+        library, later = public_path / "clock.so", public_path / "later"
+        build_library("clock", library)
+        env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_STEADY_FILE": str(later)}
+        for name in ("used", "idle"):
+            many.service(name, 2)
+        gateway = cluster.nginx(dynamic(), more="idle_timeout 1h;", workers=1, env=env)
+
+        def get(name):
+            assert gateway.get(headers={"X-Service": f"shop/{name}:http"}).status == 200
+
+        def after(seconds):
+            (public_path / "new").write_text(str(seconds))
+            os.rename(public_path / "new", later)
+            gateway.status.status()
+
+        def built(name, skip):
+            """How often it is built anew for a change: once, or it was let go."""
+            before = rebuilds(gateway)
+            gateway.status.wait_rv(many.put(name, 2, skip=skip))
+            get(name)
+            return rebuilds(gateway) - before
+
+        get("used")
+        get("idle")
+        after(40)
+        get("used")
+        after(80)
+        assert [built(name, 1) for name in ("used", "idle")] == [1, 0]
+        after(160)
+        assert [built(name, 2) for name in ("used", "idle")] == [0, 0]
+
+
 class TestNames:
     """A change of names alone builds no peers."""
 
@@ -383,6 +419,31 @@ class TestShortage:
         gateway = cluster.nginx(dynamic(), workers=1, env=env)
         gateway.allow(r"cannot be resolved|no live upstreams")
         return gateway
+
+    def test_spelling_used_last_stays(self, cluster, library, short):
+        """One that is used all the time is not parsed again for others' sake."""
+        many = Many(cluster, quick=True)
+        many.service("web", 1)
+        gateway = self.gateway(cluster, library, short)
+        short("nothing")
+        hot = "web.shop.svc.hot:80"
+
+        def told():
+            return (gateway.log() + gateway.stderr()).count("shortage: a key was parsed")
+
+        def parsed(spellings):
+            before = told()
+            with client(gateway) as c:
+                assert c.count(spellings) == {(200, ""): len(spellings)}
+            return told() - before
+
+        others = [f"web.shop.svc.n{n}:80" for n in range(5000)]
+        assert parsed([hot, others[0]]) == 2
+        for start in (0, 2500):
+            assert parsed([hot]) == 0
+            assert parsed(others[start : start + 2500]) >= 2499
+        # more have come than are kept, but fewer since it was used
+        assert parsed([hot]) == 0
 
     def test_too_large(self, cluster, many, library, short):
         """Its head is remembered: no more is tried until it changes."""

@@ -4,9 +4,11 @@
  * that nothing of it is in what we build.
  *
  *   KUBE_SHORTAGE_FILE=PATH    while there is such a file, it says what is
- *                              short; each build that begins is told on stderr
+ *                              short; each build that begins is told on stderr,
+ *                              and each spelling of a key that is parsed
  *
  *   nomem    there is no memory
+ *   nothing  nothing is
  *   small    a Service is larger than may be read
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -82,6 +84,20 @@ kube_resolving_init(kube_resolving_t *resolving,
     SHORTAGE_NEXT(kube_resolving_init)(resolving, resolver, key, alloc,
                                        shortage_is("small") ? SHORTAGE_SMALL
                                                             : max_bytes);
+}
+
+
+kube_resolve_error_t
+kube_resolver_key(const kube_resolver_t *resolver, kube_str_t text,
+    kube_key_t *key)
+{
+    static const char  told[] = "shortage: a key was parsed\n";
+
+    if (shortage_is("no")) {
+        (void) !write(STDERR_FILENO, told, sizeof(told) - 1);
+    }
+
+    return SHORTAGE_NEXT(kube_resolver_key)(resolver, text, key);
 }
 
 
