@@ -499,6 +499,14 @@ def test_the_gateway_itself(cluster, listen):
     gateway.wait_backends({"other-1"})
 
 
+def test_a_pod_at_the_port_of_ipv6_alone(cluster):
+    """Where [::] is told to leave IPv4 alone, a pod beside it is none of ours."""
+    pod = cluster.backends.add("127.0.0.1", 0, "beside")
+    cluster.service("shop", "web", pods=[pod])
+    gateway = cluster.nginx(SELF % f"PORT; listen [::]:{pod.port} ipv6only=on")
+    assert gateway.get().backend == "beside"
+
+
 def test_slice_of_another_namespace(cluster):
     """Whoever may write slices in one namespace gets no request meant for another's Service."""
     (own,) = cluster.service("shop", "web", 1)

@@ -227,6 +227,24 @@ class TestChangedScope:
         assert len(gateway.status.services()) == 51
         assert cluster.api.count(verb="list") == 2
 
+    def test_size_of_one_zone_of_several(self, cluster):
+        """Whichever it is: nothing is listed again."""
+        cluster.service("shop", "web")
+        http = CONF.replace("; keepalive", " informer=b; keepalive")
+        first = informer(cluster.api.url)
+        last = informer(cluster.api.url, name="c", zone="c 4m")
+
+        def block(size):
+            return first + informer(cluster.api.url, name="b", zone=f"b {size}") + last
+
+        gateway = cluster.nginx(http, block=block("4m"))
+        assert cluster.api.count(verb="list") == 6
+        gateway.change(block=block("8m"), gone=True)
+        assert gateway.get().status == 200
+        assert len(gateway.grep_log('kube zone "b": copied from')) == 1
+        wait_until(lambda: gateway.status.informer("b")["resources"][0]["state"] == "watching")
+        assert cluster.api.count(verb="list") == 6
+
     def test_zone_renamed(self, cluster):
         """Another zone is another cache: it is filled anew."""
         cluster.service("shop", "web")
