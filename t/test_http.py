@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Requests through kube_service and kube_resolve."""
 
+import re
 import threading
 import time
 
@@ -762,6 +763,7 @@ class TestVariables:
         assert headers["x-kube-endpoint-state"] == "ready"
         assert headers["x-kube-error"] == ""
         assert int(headers["x-kube-generation"]) == gateway.status.generation("shop", "web")
+        assert re.fullmatch(r"\d+\.\d{3}", headers["x-kube-age"])
         assert 0 <= float(headers["x-kube-age"]) < 120
         assert headers["x-kube-synced"] in ("1", "true")
 

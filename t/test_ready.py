@@ -67,6 +67,18 @@ def test_a_service_that_is_missing(cluster):
     assert ready(gateway) == (200, "ready\n" + said)
 
 
+def test_each_service_that_is_missing(cluster):
+    """Not only the first one."""
+    named = ("a", "b", "c")
+    ups = "".join(f"    upstream {n} {{ kube_service shop/{n}; }}\n" for n in named)
+    cluster.service("shop", "web")
+    cluster.service("shop", "b")
+    gateway = cluster.nginx(CONF + ups)
+    said = "default: degraded: missing_service: no_service: shop/%s\n"
+    assert ready(gateway) == (200, "ready\n" + said % "a" + said % "c")
+    assert len(gateway.status.informer()["degraded"]) == 2
+
+
 def test_for_good(cluster):
     """A 403, a reload, the death of the informer; not a restart."""
     cluster.service("shop", "web")

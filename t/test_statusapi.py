@@ -473,7 +473,8 @@ class TestPaths:
 
     @pytest.mark.parametrize(
         "path", ["/x", "/api", "/api/v1", "/api/v1/", "/api/v2/status", "/api/v1/statu",
-                 "/api/v1/status/", "/metrics/", "/metricsx", "/index.html"]
+                 "/api/v1/status/", "/api/v1/servicesxshop/web",
+                 "/metrics/", "/metricsx", "/index.html"]
     )
     def test_absent(self, gateway, path):
         assert gateway.status.get(path).status == 404
