@@ -379,17 +379,6 @@ policy_cidr_contains(const kube_cidr_t *cidr, const policy_addr_t *addr)
 }
 
 
-bool
-kube_cidr_contains(const kube_cidr_t *cidr, const kube_addr_t *addr)
-{
-    policy_addr_t  a;
-
-    a = policy_unmapped(addr);
-
-    return policy_cidr_contains(cidr, &a);
-}
-
-
 /* Only networks of at least this many bits name a special address. */
 static bool
 policy_names(const kube_cidr_t *cidrs, size_t n, const policy_addr_t *addr,

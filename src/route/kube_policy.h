@@ -33,9 +33,6 @@ typedef struct {
 kube_rc_t kube_cidr_parse(kube_str_t text, kube_cidr_t *cidr,
     kube_error_t *error)  KUBE_MUST_CHECK;
 
-/* IPv4-mapped IPv6 is matched as IPv4. */
-bool kube_cidr_contains(const kube_cidr_t *cidr, const kube_addr_t *addr);
-
 
 /* Where this host listens; an address of zeros: at all that it has. */
 typedef struct {
