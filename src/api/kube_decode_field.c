@@ -128,8 +128,8 @@ kube_decode_integer(kube_decode_t *d, uint64_t low, uint64_t high,
 }
 
 
-kube_str_t
-kube_decode_showable(kube_decode_t *d, kube_str_t text)
+static kube_str_t
+field_showable(kube_decode_t *d, kube_str_t text)
 {
     if (text.len == 0
         || kube_decode_is_printable(text, KUBE_STRING_LEN_MAX))
@@ -151,7 +151,7 @@ kube_decode_shown(kube_decode_t *d, kube_str_t *s)
     text = KUBE_STR_NULL;
     d->dropped += (kube_decode_text(d, &text) == KUBE_INVALID);
 
-    *s = kube_decode_showable(d, text);
+    *s = field_showable(d, text);
 }
 
 
@@ -306,7 +306,7 @@ kube_decode_target_pod(kube_decode_t *d, const kube_decode_target_t *target)
     d->dropped += target->bad;
 
     return kube_str_eq(target->kind, KUBE_STR("Pod"))
-               ? kube_decode_showable(d, target->name) : KUBE_STR_NULL;
+               ? field_showable(d, target->name) : KUBE_STR_NULL;
 }
 
 

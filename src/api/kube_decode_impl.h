@@ -144,12 +144,10 @@ kube_rc_t kube_decode_integer(kube_decode_t *d, uint64_t low, uint64_t high,
     uint64_t *value)  KUBE_MUST_CHECK;
 
 /*
- * A text that is only shown.  What cannot be shown as it is, or is longer
- * than KUBE_STRING_LEN_MAX, is counted, and the empty text stands for it.
+ * Reads a text that is only shown, which is a pointer in Go.  What cannot be
+ * shown as it is, or is longer than KUBE_STRING_LEN_MAX, is counted, and the
+ * empty text stands for it.
  */
-kube_str_t kube_decode_showable(kube_decode_t *d, kube_str_t text);
-
-/* Reads such a text, which is a pointer in Go. */
 void kube_decode_shown(kube_decode_t *d, kube_str_t *s);
 
 /* The member name of the object; apiVersion is checked, all else skipped. */

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kube_api_lister_watcher.h"
 #include "kube_informer_impl.h"
 #include "kube_zone_counters.h"
 #include "kube_zone_damping.h"
@@ -28,128 +27,6 @@
 
 /* Scope records: a few hundred bytes and an error message each. */
 #define KUBE_INFORMER_ARENA_BYTES  (256u << 10)
-
-
-static uint64_t
-informer_hash_add(uint64_t h, kube_str_t s)
-{
-    kube_seed_t  seed;
-
-    seed.k0 = h;
-    seed.k1 = s.len;
-
-    return kube_hash64(seed, s.data, s.len);
-}
-
-
-/* The hash is the same in every process: the next informer looks for it. */
-static uint64_t
-informer_scope_hash(const kube_informer_t *inf, kube_resource_t resource,
-    kube_str_t ns)
-{
-    uint64_t  h;
-
-    h = informer_hash_add(KUBE_ZONE_LAYOUT, inf->conf.server);
-    h = informer_hash_add(h, kube_str(kube_resource_text(resource)));
-    h = informer_hash_add(h, ns);
-    h = informer_hash_add(h, inf->conf.label_selector[resource]);
-    h = informer_hash_add(h, inf->conf.field_selector[resource]);
-
-    return (h != 0) ? h : 1;
-}
-
-
-uint64_t
-kube_informer_identity(const kube_informer_t *inf)
-{
-    unsigned    scope;
-    uint64_t    h;
-    kube_str_t  s;
-
-    h = informer_hash_add(0, inf->conf.server);
-
-    for (scope = 0; scope < inf->scopes_n; scope++) {
-        s.data = (const char *) &inf->scopes[scope].hash;
-        s.len = sizeof(uint64_t);
-        h = informer_hash_add(h, s);
-    }
-
-    return h;
-}
-
-
-/* True of a scope of the shape of slices; else it is of Services. */
-static bool
-informer_is_slices(unsigned scope)
-{
-    return scope % KUBE_SCOPES_A_NAMESPACE != 0;
-}
-
-
-static kube_rc_t
-informer_scope_init(kube_informer_t *inf, unsigned scope)
-{
-    kube_rc_t                        rc;
-    informer_scope_t                *s;
-    kube_reflector_t                *reflector;
-    kube_lister_watcher_t            lw;
-    kube_reflector_options_t         options;
-    kube_api_lister_watcher_conf_t   conf;
-
-    s = &inf->scopes[scope];
-
-    s->resource = informer_is_slices(scope) ? inf->slices
-                                            : KUBE_RESOURCE_SERVICES;
-
-    if (inf->conf.namespaces_n != 0) {
-        s->ns = inf->conf.namespaces[scope / KUBE_SCOPES_A_NAMESPACE];
-    }
-
-    s->hash = informer_scope_hash(inf, s->resource, s->ns);
-
-    conf.io = inf->conf.io;
-    conf.resource = s->resource;
-    conf.ns = s->ns;
-    conf.label_selector = inf->conf.label_selector[s->resource];
-    conf.field_selector = inf->conf.field_selector[s->resource];
-    conf.object_bytes_max = inf->conf.object_bytes_max;
-    conf.zone = inf->conf.zone;
-    conf.hand = &inf->hand;
-    conf.scope = scope;
-
-    rc = kube_api_lister_watcher_create(&inf->alloc, &conf, &lw);
-
-    if (rc != KUBE_OK) {
-        return rc;
-    }
-
-    memset(&options, 0, sizeof(options));
-    options.fifo = inf->fifo;
-    options.zone = inf->conf.zone;
-    options.turn = &inf->turn;
-    options.hand = &inf->hand;
-    options.sink = inf->conf.sink;
-    options.scope = scope;
-    options.resource = s->resource;
-    options.ns = s->ns;
-    options.step = inf->conf.reflector;
-    options.step.seed += scope;
-    options.step.traits = &inf->traits;
-
-    reflector = kube_reflector_create(&inf->alloc, &options, &lw);
-    if (reflector == NULL) {
-        return KUBE_NOMEM;
-    }
-
-    if (s->reflector != NULL && inf->phase == INFORMER_RUNNING) {
-        kube_reflector_stop(s->reflector, inf->now_ms);
-    }
-
-    kube_reflector_destroy(s->reflector);
-    s->reflector = reflector;
-
-    return kube_indexer_scope(inf->indexer, scope, s->resource, s->ns);
-}
 
 
 /* The zone forgets what it knew of the scope, and a list begins. */
@@ -175,37 +52,6 @@ informer_scope_restart(kube_informer_t *inf, unsigned scope)
     }
 
     kube_reflector_start(s->reflector, &s->rv, inf->now_ms);
-}
-
-
-kube_rc_t
-kube_informer_use_endpoints(kube_informer_t *inf)
-{
-    unsigned   scope;
-    kube_rc_t  rc;
-
-    inf->slices = KUBE_RESOURCE_ENDPOINTS;
-
-    for (scope = 0; scope < inf->scopes_n; scope++) {
-
-        if (!informer_is_slices(scope)
-            || inf->scopes[scope].resource == inf->slices)
-        {
-            continue;
-        }
-
-        rc = informer_scope_init(inf, scope);
-
-        if (rc != KUBE_OK) {
-            return rc;
-        }
-
-        if (inf->phase == INFORMER_RUNNING) {
-            informer_scope_restart(inf, scope);
-        }
-    }
-
-    return KUBE_OK;
 }
 
 
@@ -292,7 +138,7 @@ informer_scopes(kube_informer_t *inf)
 
     for (scope = 0; scope < inf->scopes_n; scope++) {
 
-        rc = informer_scope_init(inf, scope);
+        rc = kube_informer_scope_init(inf, scope);
 
         if (rc != KUBE_OK) {
             return rc;
@@ -755,7 +601,7 @@ informer_endpoints(kube_informer_t *inf)
         return;
     }
 
-    if (kube_informer_use_endpoints(inf) != KUBE_OK) {
+    if (kube_informer_use_endpoints(inf, informer_scope_restart) != KUBE_OK) {
         inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
         return;
     }

@@ -78,13 +78,20 @@ struct kube_informer_s {
 };
 
 
+/* Makes a scope, or makes it anew; a reflector that it had is stopped. */
+kube_rc_t kube_informer_scope_init(kube_informer_t *informer, unsigned scope)
+    KUBE_MUST_CHECK;
+
+typedef void (*kube_informer_scope_pt)(kube_informer_t *informer,
+    unsigned scope);
+
 /*
- * Has all scopes that watch EndpointSlices watch Endpoints from now on; where
- * the informer is running they begin with a list.  KUBE_NOMEM: some may not
+ * Has all scopes that watch EndpointSlices watch Endpoints from now on; begin
+ * is called for each, NULL: they are begun later.  KUBE_NOMEM: some may not
  * yet; it is to be called again.
  */
-kube_rc_t kube_informer_use_endpoints(kube_informer_t *informer)
-    KUBE_MUST_CHECK;
+kube_rc_t kube_informer_use_endpoints(kube_informer_t *informer,
+    kube_informer_scope_pt begin)  KUBE_MUST_CHECK;
 
 /* Steps from WAITING to RUNNING.  KUBE_OK: RUNNING now. */
 kube_rc_t kube_informer_take_over(kube_informer_t *informer)

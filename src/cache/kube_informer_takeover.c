@@ -319,7 +319,7 @@ takeover_endpoints(kube_informer_t *inf)
             && info.resource == KUBE_RESOURCE_ENDPOINTS
             && info.synced)
         {
-            return kube_informer_use_endpoints(inf);
+            return kube_informer_use_endpoints(inf, NULL);
         }
     }
 

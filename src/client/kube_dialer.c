@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "kube_base.h"
 #include "kube_dialer.h"
 #include "kube_tcp.h"
 

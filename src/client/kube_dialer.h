@@ -20,9 +20,9 @@
 #define KUBE_DIALER_H
 
 
+#include <stdbool.h>
 #include <sys/socket.h>
 
-#include "kube_base.h"
 #include "kube_hash.h"
 
 

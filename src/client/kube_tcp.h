@@ -18,7 +18,8 @@
 #define KUBE_TCP_H
 
 
-#include "kube_base.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 
 #define KUBE_TCP_IDLE_S           4

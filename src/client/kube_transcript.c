@@ -305,7 +305,7 @@ recorder_now(void *ctx)
 
 kube_recorder_t *
 kube_recorder_create(const kube_alloc_t *alloc, const kube_io_t *io,
-    void (*write)(void *ctx, const char *data, size_t len), void *write_ctx)
+    kube_recorder_write_pt write, void *write_ctx)
 {
     kube_recorder_t  *recorder;
 

@@ -32,10 +32,14 @@
 typedef struct kube_recorder_s    kube_recorder_t;
 typedef struct kube_transcript_s  kube_transcript_t;
 
-/* io is borrowed; write is given each piece of the text, in order. */
+/* Given each piece of the text, in order. */
+typedef void (*kube_recorder_write_pt)(void *ctx, const char *data,
+    size_t len);
+
+/* io is borrowed. */
 kube_recorder_t *kube_recorder_create(const kube_alloc_t *alloc,
-    const kube_io_t *io, void (*write)(void *ctx, const char *data, size_t len),
-    void *write_ctx)  KUBE_MUST_CHECK;
+    const kube_io_t *io, kube_recorder_write_pt write, void *write_ctx)
+    KUBE_MUST_CHECK;
 
 /* After its last exchange has ended. */
 void kube_recorder_destroy(kube_recorder_t *recorder);
