@@ -372,14 +372,14 @@ cli_zone(cli_t *cli)
 
     n = cli->options.namespaces_n;
 
-    if (n * KUBE_RESOURCES <= cli->zone.geometry.scopes_n) {
+    if (n * KUBE_SCOPES_A_NAMESPACE <= cli->zone.geometry.scopes_n) {
         return true;
     }
 
     /* a scope, which takes 8 KiB, has its place there, or is never shown */
 
     (void) snprintf(text, sizeof(text), "no room for %zu namespaces: give it "
-                    "%zuk or more", n, n * KUBE_RESOURCES * 8);
+                    "%zuk or more", n, n * KUBE_SCOPES_A_NAMESPACE * 8);
 
     return cli_error("--zone-size", text);
 }
