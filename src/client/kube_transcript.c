@@ -874,28 +874,26 @@ transcript_tell(kube_transcript_t *t, transcript_exchange_t *x)
 }
 
 
-/*
- * A handler may end any exchange and begin others: after each the search for
- * the next begins anew.  Owners pause what they cannot take, and what is told
- * is never told again: it has an end.
- */
 void
 kube_transcript_process(kube_transcript_t *t, uint64_t now_ms)
 {
-    transcript_exchange_t  *x;
+    transcript_exchange_t  *x, *next;
 
     t->now_ms = now_ms;
+    next = NULL;
 
-    do {
-        for (x = t->exchanges; x != NULL; x = x->next) {
+    for (x = t->exchanges; x != NULL; x = x->next) {
 
-            if (transcript_due(t, x) <= now_ms) {
-                transcript_tell(t, x);
-                break;
-            }
+        if (transcript_due(t, x) <= now_ms
+            && (next == NULL || x->entry < next->entry))
+        {
+            next = x;
         }
+    }
 
-    } while (x != NULL);
+    if (next != NULL) {
+        transcript_tell(t, next);
+    }
 }
 
 

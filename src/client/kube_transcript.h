@@ -64,7 +64,11 @@ void kube_transcript_destroy(kube_transcript_t *transcript);
 
 kube_io_t kube_transcript_io(kube_transcript_t *transcript);
 
-/* Answers what is due; handlers run inside this call only. */
+/*
+ * Tells what stands first in the text of all that is due: one entry a call, so
+ * that what the owner makes of it does not depend on how fast it is.  Handlers
+ * run inside this call only.
+ */
 void kube_transcript_process(kube_transcript_t *transcript, uint64_t now_ms);
 
 /* When to process(); 0: at once; KUBE_NEVER: nothing is left to be told. */

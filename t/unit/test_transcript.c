@@ -210,6 +210,54 @@ replay_make(alloc_test_t *at, bool at_once)
 }
 
 
+/* All that is due now. */
+static void
+replay_now(kube_transcript_t *t, uint64_t now_ms)
+{
+    while (kube_transcript_deadline(t) <= now_ms) {
+        kube_transcript_process(t, now_ms);
+    }
+}
+
+
+/* One entry a call, in the order in which they were recorded. */
+static void
+test_one_at_a_time(void **state)
+{
+    size_t              n, told;
+    unsigned            i, steps;
+    kube_io_t           io;
+    alloc_test_t        at;
+    kube_transcript_t  *t;
+
+    (void) state;
+
+    record_make();
+    t = replay_make(&at, true);
+    io = kube_transcript_io(t);
+
+    for (i = 0; i < OWNERS; i++) {
+        assert_int_equal(owner_ask(&again[i], &io, i, 1, 5), KUBE_OK);
+    }
+
+    for (steps = 0; kube_transcript_deadline(t) == 0; steps++) {
+        n = again[0].n + again[1].n + again[2].n + again[3].n;
+        kube_transcript_process(t, 5);
+        told = again[0].n + again[1].n + again[2].n + again[3].n;
+        assert_true(told > n);
+
+        /* the list was answered whole before the watch was opened */
+        assert_true(again[1].n == 0 || again[0].exchange == NULL);
+    }
+
+    /* heads 4; bodies 1, 1 + 2 by three bytes, and 2; ends 3 */
+    assert_int_equal(steps, 13);
+
+    kube_transcript_destroy(t);
+    alloc_test_assert_no_leak(&at);
+}
+
+
 static void
 test_the_same_is_told(void **state)
 {
@@ -306,7 +354,7 @@ test_owners_that_end(void **state)
     assert_int_equal(owner_ask(&again[1], &io, 1, 0, 5), KUBE_OK);
     again[0].cancels = true;
     again[1].aborts_at = 1;
-    kube_transcript_process(t, 5);
+    replay_now(t, 5);
 
     assert_null(again[0].exchange);
     assert_string_equal(again[1].told, "[200 0 application/json]{one}\n"
@@ -390,7 +438,7 @@ transcript_oom(kube_alloc_t *alloc, void *ctx)
         rc = owner_ask(&again[i], &io, i, 0, 5);
     }
 
-    kube_transcript_process(t, 5);
+    replay_now(t, 5);
     kube_transcript_destroy(t);
 
     return rc;
@@ -442,6 +490,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_one_at_a_time),
         cmocka_unit_test(test_the_same_is_told),
         cmocka_unit_test(test_nothing_secret),
         cmocka_unit_test(test_owners_that_end),
