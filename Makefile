@@ -224,6 +224,11 @@ converge: ## on demand: kube-informer beside client-go, t/converge (needs Go)
 	@$(SUBMAKE) build SKIP_DEPS=1
 	@$(TEST_ENV) $(PYTHON) -m pytest -q t/proof/test_converge.py $(PYTEST_ARGS)
 
+handlers-beside: ## on demand: handlers beside client-go's, 200 000 changes (needs Go)
+	$(DEPS) test
+	@$(SUBMAKE) build SKIP_DEPS=1
+	@$(TEST_ENV) $(PYTHON) -m pytest -q -s t/proof/test_handlers.py $(PYTEST_ARGS)
+
 unit: ## unit tests of src/, with gcc's address and undefined sanitizers
 	$(DEPS) unit
 	@mkdir -p $(UNIT_OUT)
