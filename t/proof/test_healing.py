@@ -65,7 +65,8 @@ def gateway_beside(cut, rounds, hook, found, failed):
             for _ in range(rounds):
                 found.append(healing(space, cluster, gateway, cut, hook))
             watches = max(
-                cluster.api.max_concurrent("watch", r, "shop") for r in ("services", "endpointslices")
+                cluster.api.max_concurrent("watch", resource, "shop")
+                for resource in ("services", "endpointslices")
             )
             assert watches <= 2
             assert cluster.api.count(verb="list") == 2
