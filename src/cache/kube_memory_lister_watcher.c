@@ -436,7 +436,7 @@ kube_memory_source_put(kube_memory_source_t *source,
 
     } else {
         (void) snprintf(uid, sizeof(uid), "memory-%llu",
-                        (unsigned long long) (source->rv + 1));
+                        (unsigned long long) source->rv + 1);
         copy.u.meta.uid = kube_str(uid);
     }
 
@@ -992,7 +992,8 @@ memory_event(memory_lw_t *lw, memory_call_t *call, kube_result_t *result)
     const memory_change_t  *change;
 
     change = memory_change(lw->source, ++call->rv);
-    call->held = memory_hold(change->state);
+    call->held = change->state;
+    call->held->refs++;
 
     result->kind = KUBE_RESULT_EVENT;
     rc = memory_object(lw, call, change->state, call->rv, result);

@@ -552,7 +552,7 @@ index_decoded(const kube_stored_t *stored, bool nodes,
     kube_index_values_t *values)
 {
     char                     text[KUBE_ADDR_TEXT_MAX];
-    size_t                   i;
+    size_t                   i, len;
     kube_rc_t                rc;
     kube_arena_t             arena;
     kube_object_t            object;
@@ -576,9 +576,8 @@ index_decoded(const kube_stored_t *stored, bool nodes,
             endpoint = &slice->endpoints[i];
 
             if (!nodes) {
-                kube_index_value(values, (kube_str_t) {
-                    text, kube_addr_text(&endpoint->address, text)
-                });
+                len = kube_addr_text(&endpoint->address, text);
+                kube_index_value(values, (kube_str_t) { text, len });
 
             } else if (endpoint->node.len != 0) {
                 kube_index_value(values, endpoint->node);
@@ -589,9 +588,8 @@ index_decoded(const kube_stored_t *stored, bool nodes,
         service = &object.u.service;
 
         for (i = 0; i < service->cluster_ips_n; i++) {
-            kube_index_value(values, (kube_str_t) {
-                text, kube_addr_text(&service->cluster_ips[i], text)
-            });
+            len = kube_addr_text(&service->cluster_ips[i], text);
+            kube_index_value(values, (kube_str_t) { text, len });
         }
     }
 

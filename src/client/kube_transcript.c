@@ -828,6 +828,7 @@ transcript_done(kube_transcript_t *t, transcript_exchange_t *x, kube_rc_t rc,
 static void
 transcript_tell(kube_transcript_t *t, transcript_exchange_t *x)
 {
+    bool                       ended;
     kube_take_t                take;
     kube_response_t            response;
     const transcript_entry_t  *entry;
@@ -861,11 +862,15 @@ transcript_tell(kube_transcript_t *t, transcript_exchange_t *x)
         take = x->handler->bytes(x->ctx, entry->text.data, entry->text.len);
     }
 
-    if (t->current == NULL) {
+    /* a handler that cancels it has taken it from here */
+
+    ended = (t->current != x);
+    t->current = NULL;
+
+    if (ended) {
         return;
     }
 
-    t->current = NULL;
     x->paused = (take == KUBE_TAKE_PAUSE);
 
     if (take == KUBE_TAKE_ABORT) {

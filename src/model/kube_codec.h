@@ -116,7 +116,7 @@ kube_codec_byte(kube_codec_t *c, uint64_t v)
         return v;
     }
 
-    if (c->bad || c->from == c->end) {
+    if (c->bad || c->from == NULL || c->from == c->end) {
         c->bad = true;
         return 0;
     }

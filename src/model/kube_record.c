@@ -118,7 +118,7 @@ kube_record_write(const kube_object_t *object, void *buf, size_t cap)
     copy = *object;
     kind = record_kind(object->resource);
     rv = kube_object_meta(object)->rv;
-    c = (cap > sizeof(kube_record_t))
+    c = (buf != NULL && cap > sizeof(kube_record_t))
         ? kube_codec_writer((kube_record_t *) buf + 1,
                             cap - sizeof(kube_record_t))
         : kube_codec_writer(NULL, 0);
@@ -131,7 +131,7 @@ kube_record_write(const kube_object_t *object, void *buf, size_t cap)
 
     size = record_size(c.size, rv.len, 0);
 
-    if (size <= cap) {
+    if (buf != NULL && size <= cap) {
         record_finish(buf, kind, (uint8_t) object->resource, c.size, rv);
     }
 

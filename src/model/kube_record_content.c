@@ -406,15 +406,16 @@ content_endpoints(kube_codec_t *from, kube_slice_t *slice, bool reading)
 static void
 content_subsets(kube_codec_t *c, kube_slice_t *slice)
 {
-    size_t         i, ports_n, endpoints_n;
-    kube_subset_t  subset;
+    size_t          i, ports_n, endpoints_n;
+    kube_subset_t   subset, *kept;
 
     slice->subsets_n = kube_codec_count(c, slice->subsets_n,
                                         KUBE_SLICE_ENDPOINTS_MAX);
+    kept = NULL;
 
     if (c->reading) {
-        slice->subsets = kube_codec_array(c, slice->subsets_n,
-                                          sizeof(kube_subset_t));
+        kept = kube_codec_array(c, slice->subsets_n, sizeof(kube_subset_t));
+        slice->subsets = kept;
     }
 
     ports_n = 0;
@@ -432,8 +433,8 @@ content_subsets(kube_codec_t *c, kube_slice_t *slice)
         endpoints_n += subset.endpoints_n;
         c->bad |= (subset.endpoints_n == 0);
 
-        if (c->reading && slice->subsets != NULL) {
-            slice->subsets[i] = subset;
+        if (kept != NULL) {
+            kept[i] = subset;
         }
     }
 
