@@ -561,6 +561,34 @@ informer_queue(kube_informer_t *inf)
 
 
 /*
+ * True if enough lists of slices, each sent while a watch of Services was open,
+ * were not found.  One may be a proxy's answer.
+ */
+static bool
+informer_is_missing(kube_informer_t *inf, unsigned scope)
+{
+    uint64_t           missing_ms, opened_ms;
+    informer_scope_t  *s;
+
+    s = &inf->scopes[scope];
+    missing_ms = kube_reflector_missing(s->reflector);
+    opened_ms = kube_zone_scope_counter(inf->conf.zone, scope - 1,
+                                        KUBE_COUNTER_GAUGE_WATCH_OPEN);
+
+    if (missing_ms != KUBE_NEVER
+        && missing_ms != s->missing_ms
+        && opened_ms != 0
+        && missing_ms >= opened_ms)
+    {
+        s->missing_ms = missing_ms;
+        s->missing_n++;
+    }
+
+    return s->missing_n >= KUBE_INFORMER_MISSING;
+}
+
+
+/*
  * Decides for Endpoints where the server grants a watch of Services, and so is
  * one, and then has no EndpointSlices (before Kubernetes 1.21).  A list of
  * either ends that.
@@ -570,7 +598,6 @@ informer_endpoints(kube_informer_t *inf)
 {
     bool                     missing, done;
     unsigned                 scope;
-    uint64_t                 missing_ms, opened_ms;
     const informer_scope_t  *s;
 
     if (inf->conf.endpoints != KUBE_ENDPOINTS_AUTO) {
@@ -588,13 +615,7 @@ informer_endpoints(kube_informer_t *inf)
             return;
         }
 
-        missing_ms = kube_reflector_missing(s->reflector);
-        opened_ms = kube_zone_scope_counter(inf->conf.zone, scope - 1,
-                                            KUBE_COUNTER_GAUGE_WATCH_OPEN);
-        missing = (missing
-                   || (missing_ms != KUBE_NEVER
-                       && opened_ms != 0
-                       && missing_ms >= opened_ms));
+        missing = (informer_is_missing(inf, scope) || missing);
     }
 
     if (!missing || done) {

@@ -24,6 +24,9 @@
 /* What lacked memory or room is tried, or looked at, again after this. */
 #define KUBE_INFORMER_RETRY_MS  1000
 
+/* Lists, WatchLists among them, that prove a resource to be missing. */
+#define KUBE_INFORMER_MISSING   5
+
 typedef enum {
     INFORMER_WAITING = 0,     /* for the guard */
     INFORMER_DAMPED,          /* holds it, but started too often */
@@ -46,6 +49,9 @@ typedef struct {
     bool                synced;        /* ... and that a list was completed */
     bool                listing;       /* LIST_BEGIN applied, SYNC not yet */
     bool                announce;      /* SYNC applied, not yet told */
+    uint64_t            missing_ms;     /* the last list of slices that was
+                                           not found, and how many were */
+    unsigned            missing_n;
 } informer_scope_t;
 
 struct kube_informer_s {
