@@ -284,27 +284,41 @@ class TestSmall:
 
         # names of the configuration first
         assert gateway.backends(12).keys() == {p.name for p in self.pods}
-        services = gateway.status.services(limit=500)
-        keys = [(r["namespace"], r["name"]) for r in services]
-        assert ("zz-last", "web") in keys
-        name = next(name for ns, name in keys if ns == "ns-000")
-        assert 50 < len(keys) < self.SERVICES + 1
+
+        def held():
+            return [(r["namespace"], r["name"]) for r in gateway.status.services(limit=500)]
+
+        def one():
+            """Who of a namespace is held may change while it is looked at."""
+            return next(name for ns, name in held() if ns == "ns-000")
+
+        assert ("zz-last", "web") in held()
+        assert 50 < len(held()) < self.SERVICES + 1
         # it is there, and its addresses are none that may be used
-        assert by(gateway, f"ns-000/{name}") == "address_denied"
-        # it exists, and there is no room for it
-        assert by(gateway, self.LAST) == "not_synced"
-        gateway.wait_log(rf"Service {self.LAST} is not held")
+        wait_until(lambda: by(gateway, f"ns-000/{one()}") == "address_denied")
+
+        def outside():
+            """One that exists, and for which there is no room."""
+            keys = set(held())
+            every = ((f"ns-{i % 10:03d}", f"svc-{i:05d}") for i in range(self.SERVICES))
+            key = "/".join(next(k for k in every if k not in keys))
+            return by(gateway, key) == "not_synced" and key
+
+        gateway.wait_log(rf"Service {wait_until(outside)} is not held")
 
         # what is there stays current
         for n in range(5):
             new = cluster.pods(1, f"n{n}")
             gateway.status.wait_rv(cluster.slice("zz-last", "web", new))
             assert gateway.get().backend == f"n{n}-1"
-        rv = cluster.api.put(
-            objects.slice("ns-000", f"{name}-00000", name, ["127.50.0.1"])
-        )
-        gateway.status.wait_rv(rv)
-        assert gateway.status.used("ns-000", name) == ["127.50.0.1"]
+
+        def changed():
+            name = one()
+            made = objects.slice("ns-000", f"{name}-00000", name, ["127.50.0.1"])
+            gateway.status.wait_rv(cluster.api.put(made))
+            return gateway.status.used("ns-000", name) == ["127.50.0.1"]
+
+        wait_until(changed)
 
     def test_over_a_death_and_a_reload(self, cluster, gateway):
         """What was counted stands, without a list; and the recovery is one line."""
