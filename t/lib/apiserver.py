@@ -122,6 +122,10 @@ class ApiServer:
     def __exit__(self, *_exc):
         self.stop()
 
+    def run(self, function, *args):
+        """Runs a function where no request is answered meanwhile."""
+        return self._call(function, *args)
+
     def _call(self, function, *args, **kwargs):
         """Runs a function in the server's loop."""
         if self._thread is None or threading.current_thread() is self._thread:
@@ -171,6 +175,15 @@ class ApiServer:
             self._call(run, part)
             count += len(part)
         return count
+
+    def edit_all(self, resource, keys, change):
+        """Updates many at once by change(encoding), see Store.edit()."""
+
+        def run():
+            for ns, name in keys:
+                self.core.store.edit(resource, ns, name, change)
+
+        self._call(run)
 
     def put_raw(self, resource, ns, name, text, **more):
         """Stores bytes as an object, see Store.put_raw()."""
