@@ -6,6 +6,7 @@
 """HTTP requests and a light load."""
 
 import collections
+import contextlib
 import http.client
 import json
 import socket
@@ -78,6 +79,24 @@ def raw(port, data, timeout=WAIT):
             if not more:
                 return made
             made += more
+
+
+@contextlib.contextmanager
+def repeated(change, rate):
+    """Calls change(n) so many times a second; yields how often it did, in a list."""
+    stop, done = threading.Event(), []
+
+    def run():
+        begun = time.monotonic()
+        while not stop.wait(max(0.0, begun + len(done) / rate - time.monotonic())):
+            change(len(done))
+            done.append(time.monotonic())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield done
+    stop.set()
+    thread.join()
 
 
 class Load:

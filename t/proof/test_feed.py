@@ -12,10 +12,10 @@ import time
 
 import pytest
 import test_events as feed
+from client import repeated
 from cluster import informer
 from events import Events
 from nginx import rss
-from test_large import repeated
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 

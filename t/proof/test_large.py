@@ -6,14 +6,13 @@
 """What a large or busy Service costs its neighbours: ratios within one run."""
 
 import collections
-import contextlib
 import os
-import threading
 import time
 
 import objects
 import pytest
 import test_views as views
+from client import repeated
 from cluster import informer
 from nginx import rss
 
@@ -22,24 +21,6 @@ pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 # more endpoints than slices may be joined of are not read at all
 COUNT = int(os.environ.get("KUBE_PROOF_ENDPOINTS", "100000"))
 SLICE = 100
-
-
-@contextlib.contextmanager
-def repeated(change, rate):
-    """Calls change(n) so many times a second; yields how often it did, in a list."""
-    stop, done = threading.Event(), []
-
-    def run():
-        begun = time.monotonic()
-        while not stop.wait(max(0.0, begun + len(done) / rate - time.monotonic())):
-            change(len(done))
-            done.append(time.monotonic())
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    yield done
-    stop.set()
-    thread.join()
 
 
 def quantile(values, q):
