@@ -11,6 +11,9 @@
  * Service's record and its slices go on, and the watch repeats the events.
  * The end must be that of the first run.
  *
+ * KUBE_PROOF=1: also after each instruction of those cases that
+ * test_zone_crash.c does not have.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
@@ -27,6 +30,7 @@
 #include "kube_zone_store.c"
 #include "kube_zone_table.c"
 #include "kube_zone_writer.c"
+#include "step_bed.h"
 #include "zone_cases.h"
 
 
@@ -530,10 +534,17 @@ kill_record(void)
 
 
 static void
-kill_try(size_t n)
+kill_run(void)
+{
+    case_run(&case_bed.live, 0, case_bed.events_n);
+}
+
+
+/* Runs case n to its end, and goes back to where it began. */
+static void
+kill_open(size_t n)
 {
     unsigned  i;
-    it_t     *it;
 
     memset(&kill_now, 0, sizeof(kill_now));
     kill_now.name = cases[n].name;
@@ -541,7 +552,6 @@ kill_try(size_t n)
     kill_now.all = (getenv("KUBE_CRASH_ALL") != NULL);
     alloc_test_init(&kill_now.at);
     kube_arena_init(&kill_now.arena, &kill_now.at.alloc, 16u << 20);
-    it = &case_bed.live;
 
     case_open(&kill_now.copies[0]);
     case_open(&kill_now.copies[1]);
@@ -554,21 +564,23 @@ kill_try(size_t n)
     kill_record();
     kill_now.moved = false;
     kill_now.hook = kill_record;
-    case_run(it, 0, case_bed.events_n);
+    kill_run();
     kill_now.hook = NULL;
     assert_true(kill_now.moved || !cases[n].moves);
-    kill_end(it, &kill_now.end);
+    kill_end(&case_bed.live, &kill_now.end);
 
     case_rewind();
-    kill_now.hook = kill_on_store;
-    case_run(it, 0, case_bed.events_n);
-    kill_now.hook = NULL;
+}
 
-    print_message("kill: %s: %u stores, %u take-overs, %u paused readers\n",
-                  kill_now.name, kill_now.stores, kill_now.takeovers,
+
+static void
+kill_close(const char *what)
+{
+    unsigned  i;
+
+    print_message("kill: %s: %u %s, %u take-overs, %u paused readers\n",
+                  kill_now.name, kill_now.stores, what, kill_now.takeovers,
                   kill_now.paused);
-    assert_true(kill_now.stores > 8);
-    assert_true(kill_now.takeovers > 8);
 
     for (i = 0; i < case_bed.names_n; i++) {
         if (kill_now.services[i].states_n > 1) {
@@ -593,7 +605,48 @@ test_kill_after_every_store(void **state)
     (void) state;
 
     for (n = 0; n < CASES_N; n++) {
-        kill_try(n);
+        kill_open(n);
+
+        kill_now.hook = kill_on_store;
+        kill_run();
+        kill_now.hook = NULL;
+
+        assert_true(kill_now.stores > 8);
+        assert_true(kill_now.takeovers > 8);
+        kill_close("stores");
+    }
+}
+
+
+static void
+test_kill_at_every_instruction(void **state)
+{
+    size_t    n;
+    uint64_t  steps;
+
+    (void) state;
+
+    if (getenv("KUBE_PROOF") == NULL) {
+        skip();
+    }
+
+    for (n = 0; n < CASES_N; n++) {
+
+        if (!cases[n].stepped) {
+            continue;
+        }
+
+        kill_open(n);
+        steps = step_through(case_bed.live.mem, CASE_SIZE, kill_run,
+                             kill_on_store);
+
+        if (steps != 0) {
+            print_message("kill: %s: %llu instructions\n", kill_now.name,
+                          (unsigned long long) steps);
+            assert_true(kill_now.stores > 8);
+        }
+
+        kill_close("images");
     }
 }
 
@@ -603,6 +656,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_kill_after_every_store),
+        cmocka_unit_test(test_kill_at_every_instruction),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

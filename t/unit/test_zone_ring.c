@@ -22,6 +22,7 @@
 
 #include "indexer_test.h"
 #include "kube_zone_ring.c"
+#include "step_bed.h"
 #include "zone_test.h"
 
 
@@ -415,6 +416,63 @@ test_ring_writer_dies(void **state)
 
     print_message("ring: %u deaths\n", ring_now.deaths);
     assert_true(ring_now.deaths > 3 * 4);
+    zone_test_close(&ring_now.t);
+}
+
+
+/* What no object can have is cut, and runs into nothing else. */
+static void
+test_ring_too_long(void **state)
+{
+    char               text[2 * KUBE_NAME_LEN_MAX];
+    kube_record_id_t   id;
+    kube_zone_event_t  event;
+
+    (void) state;
+    memset(text, 'a', sizeof(text));
+    memset(&id, 0, sizeof(kube_record_id_t));
+    id.meta.ns = (kube_str_t) { text, KUBE_NAMESPACE_LEN_MAX + 1 };
+    id.meta.name = (kube_str_t) { text, KUBE_NAME_LEN_MAX + 1 };
+    id.meta.rv = (kube_str_t) { text, KUBE_RV_LEN_MAX + 1 };
+
+    kube_zone_event_set(&event, KUBE_ZONE_EVENT_UPDATE, &id, id.meta.name);
+
+    assert_int_equal(event.ns.len, KUBE_NAMESPACE_LEN_MAX);
+    assert_int_equal(event.name.len, KUBE_NAME_LEN_MAX);
+    assert_int_equal(event.rv.len, KUBE_RV_LEN_MAX);
+    assert_int_equal(event.old_rv.len, KUBE_RV_LEN_MAX);
+    assert_ptr_equal(event.old_rv.data + event.old_rv.len,
+                     event.text + sizeof(event.text));
+}
+
+
+static void
+ring_append_next(void)
+{
+    ring_append(ring_now.t.writer, ring_now.next);
+}
+
+
+/* After each instruction of an append into a slot that was written before. */
+static void
+test_ring_at_every_instruction(void **state)
+{
+    uint64_t  steps;
+
+    (void) state;
+    zone_test_open(&ring_now.t, RING_ZONE);
+    ring_now.deaths = 0;
+
+    for (ring_now.next = 1; ring_now.next <= 60; ring_now.next++) {
+        ring_append_next();
+    }
+
+    steps = step_through(ring_now.t.mem, RING_ZONE, ring_append_next,
+                         ring_die);
+
+    print_message("ring: %u deaths in %llu instructions\n", ring_now.deaths,
+                  (unsigned long long) steps);
+    assert_true(steps == 0 || ring_now.deaths >= 4);
     zone_test_close(&ring_now.t);
 }
 
@@ -836,7 +894,9 @@ main(void)
         cmocka_unit_test(test_ring_order),
         cmocka_unit_test(test_ring_made_up_cursors),
         cmocka_unit_test(test_ring_epochs),
+        cmocka_unit_test(test_ring_too_long),
         cmocka_unit_test(test_ring_writer_dies),
+        cmocka_unit_test(test_ring_at_every_instruction),
         cmocka_unit_test(test_ring_after_each_store),
         cmocka_unit_test(test_ring_reader_pauses),
         cmocka_unit_test(test_ring_any_bytes),

@@ -519,18 +519,19 @@ static const struct {
     bool         evicts;
     bool         moves;        /* a slice, for certain */
     bool         expires;
+    bool         stepped;      /* through each instruction, in test_zone_kill */
 } cases[] = {
-    { "insert", case_insert, false, false, false },
-    { "update", case_update, false, false, false },
-    { "delete", case_delete, false, false, false },
-    { "delete all", case_delete_all, false, false, false },
-    { "relabel", case_relabel, false, false, false },
-    { "refuse", case_refuse, false, false, false },
-    { "expire", case_expire, false, false, true },
-    { "evict", case_evict, true, false, false },
-    { "replace", case_replace, false, false, false },
-    { "relist", case_relist, false, false, false },
-    { "evacuate", case_evacuate, false, true, false },
+    { "insert", case_insert, false, false, false, false },
+    { "update", case_update, false, false, false, false },
+    { "delete", case_delete, false, false, false, false },
+    { "delete all", case_delete_all, false, false, false, false },
+    { "relabel", case_relabel, false, false, false, true },
+    { "refuse", case_refuse, false, false, false, false },
+    { "expire", case_expire, false, false, true, false },
+    { "evict", case_evict, true, false, false, false },
+    { "replace", case_replace, false, false, false, false },
+    { "relist", case_relist, false, false, false, false },
+    { "evacuate", case_evacuate, false, true, false, false },
 };
 
 
