@@ -58,6 +58,11 @@ static const row_t  rows[] = {
     { "[{\"ports\":[" HTTP "]},{\"addresses\":[" IP("10.0.0.2")
       "],\"ports\":[" ADMIN "]}]", "admin:9090 <10.0.0.2;", 0 },
 
+    /* given twice, the last one counts */
+    { "[{\"addresses\":[" IP("10.0.0.1") "],\"ports\":[" HTTP "]}],"
+      "\"subsets\":[{\"addresses\":[" IP("10.0.0.2") "],\"ports\":[" ADMIN
+      "]}]", "admin:9090 <10.0.0.2;", 0 },
+
     /* both families, in whatever order */
     { "[{\"addresses\":[" IP("fd00::1") "," IP("10.0.0.1") "," IP("fd00::2")
       "],\"ports\":[" HTTP "]}]",
@@ -233,6 +238,38 @@ test_rows(void **state)
 }
 
 
+/* Endpoints of a name that is no Service's, as of a lease, join none. */
+static void
+test_service(void **state)
+{
+    char           text[256];
+    size_t         i;
+    decode_test_t  t;
+
+    static const struct {
+        const char  *name;
+        const char  *service;
+    } names[] = {
+        { "web", "web" },
+        { "web-2", "web-2" },
+        { "kube.lease", "" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(text, sizeof(text), "{\"metadata\":{\"name\":\"%s\","
+                 "\"namespace\":\"shop\",\"uid\":\"u-1\","
+                 "\"resourceVersion\":\"7\"}}", names[i].name);
+        decode_start(&t);
+        assert_int_equal(decode_run(&t, KUBE_RESOURCE_ENDPOINTS, text,
+                                    strlen(text)), KUBE_OK);
+        assert_str(t.object.u.slice.service, names[i].service);
+        decode_stop(&t);
+    }
+}
+
+
 /* 1500 addresses: those that stand first are kept, the others counted. */
 static void
 test_too_many(void **state)
@@ -333,6 +370,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_service),
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_names_are_shown),
         cmocka_unit_test(test_decode_oom),
