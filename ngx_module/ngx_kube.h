@@ -68,7 +68,7 @@ typedef struct {
     ngx_array_t             static_keys;       /* kube_str_t "ns/name" */
     ngx_array_t             refs;              /* ngx_kube_ref_t *, with keys */
 
-    kube_str_t              label_selector[KUBE_RESOURCES];
+    kube_str_t              label_selector[KUBE_RESOURCES_ROUTED];
     ngx_int_t               page_size;
     ngx_uint_t              watch_list;        /* kube_watch_list_t */
     ngx_uint_t              endpoints;         /* kube_endpoints_t */

@@ -593,10 +593,10 @@ ngx_kube_set_selector(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     n = cf->args->nelts - 1;
 
     from = 0;
-    to = KUBE_RESOURCES;
+    to = KUBE_RESOURCES_ROUTED;
 
     if (n == 2) {
-        for (r = 0; r < KUBE_RESOURCES; r++) {
+        for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
             if (kube_str_eq(ngx_kube_str(&args[0]),
                             kube_str(kube_resource_text(r))))
             {
@@ -604,7 +604,7 @@ ngx_kube_set_selector(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             }
         }
 
-        if (r == KUBE_RESOURCES) {
+        if (r == KUBE_RESOURCES_ROUTED) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "unknown resource \"%V\": expected "
                                "\"services\", \"endpointslices\" or "

@@ -536,7 +536,7 @@ ngx_kube_host_informer(ngx_kube_host_t *host)
     conf.sink.ctx = host;
     conf.pid = (uint64_t) ngx_pid;
 
-    for (r = 0; r < KUBE_RESOURCES; r++) {
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
         conf.label_selector[r] = block->label_selector[r];
     }
 

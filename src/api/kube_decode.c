@@ -124,13 +124,12 @@ decode_body(kube_arena_t *arena, const kube_envelope_t *envelope,
     kube_object_t *object, uint32_t *dropped, kube_error_t *error)
 {
     kube_rc_t      rc;
-    kube_str_t     kind;
     kube_meta_t    meta;
     kube_decode_t  d;
 
-    kind = kube_str(kube_resource_info(object->resource)->kind);
-
-    if (envelope->kind.len != 0 && !kube_str_eq(envelope->kind, kind)) {
+    if (envelope->kind.len != 0
+        && !kube_resource_is_kind(object->resource, envelope->kind))
+    {
         return decode_say(KUBE_INVALID, "wrong kind", error);
     }
 

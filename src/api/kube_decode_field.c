@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include "kube_date.h"
 #include "kube_decode_impl.h"
 #include "kube_utf8.h"
 
@@ -159,7 +160,7 @@ void
 kube_decode_other(kube_decode_t *d, kube_str_t name, kube_resource_t resource)
 {
     kube_rc_t   rc;
-    kube_str_t  text, version;
+    kube_str_t  text;
 
     if (d->stream && (kube_str_eq(name, KUBE_STR("metadata"))
                       || kube_str_eq(name, KUBE_STR("kind"))))
@@ -173,13 +174,11 @@ kube_decode_other(kube_decode_t *d, kube_str_t name, kube_resource_t resource)
         return;
     }
 
-    version = kube_str(kube_resource_info(resource)->version);
-    text = version;
-
+    text = KUBE_STR_NULL;
     rc = kube_decode_text(d, &text);
 
     if (rc == KUBE_INVALID
-        || (text.len != 0 && !kube_str_eq(text, version)))
+        || (text.len != 0 && !kube_resource_is_version(resource, text)))
     {
         kube_lexer_fail(&d->lx, "wrong apiVersion");
     }
@@ -219,6 +218,138 @@ kube_decode_surprise(kube_decode_t *d, kube_surprise_t surprise)
 }
 
 
+/* The place of a label by its name, or where it would stand. */
+static size_t
+field_label_place(const kube_partial_t *partial, kube_str_t name)
+{
+    size_t  low, high, middle;
+
+    low = 0;
+    high = partial->labels_n;
+
+    /* they come in order: Go sorts the keys of a map */
+
+    if (high != 0
+        && kube_str_cmp(partial->labels[high - 1].name, name) < 0)
+    {
+        return high;
+    }
+
+    while (low < high) {
+        middle = low + (high - low) / 2;
+
+        if (kube_str_cmp(partial->labels[middle].name, name) < 0) {
+            low = middle + 1;
+
+        } else {
+            high = middle;
+        }
+    }
+
+    return low;
+}
+
+
+/* Reads a label, whose name is valid until the next member. */
+static void
+field_label(kube_decode_t *d, kube_partial_t *partial, kube_str_t name)
+{
+    char          *copy;
+    size_t         i;
+    kube_str_t     value;
+    kube_label_t  *labels;
+
+    if (!kube_decode_is_printable(name, KUBE_LABEL_NAME_MAX)) {
+        kube_lexer_value(&d->lx, NULL);
+        d->dropped++;
+        return;
+    }
+
+    copy = kube_arena_alloc(d->arena, name.len);
+
+    if (copy == NULL) {
+        decode_nomem(d);
+        return;
+    }
+
+    memcpy(copy, name.data, name.len);
+    name.data = copy;
+    value = KUBE_STR_NULL;
+
+    if (kube_decode_text(d, &value) == KUBE_INVALID
+        || (value.len != 0
+            && !kube_decode_is_printable(value, KUBE_LABEL_VALUE_MAX)))
+    {
+        d->dropped++;
+        return;
+    }
+
+    labels = partial->labels;
+    i = field_label_place(partial, name);
+
+    if (i == partial->labels_n || !kube_str_eq(labels[i].name, name)) {
+
+        if (partial->labels_n == KUBE_LABELS_MAX) {
+            kube_lexer_fail(&d->lx, "metadata has too many labels");
+            return;
+        }
+
+        memmove(&labels[i + 1], &labels[i],
+                (partial->labels_n - i) * sizeof(kube_label_t));
+        partial->labels_n++;
+    }
+
+    labels[i] = (kube_label_t) { name, value };
+}
+
+
+/* Reads all labels; a map that comes again adds to the one before. */
+static void
+field_labels(kube_decode_t *d, kube_partial_t *partial)
+{
+    kube_rc_t   rc;
+    kube_str_t  name;
+
+    rc = kube_decode_enter(d, '{');
+
+    if (rc != KUBE_OK) {
+        d->dropped += (rc == KUBE_INVALID);
+        partial->labels_n = 0;
+        return;
+    }
+
+    if (partial->labels == NULL) {
+        partial->labels = kube_arena_alloc(d->arena, KUBE_LABELS_MAX
+                                                     * sizeof(kube_label_t));
+        if (partial->labels == NULL) {
+            decode_nomem(d);
+            return;
+        }
+    }
+
+    while (kube_lexer_member(&d->lx, &name)) {
+        field_label(d, partial, name);
+    }
+}
+
+
+static void
+field_deletion(kube_decode_t *d, int64_t *deletion_ms)
+{
+    kube_rc_t   rc;
+    kube_str_t  text;
+
+    *deletion_ms = 0;
+    rc = kube_decode_text(d, &text);
+
+    if (rc == KUBE_OK) {
+        rc = kube_date_parse_rfc3339(text, deletion_ms);
+    }
+
+    d->dropped += (rc == KUBE_INVALID);
+}
+
+
 /* Is it a member of metadata that the envelope has? */
 static bool
 decode_in_envelope(kube_str_t name)
@@ -248,6 +379,16 @@ kube_decode_metadata(kube_decode_t *d, kube_decode_metadata_t *m)
     while (kube_lexer_member(&d->lx, &name)) {
         if (d->stream && decode_in_envelope(name)) {
             kube_decode_surprise(d, KUBE_SURPRISE_OBJECT);
+
+        } else if (m->partial != NULL
+                   && kube_str_eq(name, KUBE_STR("labels")))
+        {
+            field_labels(d, m->partial);
+
+        } else if (m->partial != NULL
+                   && kube_str_eq(name, KUBE_STR("deletionTimestamp")))
+        {
+            field_deletion(d, &m->partial->deletion_ms);
 
         } else if (kube_str_eq(name, KUBE_STR("labels"))) {
             decode_map(d, m->label_key, &m->label);

@@ -157,10 +157,12 @@ void kube_decode_other(kube_decode_t *d, kube_str_t name,
 
 /* Up to one label and one annotation of metadata; keys may be empty. */
 typedef struct {
-    kube_str_t  label_key;
-    kube_str_t  label;
-    kube_str_t  annotation_key;
-    kube_str_t  annotation;
+    kube_str_t       label_key;
+    kube_str_t       label;
+    kube_str_t       annotation_key;
+    kube_str_t       annotation;
+    kube_partial_t  *partial;    /* gets all labels, and the time of deletion;
+                                    else NULL */
 } kube_decode_metadata_t;
 
 /* Ends the walk: what is expected of a stream is not what stands there. */

@@ -64,8 +64,7 @@ static bool
 scan_kind(kube_expect_t *x, kube_resource_t resource,
     kube_envelope_t *envelope)
 {
-    kube_str_t                    version;
-    const kube_resource_info_t   *info;
+    kube_str_t  version;
 
     if (!KUBE_EXPECT(x, "{")) {
         return false;
@@ -75,14 +74,12 @@ scan_kind(kube_expect_t *x, kube_resource_t resource,
         return true;
     }
 
-    info = kube_resource_info(resource);
-
     return scan_text(x, &envelope->kind)
            && KUBE_EXPECT(x, ",\"apiVersion\":\"")
            && scan_text(x, &version)
            && KUBE_EXPECT(x, ",")
-           && kube_str_eq(envelope->kind, kube_str(info->kind))
-           && kube_str_eq(version, kube_str(info->version));
+           && kube_resource_is_kind(resource, envelope->kind)
+           && kube_resource_is_version(resource, version);
 }
 
 

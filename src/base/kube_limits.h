@@ -17,6 +17,13 @@
 #define KUBE_NAME_LEN_MAX            253
 #define KUBE_KEY_LEN_MAX             (63 + 1 + 253)
 
+/* A label's name with its prefix, and its value: apimachinery's
+   IsQualifiedName() and IsValidLabelValue().  How many there are is bounded by
+   an object's size alone; more than a page of them are nobody's. */
+#define KUBE_LABEL_NAME_MAX          (KUBE_NAME_LEN_MAX + 1 + 63)
+#define KUBE_LABEL_VALUE_MAX         63
+#define KUBE_LABELS_MAX              256
+
 /* A port name is an IANA service name: 15; endpoint ports allow a label. */
 #define KUBE_PORT_NAME_LEN_MAX       63
 

@@ -509,8 +509,7 @@ api_object(api_call_t *call, kube_result_t *result)
 static kube_rc_t
 api_item(api_call_t *call, kube_result_t *result)
 {
-    size_t                    len;
-    const char               *kind;
+    kube_str_t                kind;
     const kube_frame_item_t  *item;
 
     item = &call->lw->item;
@@ -525,12 +524,13 @@ api_item(api_call_t *call, kube_result_t *result)
         return api_metadata(call, item->bytes, result);
 
     case KUBE_FRAME_KIND:
-        kind = kube_resource_info(call->lw->conf.resource)->list_kind;
-        len = strlen(kind);
+        kind = item->bytes;
 
-        if (item->bytes.len != len + 2
-            || memcmp(item->bytes.data + 1, kind, len) != 0)
-        {
+        if (kind.len > 2) {
+            kind = (kube_str_t) { kind.data + 1, kind.len - 2 };
+        }
+
+        if (!kube_resource_is_list(call->lw->conf.resource, kind)) {
             return api_end(call, result, KUBE_PROTO,
                            "not a list of this resource");
         }

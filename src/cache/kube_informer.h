@@ -56,8 +56,9 @@ typedef struct {
                                                   hashes */
     const kube_str_t       *namespaces;        /* n 0: all; borrowed */
     size_t                  namespaces_n;
-    kube_str_t              label_selector[KUBE_RESOURCES];    /* borrowed */
-    kube_str_t              field_selector[KUBE_RESOURCES];
+    /* borrowed */
+    kube_str_t              label_selector[KUBE_RESOURCES_ROUTED];
+    kube_str_t              field_selector[KUBE_RESOURCES_ROUTED];
     kube_endpoints_t        endpoints;
     size_t                  object_bytes_max;
     kube_reflector_conf_t   reflector;

@@ -566,7 +566,8 @@ exchange_setup(kube_exchange_t *e, size_t server, const char *path)
 
 kube_rc_t
 kube_exchange_create(kube_exchange_env_t *env, size_t server,
-    const char *path, const kube_exchange_handler_t *handler, void *ctx,
+    const char *path, const char *accept,
+    const kube_exchange_handler_t *handler, void *ctx,
     kube_exchange_t **exchange)
 {
     kube_rc_t         rc;
@@ -579,6 +580,7 @@ kube_exchange_create(kube_exchange_env_t *env, size_t server,
         return KUBE_NOMEM;
     }
 
+    e->accept = accept;
     rc = exchange_setup(e, server, path);
 
     if (rc != KUBE_OK) {
@@ -594,7 +596,7 @@ kube_exchange_create(kube_exchange_env_t *env, size_t server,
 
 kube_exchange_t *
 kube_exchange_park(kube_exchange_env_t *env, const char *path,
-    const kube_exchange_handler_t *handler, void *ctx)
+    const char *accept, const kube_exchange_handler_t *handler, void *ctx)
 {
     kube_str_t        copy;
     kube_exchange_t  *e;
@@ -609,6 +611,7 @@ kube_exchange_park(kube_exchange_env_t *env, const char *path,
     }
 
     e->path = (char *) (uintptr_t) copy.data;
+    e->accept = accept;
 
     return e;
 }

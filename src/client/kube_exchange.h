@@ -87,6 +87,7 @@ struct kube_exchange_s {
     void                           *ctx;
     CURL                           *easy;          /* NULL: never to be sent,
                                                       or not yet */
+    const char                     *accept;        /* static */
     char                           *path;          /* parked: to be sent once
                                                       credentials are there */
     CURLU                          *url;
@@ -123,11 +124,12 @@ struct kube_exchange_s {
 
 /*
  * Makes an exchange for a path of the address at that index, neither linked
- * nor added.  KUBE_OK, KUBE_NOMEM, KUBE_TOO_LARGE or KUBE_INVALID, as
- * kube_transport_start().
+ * nor added; accept is static.  KUBE_OK, KUBE_NOMEM, KUBE_TOO_LARGE or
+ * KUBE_INVALID, as kube_transport_start().
  */
 kube_rc_t kube_exchange_create(kube_exchange_env_t *env, size_t server,
-    const char *path, const kube_exchange_handler_t *handler, void *ctx,
+    const char *path, const char *accept,
+    const kube_exchange_handler_t *handler, void *ctx,
     kube_exchange_t **exchange)  KUBE_MUST_CHECK;
 
 /*
@@ -143,8 +145,8 @@ kube_exchange_t *kube_exchange_create_failed(kube_exchange_env_t *env,
  * the memory, and returns the same.  NULL: out of memory.
  */
 kube_exchange_t *kube_exchange_park(kube_exchange_env_t *env,
-    const char *path, const kube_exchange_handler_t *handler, void *ctx)
-    KUBE_MUST_CHECK;
+    const char *path, const char *accept,
+    const kube_exchange_handler_t *handler, void *ctx)  KUBE_MUST_CHECK;
 kube_rc_t kube_exchange_unpark(kube_exchange_t *exchange, size_t server)
     KUBE_MUST_CHECK;
 

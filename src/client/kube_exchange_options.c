@@ -315,7 +315,7 @@ kube_exchange_set_options(kube_exchange_t *exchange, const char *path)
 
     options_freshness(e);
 
-    options_header(e, "Accept: ", KUBE_STR("application/json"));
+    options_header(e, "Accept: ", kube_str(e->accept));
     options_header(e, "Accept-Encoding: ", KUBE_STR("identity"));
     options_header(e, "Authorization: Bearer ",
                    kube_credentials_get(e->env->conf.credentials,

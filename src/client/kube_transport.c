@@ -395,8 +395,10 @@ kube_transport_start(kube_transport_t *transport,
 
     t->server = transport_choose_server(t);
 
-    rc = kube_exchange_create(&t->env, t->server, path, handler, ctx,
-                              exchange);
+    rc = kube_exchange_create(&t->env, t->server, path,
+                              kube_resource_accept(request->resource,
+                                                   request->watch),
+                              handler, ctx, exchange);
     if (rc != KUBE_OK) {
         return rc;
     }
@@ -441,7 +443,10 @@ kube_transport_park(kube_transport_t *transport,
         return rc;
     }
 
-    *exchange = kube_exchange_park(&transport->env, path, handler, ctx);
+    *exchange = kube_exchange_park(&transport->env, path,
+                                   kube_resource_accept(request->resource,
+                                                        request->watch),
+                                   handler, ctx);
     if (*exchange == NULL) {
         return KUBE_NOMEM;
     }

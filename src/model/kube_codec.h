@@ -211,6 +211,23 @@ kube_codec_str(kube_codec_t *c, kube_str_t s, size_t max)
 }
 
 
+/* As kube_codec_str(), of a string that may be longer. */
+static inline KUBE_CODEC_INLINE kube_str_t
+kube_codec_long_str(kube_codec_t *c, kube_str_t s, size_t max)
+{
+    s.len = kube_codec_count(c, s.len, max);
+
+    if (!c->reading) {
+        kube_codec_put(c, s.data, s.len);
+        return s;
+    }
+
+    s.data = (const char *) kube_codec_take(c, s.len);
+
+    return (s.data != NULL && s.len != 0) ? s : KUBE_STR_NULL;
+}
+
+
 /* len bytes at bytes, written or replaced. */
 static inline KUBE_CODEC_INLINE void
 kube_codec_bytes(kube_codec_t *c, void *bytes, size_t len)

@@ -1,6 +1,7 @@
 /*
  * kube_object - the fields used of Service (core/v1), of EndpointSlice
- * (discovery.k8s.io/v1) and Endpoints (core/v1), and addresses.
+ * (discovery.k8s.io/v1) and Endpoints (core/v1), the metadata of any other
+ * resource, and addresses.
  *
  * These are views: every string and array belongs to whoever made the view
  * (an arena, a record) and lives as long as that.  Not generated models:
@@ -129,6 +130,20 @@ bool kube_slice_part(const kube_slice_t *slice, size_t *i,
     kube_slice_t *part);
 
 
+typedef struct {
+    kube_str_t  name;                /* 1..KUBE_LABEL_NAME_MAX */
+    kube_str_t  value;               /* ..KUBE_LABEL_VALUE_MAX; may be empty */
+} kube_label_t;
+
+/* What of a PartialObjectMetadata (meta/v1) is kept. */
+typedef struct {
+    kube_meta_t    meta;
+    kube_label_t  *labels;           /* by name, each name once */
+    size_t         labels_n;         /* <= KUBE_LABELS_MAX */
+    int64_t        deletion_ms;      /* deletionTimestamp, unix ms; 0: none */
+} kube_partial_t;
+
+
 /* A decoded object of any resource; its shape says which member is valid. */
 typedef struct {
     kube_resource_t  resource;
@@ -136,11 +151,13 @@ typedef struct {
         kube_meta_t     meta;          /* what each shape begins with */
         kube_service_t  service;
         kube_slice_t    slice;
+        kube_partial_t  partial;       /* of the shape METADATA */
     } u;
 } kube_object_t;
 
 static_assert(offsetof(kube_service_t, meta) == 0
-              && offsetof(kube_slice_t, meta) == 0,
+              && offsetof(kube_slice_t, meta) == 0
+              && offsetof(kube_partial_t, meta) == 0,
               "each shape begins with its metadata");
 
 /* The metadata of any shape. */

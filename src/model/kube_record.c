@@ -36,7 +36,8 @@ typedef struct {
 
 static const kube_record_kind_t  record_kinds[KUBE_SHAPES] = {
     [KUBE_SHAPE_SERVICE] = KUBE_RECORD_SERVICE,
-    [KUBE_SHAPE_SLICE] = KUBE_RECORD_SLICE
+    [KUBE_SHAPE_SLICE] = KUBE_RECORD_SLICE,
+    [KUBE_SHAPE_METADATA] = KUBE_RECORD_METADATA
 };
 
 
@@ -210,6 +211,7 @@ record_kind_is_valid(const kube_record_t *h)
     switch (h->kind) {
     case KUBE_RECORD_SERVICE:
     case KUBE_RECORD_SLICE:
+    case KUBE_RECORD_METADATA:
         return h->kind == record_kind((kube_resource_t) h->resource);
 
     case KUBE_RECORD_REFUSED:
@@ -271,7 +273,8 @@ static bool
 record_is_object(const record_view_t *view)
 {
     return view->header.kind == KUBE_RECORD_SERVICE
-           || view->header.kind == KUBE_RECORD_SLICE;
+           || view->header.kind == KUBE_RECORD_SLICE
+           || view->header.kind == KUBE_RECORD_METADATA;
 }
 
 
@@ -306,13 +309,7 @@ record_get_object(kube_arena_t *arena, const record_view_t *view,
     c = kube_codec_reader(view->content, view->header.content_size, arena);
     kube_content_object(&c, view->header.kind, object);
     object->resource = (kube_resource_t) view->header.resource;
-
-    if (view->header.kind == KUBE_RECORD_SERVICE) {
-        object->u.service.meta.rv = view->rv;
-
-    } else {
-        object->u.slice.meta.rv = view->rv;
-    }
+    object->u.meta.rv = view->rv;
 
     /* a string without memory is empty, so that the next one looks broken */
     if (c.nomem) {

@@ -34,7 +34,8 @@ typedef enum {
     KUBE_RECORD_REFUSED = 3,    /* the name of an object that is not held */
     KUBE_RECORD_SCOPE = 4,
     KUBE_RECORD_ERROR = 5,
-    KUBE_RECORD_INFO = 6
+    KUBE_RECORD_INFO = 6,
+    KUBE_RECORD_METADATA = 7    /* of programs alone: no zone has one */
 } kube_record_kind_t;
 
 /* All fields are in host order: the image never leaves the machine. */
@@ -100,7 +101,7 @@ void kube_record_encode(const kube_object_t *object, void *buf);
 
 
 /*
- * The identity of a record of kind SERVICE, SLICE or REFUSED.  service is a
+ * The identity of a record of an object, or of kind REFUSED.  service is a
  * slice's alone: its label kubernetes.io/service-name.  reason is a refused
  * name's alone; a refused name has no uid.
  */

@@ -490,6 +490,49 @@ content_slice(kube_codec_t *c, kube_slice_t *slice)
 }
 
 
+/* Equal labels are equal bytes: a name comes once, and behind lesser ones. */
+static void
+content_partial(kube_codec_t *c, kube_partial_t *partial)
+{
+    size_t         i;
+    kube_str_t     before;
+    kube_label_t   label, *kept;
+
+    partial->deletion_ms = (int64_t) kube_codec_int(c,
+                               (uint64_t) partial->deletion_ms, 8);
+    partial->labels_n = kube_codec_count(c, partial->labels_n,
+                                         KUBE_LABELS_MAX);
+    before = KUBE_STR_NULL;
+    kept = NULL;
+
+    if (c->reading) {
+        kept = kube_codec_array(c, partial->labels_n, sizeof(kube_label_t));
+    }
+
+    for (i = 0; i < partial->labels_n && !c->bad; i++) {
+        label = c->reading ? (kube_label_t) { { NULL, 0 }, { NULL, 0 } }
+                           : partial->labels[i];
+
+        label.name = kube_codec_long_str(c, label.name, KUBE_LABEL_NAME_MAX);
+        label.value = kube_codec_str(c, label.value, KUBE_LABEL_VALUE_MAX);
+
+        if (kube_str_cmp(label.name, before) <= 0) {
+            c->bad = true;
+        }
+
+        before = label.name;
+
+        if (kept != NULL) {
+            kept[i] = label;
+        }
+    }
+
+    if (c->reading) {
+        partial->labels = kept;
+    }
+}
+
+
 void
 kube_content_id(kube_codec_t *c, unsigned kind, kube_record_id_t *id)
 {
@@ -525,6 +568,12 @@ kube_content_object(kube_codec_t *c, unsigned kind, kube_object_t *object)
         kube_content_id(c, kind, &id);
         object->u.service.meta = id.meta;
         content_service(c, &object->u.service);
+
+    } else if (kind == KUBE_RECORD_METADATA) {
+        id.meta = object->u.meta;
+        kube_content_id(c, kind, &id);
+        object->u.meta = id.meta;
+        content_partial(c, &object->u.partial);
 
     } else {
         id.meta = object->u.slice.meta;

@@ -13,13 +13,13 @@
 
 
 /*
- * The identity at the head of the content of a SERVICE, SLICE or REFUSED
- * record, but for what header and tail say: resource and resourceVersion.
+ * The identity at the head of the content of an object's or a REFUSED record,
+ * but for what header and tail say: resource and resourceVersion.
  */
 void kube_content_id(kube_codec_t *c, unsigned kind, kube_record_id_t *id);
 
 /*
- * The whole content of a SERVICE or SLICE record.  Writing, object is a copy
+ * The whole content of an object's record.  Writing, object is a copy
  * that the caller gives up; what its pointers lead to is not changed.
  */
 void kube_content_object(kube_codec_t *c, unsigned kind,

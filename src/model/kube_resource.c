@@ -37,6 +37,54 @@ kube_resource_text(kube_resource_t r)
 
 
 static bool
+resource_is_partial(kube_resource_t r)
+{
+    return resource_infos[r].shape == KUBE_SHAPE_METADATA;
+}
+
+
+const char *
+kube_resource_accept(kube_resource_t r, bool watch)
+{
+    if (!resource_is_partial(r)) {
+        return "application/json";
+    }
+
+    return watch ? "application/json;as=PartialObjectMetadata;"
+                   "g=meta.k8s.io;v=v1,application/json"
+                 : "application/json;as=PartialObjectMetadataList;"
+                   "g=meta.k8s.io;v=v1,application/json";
+}
+
+
+bool
+kube_resource_is_kind(kube_resource_t r, kube_str_t kind)
+{
+    return kube_str_eq(kind, kube_str(resource_infos[r].kind))
+           || (resource_is_partial(r)
+               && kube_str_eq(kind, KUBE_STR("PartialObjectMetadata")));
+}
+
+
+bool
+kube_resource_is_version(kube_resource_t r, kube_str_t version)
+{
+    return kube_str_eq(version, kube_str(resource_infos[r].version))
+           || (resource_is_partial(r)
+               && kube_str_eq(version, KUBE_STR("meta.k8s.io/v1")));
+}
+
+
+bool
+kube_resource_is_list(kube_resource_t r, kube_str_t kind)
+{
+    return kube_str_eq(kind, kube_str(resource_infos[r].list_kind))
+           || (resource_is_partial(r)
+               && kube_str_eq(kind, KUBE_STR("PartialObjectMetadataList")));
+}
+
+
+static bool
 name_byte_is_alnum(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');

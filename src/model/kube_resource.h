@@ -4,7 +4,10 @@
  * A new resource is one row here and the projection that the row names, in a
  * file of its own.  No other file may ask "is it a Service?" of a resource:
  * it asks for the resource's shape, which is what the rest of the informer
- * works with.  Constant data; any process may read it.
+ * works with.  Rows of two kinds: those that requests are routed by, which
+ * the zone holds, and those that only programs follow (kube_shared_informer),
+ * which no zone, state file or worker ever has.  Constant data; any process
+ * may read it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -21,6 +24,7 @@
 typedef enum {
     KUBE_SHAPE_SERVICE = 0,     /* a name, its ports, and where they lead */
     KUBE_SHAPE_SLICE,           /* endpoints of a Service */
+    KUBE_SHAPE_METADATA,        /* nothing: only its metadata is asked for */
     KUBE_SHAPES
 } kube_shape_t;
 
@@ -41,7 +45,7 @@ typedef enum {
  * Sources: k8s.io/api core/v1 and discovery/v1; pkg/apis/core/validation and
  * pkg/apis/discovery/validation for the names.
  */
-#define KUBE_RESOURCE_MAP(XX)                                                 \
+#define KUBE_RESOURCE_ROUTED_MAP(XX)                                          \
     XX(SERVICES, "services", "/api/v1", "v1", "Service",                      \
        SERVICE, label, service)                                               \
     XX(ENDPOINTSLICES, "endpointslices", "/apis/discovery.k8s.io/v1",         \
@@ -50,6 +54,13 @@ typedef enum {
     XX(ENDPOINTS, "endpoints", "/api/v1", "v1", "Endpoints",                  \
        SLICE, subdomain, endpoints)
 
+/* What programs may follow beside these. */
+#define KUBE_RESOURCE_OTHER_MAP(XX)
+
+#define KUBE_RESOURCE_MAP(XX)                                                 \
+    KUBE_RESOURCE_ROUTED_MAP(XX)                                              \
+    KUBE_RESOURCE_OTHER_MAP(XX)
+
 typedef enum {
 #define XX(name, text, path, version, kind, shape, named, decode)             \
     KUBE_RESOURCE_##name,
@@ -57,6 +68,12 @@ typedef enum {
 #undef XX
     KUBE_RESOURCES
 } kube_resource_t;
+
+/* How many of them are routed by: these come first. */
+#define KUBE_RESOURCE_ONE(name, text, path, version, kind, shape, named,      \
+    decode)  + 1
+#define KUBE_RESOURCES_ROUTED                                                 \
+    (0 KUBE_RESOURCE_ROUTED_MAP(KUBE_RESOURCE_ONE))
 
 typedef struct {
     const char    *text;
@@ -73,6 +90,18 @@ const kube_resource_info_t *kube_resource_info(kube_resource_t r);
 
 /* The row's text; "unknown" for a foreign value. */
 const char *kube_resource_text(kube_resource_t r);
+
+/*
+ * "Accept" of a list or a watch.  Of a resource of which only the metadata is
+ * used that alone is asked for (meta/v1 PartialObjectMetadata), and whole
+ * objects are taken from a server, or a proxy, that does not know it.
+ */
+const char *kube_resource_accept(kube_resource_t r, bool watch);
+
+/* Whether an object, or a list, of this kind may be one of the resource. */
+bool kube_resource_is_kind(kube_resource_t r, kube_str_t kind);
+bool kube_resource_is_version(kube_resource_t r, kube_str_t version);
+bool kube_resource_is_list(kube_resource_t r, kube_str_t kind);
 
 /* DNS-1123 checks used wherever a name comes from outside. */
 bool kube_name_is_label(kube_str_t s);       /* 1..63, [a-z0-9-] */

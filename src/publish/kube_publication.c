@@ -330,7 +330,7 @@ publication_observe(kube_publication_t *p, kube_group_t *group,
     resource = (kube_resource_t) service->resource;
 
     /* most changes are of slices: a Service's own counts only alone */
-    for (r = 0; r < KUBE_RESOURCES; r++) {
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
         if (diff[r].changed
             && kube_resource_info(r)->shape == KUBE_SHAPE_SLICE)
         {
@@ -377,7 +377,7 @@ kube_publication_run(kube_publication_t *p, kube_group_t *group,
     kube_rc_t              rc;
     kube_rv_t              before_rv;
     kube_member_t         *member;
-    publication_diff_t     diff[KUBE_RESOURCES];
+    publication_diff_t     diff[KUBE_RESOURCES_ROUTED];
     publication_change_t   service_change;
 
     service = group->service;
@@ -402,7 +402,7 @@ kube_publication_run(kube_publication_t *p, kube_group_t *group,
         return rc;
     }
 
-    for (i = 0; i < KUBE_RESOURCES; i++) {
+    for (i = 0; i < KUBE_RESOURCES_ROUTED; i++) {
         publication_sum(&p->scopes[group->scope[i]].sum, &diff[i]);
     }
 

@@ -470,7 +470,7 @@ publisher_room_found(void *ctx, const kube_group_t *group)
     unsigned           r;
     kube_publisher_t  *p = ctx;
 
-    for (r = 0; r < KUBE_RESOURCES; r++) {
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
         p->publication.scopes[group->scope[r]].room.returned = true;
     }
 }

@@ -101,7 +101,7 @@ index_group_create(kube_service_index_t *index, kube_str_t ns,
 
     group->name = (kube_str_t) { p + ns.len, name.len };
 
-    for (r = 0; r < KUBE_RESOURCES; r++) {
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
         group->scope[r] = KUBE_SCOPES_MAX;
     }
 

@@ -89,12 +89,12 @@ typedef struct kube_group_s {
     uint64_t           demand;      /* both; 0 where nothing is held */
     uint64_t           want;        /* both, where some is lacking */
 
-    unsigned           scope[KUBE_RESOURCES];   /* or KUBE_SCOPES_MAX */
+    unsigned           scope[KUBE_RESOURCES_ROUTED];   /* or KUBE_SCOPES_MAX */
 
     /* kube_service_queue's: what of the group waits for publication */
     uint32_t           waits;       /* a bit for each resource that changed */
     bool               held;        /* by a list in progress */
-    uint32_t           list[KUBE_RESOURCES];    /* that changed it last */
+    uint32_t           list[KUBE_RESOURCES_ROUTED];   /* that changed it */
 
     /* kube_publisher's */
     kube_resource_t    trigger;     /* of the slice with trigger_ms */

@@ -16,7 +16,8 @@
 #include "kube_service_queue.h"
 
 
-static_assert(KUBE_RESOURCES <= 32, "kube_group_t.waits has a bit for each");
+static_assert(KUBE_RESOURCES_ROUTED <= 32,
+              "kube_group_t.waits has a bit for each");
 
 
 kube_rc_t
@@ -117,7 +118,7 @@ queue_is_held(const kube_service_queue_t *queue, const kube_group_t *group)
     kube_resource_t            r;
     const kube_queue_scope_t  *scope;
 
-    for (r = 0; r < KUBE_RESOURCES; r++) {
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
         scope = &queue->scopes[group->scope[r]];
 
         if (scope->list != scope->synced && group->list[r] > scope->synced) {

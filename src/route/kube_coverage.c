@@ -117,7 +117,7 @@ kube_coverage_awaited(const kube_zone_t *zone,
     }
 
     for (i = 0; i < namespaces->names_n; i++) {
-        for (r = 0; r < KUBE_RESOURCES; r++) {
+        for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
             shape = kube_resource_info((kube_resource_t) r)->shape;
 
             if (kube_coverage_of(&coverage, shape, namespaces->names[i],

@@ -103,7 +103,7 @@ ready_namespace(kube_ready_t *ready, kube_str_t ns)
 
     synced = true;
 
-    for (r = 0; r < KUBE_RESOURCES; r++) {
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
         error = kube_coverage_of(&ready->coverage,
                                  kube_resource_info(r)->shape, ns, &scope);
 

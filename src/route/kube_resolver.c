@@ -57,7 +57,7 @@ resolver_find(const kube_zone_t *zone, const kube_key_t *key, uint32_t *entry)
 
     rc = KUBE_NOT_FOUND;
 
-    for (r = 0; r < KUBE_RESOURCES && rc == KUBE_NOT_FOUND; r++) {
+    for (r = 0; r < KUBE_RESOURCES_ROUTED && rc == KUBE_NOT_FOUND; r++) {
         if (kube_resource_info(r)->shape == KUBE_SHAPE_SERVICE) {
             rc = kube_zone_find(zone, r, key->ns, key->name, entry);
         }
@@ -72,7 +72,7 @@ resolver_is_refused(const kube_resolver_t *resolver, const kube_key_t *key)
 {
     unsigned  r;
 
-    for (r = 0; r < KUBE_RESOURCES; r++) {
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
         if (kube_resource_info(r)->shape == KUBE_SHAPE_SERVICE
             && kube_zone_is_refused(resolver->zone, r, key->ns, key->name))
         {

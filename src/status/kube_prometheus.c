@@ -263,7 +263,7 @@ kube_prometheus_print(kube_text_t *text, const kube_report_t *reports,
         prometheus_head(text, info->metric, "histogram", info->help);
 
         for (k = 0; k < n; k++) {
-            for (r = 0; r < KUBE_RESOURCES; r++) {
+            for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
                 prometheus_histogram(text, &reports[k],
                                      (kube_histogram_id_t) i,
                                      (kube_resource_t) r);

@@ -181,7 +181,7 @@ counters_histogram(const kube_zone_t *zone, kube_histogram_id_t id,
     kube_resource_t resource)
 {
     if ((unsigned) id >= KUBE_HISTOGRAMS
-        || (unsigned) resource >= KUBE_RESOURCES)
+        || (unsigned) resource >= KUBE_RESOURCES_ROUTED)
     {
         return NULL;
     }

@@ -188,7 +188,7 @@ struct kube_zone_image_s {
     _Alignas(64)
     kube_word_t             corrupt;        /* broken records met */
 
-    kube_zone_histogram_t   histograms[KUBE_HISTOGRAMS][KUBE_RESOURCES];
+    kube_zone_histogram_t   histograms[KUBE_HISTOGRAMS][KUBE_RESOURCES_ROUTED];
 };
 
 

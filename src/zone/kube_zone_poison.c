@@ -318,7 +318,7 @@ kube_zone_poison_take(kube_zone_t *zone, uint64_t now_ms,
     kube_word_set(&words->said, 0);
 
     if (death->scope >= KUBE_SCOPES_MAX
-        || (unsigned) death->resource >= KUBE_RESOURCES
+        || (unsigned) death->resource >= KUBE_RESOURCES_ROUTED
         || (digest.lo == 0 && digest.hi == 0))
     {
         return false;

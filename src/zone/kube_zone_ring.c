@@ -40,7 +40,7 @@ static_assert(RING_BYTES <= sizeof(uint64_t),
               "what a slot holds is one word");
 static_assert(KUBE_NAME_LEN_MAX <= UINT8_MAX, "a length is one byte");
 static_assert(KUBE_ZONE_EVENTS - 1 <= UINT8_MAX
-              && KUBE_RESOURCES - 1 <= UINT8_MAX,
+              && KUBE_RESOURCES_ROUTED - 1 <= UINT8_MAX,
               "a kind and a resource are one byte each");
 
 
@@ -101,7 +101,7 @@ ring_parse(uint64_t word, kube_zone_event_t *event)
 
     static const uint8_t  limits[RING_BYTES] = {
         [RING_KIND] = KUBE_ZONE_EVENTS - 1,
-        [RING_RESOURCE] = KUBE_RESOURCES - 1,
+        [RING_RESOURCE] = KUBE_RESOURCES_ROUTED - 1,
         [RING_NS_LEN] = KUBE_NAMESPACE_LEN_MAX,
         [RING_NAME_LEN] = KUBE_NAME_LEN_MAX,
         [RING_RV_LEN] = KUBE_RV_LEN_MAX,

@@ -60,7 +60,7 @@ scope_content(kube_codec_t *c, kube_scope_info_t *info)
 
     resource = kube_codec_int(c, info->resource, 1);
 
-    if (resource >= KUBE_RESOURCES) {
+    if (resource >= KUBE_RESOURCES_ROUTED) {
         c->bad = true;
         return;
     }

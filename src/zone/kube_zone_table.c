@@ -123,6 +123,7 @@ table_id(const kube_zone_writer_t *w, uint32_t entry, uint32_t offset,
     if (size == 0
         || !kube_zone_header_at(w->zone, offset, &header)
         || header.entry != entry
+        || header.resource >= KUBE_RESOURCES_ROUTED
         || kube_record_id(kube_zone_record_at(w->zone, offset), size, id)
            != KUBE_OK)
     {
@@ -253,7 +254,9 @@ kube_zone_item(const kube_zone_writer_t *w, const kube_record_t *record,
 {
     memset(item, 0, sizeof(kube_zone_item_t));
 
-    if (kube_record_id(record, record->size, &item->id) != KUBE_OK) {
+    if (kube_record_id(record, record->size, &item->id) != KUBE_OK
+        || item->id.resource >= KUBE_RESOURCES_ROUTED)
+    {
         return KUBE_INVALID;
     }
 

@@ -96,7 +96,7 @@ ring_event(kube_zone_event_t *event, unsigned n)
     name[11] = (char) ('a' + n % 26);
 
     memset(&id, 0, sizeof(kube_record_id_t));
-    id.resource = (kube_resource_t) (n % KUBE_RESOURCES);
+    id.resource = (kube_resource_t) (n % KUBE_RESOURCES_ROUTED);
     id.meta.ns = (kube_str_t) { name, n % KUBE_NAMESPACE_LEN_MAX % len };
     id.meta.name = (kube_str_t) { name, len };
     id.meta.rv = zone_test_str(rv);
@@ -638,7 +638,7 @@ test_ring_any_bytes(void **state)
             }
 
             assert_true(event.kind < KUBE_ZONE_EVENTS);
-            assert_true((unsigned) event.resource < KUBE_RESOURCES);
+            assert_true(event.resource < KUBE_RESOURCES_ROUTED);
             assert_true(event.ns.len <= KUBE_NAMESPACE_LEN_MAX
                         && event.name.len <= KUBE_NAME_LEN_MAX
                         && event.rv.len <= KUBE_RV_LEN_MAX
