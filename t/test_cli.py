@@ -96,6 +96,82 @@ def test_a_part_is_refused(api):
     assert "endpointslices in all namespaces: forbidden: " in line
 
 
+def pods_of(informer):
+    """What lines of Pods say: (type, name, labels, deleting)."""
+    return [
+        (
+            x["type"],
+            x["name"],
+            {p["name"]: p["value"] for p in x["object"]["labels"]},
+            x["object"]["deleting"],
+        )
+        for x in list(informer.lines)
+        if x["resource"] == "pods" and x["type"] != "synced"
+    ]
+
+
+@pytest.mark.parametrize("partial", [True, False], ids=["partial", "whole"])
+@pytest.mark.parametrize("how", ["on", "off"])
+def test_pods(api, partial, how):
+    """Off by default; asked for as metadata, and taken whole where a proxy sends that."""
+    api.settings.partial = partial
+    api.put(objects.pod("shop", "web-1", {"app": "web"}))
+    api.put(objects.pod("shop", "db-1"))
+    args = ("--server", api.url, "--watch-list", how)
+    with Informer(*args, "--until-synced", "--quiet") as informer:
+        assert informer.wait() == 0
+    assert api.count(resource="pods") == 0 and not informer.has(resource="pods")
+
+    with Informer(*args, "--pods", "--selector", "pods=app") as informer:
+        wait_until(lambda: informer.has(type="synced", resource="pods"), 30 * PATIENCE)
+        wait_until(lambda: informer.has(type="synced", resource="services"), 30 * PATIENCE)
+        api.wait_watch("pods")
+        api.put(objects.pod("shop", "web-2", {"app": "web", "tier": ""}))
+        deleted = {"deletionTimestamp": objects.CREATED}
+        api.put(objects.pod("shop", "web-1", {"app": "web"}, **deleted))
+        wait_until(lambda: informer.has(type="update", name="web-1"), 30 * PATIENCE)
+        api.delete("pods", "shop", "web-1")
+        wait_until(lambda: informer.has(type="delete", name="web-1"), 30 * PATIENCE)
+    assert pods_of(informer) == [
+        ("add", "web-1", {"app": "web"}, False),
+        ("add", "web-2", {"app": "web", "tier": ""}, False),
+        ("update", "web-1", {"app": "web"}, True),
+        ("delete", "web-1", {"app": "web"}, True),
+    ]
+    (synced,) = [x for x in informer.lines if (x["type"], x["resource"]) == ("synced", "pods")]
+    assert synced["count"] == 1
+    for request in api.find(resource="pods"):
+        assert "as=PartialObjectMetadata" in request.headers["accept"]
+        assert request.partial == partial
+        assert request.result != "error"
+
+
+def test_pods_refused(api):
+    """Who may not see Pods is told so; the others are shown."""
+    api.fault(status=403, resource="pods", times=None)
+    with Informer("--server", api.url, "--until-synced", "--pods") as informer:
+        assert informer.wait() == 1
+    assert informer.has(type="synced", resource="services")
+    assert any("missing: pods: forbidden" in e for e in informer.errors)
+
+
+def test_pods_recorded(api, tmp_path):
+    """The same from a transcript, namespace by namespace."""
+    api.put(objects.pod("shop", "web-1", {"app": "web"}))
+    api.put(objects.pod("toys", "ball"))
+    args = ("--pods", "--until-synced", "--digest", "--namespace", "shop", "--namespace", "toys")
+    tape = str(tmp_path / "tape")
+    with Informer("--server", api.url, *args, "--record", tape) as first:
+        assert first.wait() == 0
+    with Informer("--replay", tape, *args) as again:
+        assert again.wait() == 0
+    assert sorted(pods_of(first)) == sorted(pods_of(again)) and len(pods_of(first)) == 2
+    synced = [x for x in first.lines if x["resource"] == "pods" and x["type"] == "synced"]
+    assert sorted(x["namespace"] for x in synced) == ["shop", "toys"]
+    for line in synced:
+        assert line in again.lines
+
+
 def test_no_room(api):
     """What the zone cannot hold is said, is no delete, and no success."""
     api.load_scale(services=1500, endpoints=10)
@@ -220,7 +296,8 @@ def test_record_and_replay(api, tmp_path):
         (("--in-cluster", "--server", "http://127.0.0.1:1"), 2, "one of"),
         (("--server", "http://127.0.0.1:1", "--namespace", "UP"), 2, "UP"),
         (("--server", "http://127.0.0.1:1", "--zone-size", "1k"), 2, "1k"),
-        (("--server", "http://127.0.0.1:1", "--selector", "pods=a"), 2, "pods=a"),
+        (("--server", "http://127.0.0.1:1", "--selector", "nodes=a"), 2, "nodes=a"),
+        (("--server", "http://127.0.0.1:1", "--selector", "pods=a"), 2, "without --pods"),
         (("--server", "http://127.0.0.1:1", "--watch-list", "maybe"), 2, "maybe"),
         (("--server", "http://192.0.2.1:1"), 1, "https://"),
         (("--kubeconfig", "/nonexistent"), 1, "/nonexistent"),

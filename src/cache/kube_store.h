@@ -88,7 +88,7 @@ void kube_store_destroy(kube_store_t *store);
 /*
  * Adds the object, or updates the one of its key.  unknown is told if the key
  * was held with another uid.  KUBE_OK, KUBE_NOMEM, or KUBE_CORRUPT: the record
- * is none of a Service or a slice.
+ * is none of an object.
  */
 kube_rc_t kube_store_put(kube_store_t *store, const kube_record_t *record,
     bool unknown)  KUBE_MUST_CHECK;
@@ -165,7 +165,8 @@ void kube_index_value(kube_index_values_t *values, kube_str_t value);
 /*
  * Index functions that are there: of the namespace; of "namespace/name" of the
  * Service that a slice belongs to; of a slice's nodes; of a slice's addresses
- * as kube_addr_text() writes them, and of a Service's cluster addresses.
+ * as kube_addr_text() writes them, and of a Service's cluster addresses; of
+ * "name=value" of each label, where only the metadata is held.
  */
 kube_rc_t kube_index_namespace(void *ctx, const kube_stored_t *stored,
     kube_index_values_t *values);
@@ -174,6 +175,8 @@ kube_rc_t kube_index_service(void *ctx, const kube_stored_t *stored,
 kube_rc_t kube_index_node(void *ctx, const kube_stored_t *stored,
     kube_index_values_t *values);
 kube_rc_t kube_index_address(void *ctx, const kube_stored_t *stored,
+    kube_index_values_t *values);
+kube_rc_t kube_index_label(void *ctx, const kube_stored_t *stored,
     kube_index_values_t *values);
 
 /*

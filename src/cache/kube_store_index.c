@@ -546,19 +546,78 @@ kube_index_service(void *ctx, const kube_stored_t *stored,
 }
 
 
-/* The nodes of a slice's endpoints, or the addresses of any object. */
-static kube_rc_t
-index_decoded(const kube_stored_t *stored, bool nodes,
+typedef enum {
+    INDEX_NODES = 0,
+    INDEX_ADDRESSES,
+    INDEX_LABELS
+} index_what_t;
+
+
+static void
+index_address(const kube_addr_t *address, kube_index_values_t *values)
+{
+    char    text[KUBE_ADDR_TEXT_MAX];
+    size_t  len;
+
+    len = kube_addr_text(address, text);
+    kube_index_value(values, (kube_str_t) { text, len });
+}
+
+
+static void
+index_slice(const kube_slice_t *slice, index_what_t what,
     kube_index_values_t *values)
 {
-    char                     text[KUBE_ADDR_TEXT_MAX];
-    size_t                   i, len;
-    kube_rc_t                rc;
-    kube_arena_t             arena;
-    kube_object_t            object;
-    const kube_slice_t      *slice;
-    const kube_service_t    *service;
-    const kube_endpoint_t   *endpoint;
+    size_t                  i;
+    const kube_endpoint_t  *endpoint;
+
+    for (i = 0; i < slice->endpoints_n; i++) {
+        endpoint = &slice->endpoints[i];
+
+        if (what == INDEX_ADDRESSES) {
+            index_address(&endpoint->address, values);
+
+        } else if (what == INDEX_NODES && endpoint->node.len != 0) {
+            kube_index_value(values, endpoint->node);
+        }
+    }
+}
+
+
+/* "name=value", as label selectors have it. */
+static void
+index_labels(const kube_partial_t *partial, kube_index_values_t *values)
+{
+    char                 text[KUBE_LABEL_NAME_MAX + 1 + KUBE_LABEL_VALUE_MAX];
+    size_t               i, len;
+    const kube_label_t  *label;
+
+    for (i = 0; i < partial->labels_n; i++) {
+        label = &partial->labels[i];
+        len = label->name.len;
+
+        memcpy(text, label->name.data, len);
+        text[len++] = '=';
+
+        if (label->value.len != 0) {
+            memcpy(text + len, label->value.data, label->value.len);
+            len += label->value.len;
+        }
+
+        kube_index_value(values, (kube_str_t) { text, len });
+    }
+}
+
+
+/* What of an object has to be decoded; an object that has none has no value. */
+static kube_rc_t
+index_decoded(const kube_stored_t *stored, index_what_t what,
+    kube_index_values_t *values)
+{
+    size_t         i;
+    kube_rc_t      rc;
+    kube_arena_t   arena;
+    kube_object_t  object;
 
     kube_arena_init(&arena, stored->alloc, STORE_ARENA_BYTES);
     rc = kube_record_decode(&arena, stored->record, stored->record->size,
@@ -569,27 +628,26 @@ index_decoded(const kube_stored_t *stored, bool nodes,
         return rc;
     }
 
-    if (kube_resource_info(object.resource)->shape == KUBE_SHAPE_SLICE) {
-        slice = &object.u.slice;
+    switch (kube_resource_info(object.resource)->shape) {
 
-        for (i = 0; i < slice->endpoints_n; i++) {
-            endpoint = &slice->endpoints[i];
+    case KUBE_SHAPE_SLICE:
+        index_slice(&object.u.slice, what, values);
+        break;
 
-            if (!nodes) {
-                len = kube_addr_text(&endpoint->address, text);
-                kube_index_value(values, (kube_str_t) { text, len });
+    case KUBE_SHAPE_SERVICE:
 
-            } else if (endpoint->node.len != 0) {
-                kube_index_value(values, endpoint->node);
-            }
+        for (i = 0; what == INDEX_ADDRESSES
+                    && i < object.u.service.cluster_ips_n; i++)
+        {
+            index_address(&object.u.service.cluster_ips[i], values);
         }
 
-    } else if (!nodes) {
-        service = &object.u.service;
+        break;
 
-        for (i = 0; i < service->cluster_ips_n; i++) {
-            len = kube_addr_text(&service->cluster_ips[i], text);
-            kube_index_value(values, (kube_str_t) { text, len });
+    default:
+
+        if (what == INDEX_LABELS) {
+            index_labels(&object.u.partial, values);
         }
     }
 
@@ -605,7 +663,7 @@ kube_index_node(void *ctx, const kube_stored_t *stored,
 {
     (void) ctx;
 
-    return index_decoded(stored, true, values);
+    return index_decoded(stored, INDEX_NODES, values);
 }
 
 
@@ -615,5 +673,15 @@ kube_index_address(void *ctx, const kube_stored_t *stored,
 {
     (void) ctx;
 
-    return index_decoded(stored, false, values);
+    return index_decoded(stored, INDEX_ADDRESSES, values);
+}
+
+
+kube_rc_t
+kube_index_label(void *ctx, const kube_stored_t *stored,
+    kube_index_values_t *values)
+{
+    (void) ctx;
+
+    return index_decoded(stored, INDEX_LABELS, values);
 }

@@ -80,6 +80,26 @@ json_slice(kube_json_writer_t *json, const kube_slice_t *slice)
 }
 
 
+static void
+json_partial(kube_json_writer_t *json, const kube_partial_t *partial)
+{
+    size_t  i;
+
+    kube_json_put_str(json, "uid", partial->meta.uid);
+    kube_json_open(json, "labels", '[');
+
+    for (i = 0; i < partial->labels_n; i++) {
+        kube_json_open(json, NULL, '{');
+        kube_json_put_str(json, "name", partial->labels[i].name);
+        kube_json_put_str(json, "value", partial->labels[i].value);
+        kube_json_close(json, '}');
+    }
+
+    kube_json_close(json, ']');
+    kube_json_put_bool(json, "deleting", partial->deletion_ms != 0);
+}
+
+
 void
 kube_cli_json_change(FILE *out, const char *type, const kube_record_id_t *id,
     const kube_object_t *object)
@@ -93,14 +113,21 @@ kube_cli_json_change(FILE *out, const char *type, const kube_record_id_t *id,
     kube_json_put_str(&json, "resource_version", id->meta.rv);
     kube_json_open(&json, "object", '{');
 
-    if (kube_resource_info(object->resource)->shape == KUBE_SHAPE_SERVICE) {
+    switch (kube_resource_info(object->resource)->shape) {
+
+    case KUBE_SHAPE_SERVICE:
         service = &object->u.service;
 
         kube_json_put_service(&json, service);
         kube_json_put_ports(&json, service->ports, service->ports_n, true);
+        break;
 
-    } else {
+    case KUBE_SHAPE_SLICE:
         json_slice(&json, &object->u.slice);
+        break;
+
+    default:
+        json_partial(&json, &object->u.partial);
     }
 
     kube_json_close(&json, '}');

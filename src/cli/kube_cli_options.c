@@ -26,6 +26,7 @@ enum {
     OPTION_PAGE_SIZE,
     OPTION_WATCH_LIST,
     OPTION_ENDPOINTS,
+    OPTION_PODS,
     OPTION_RECORD,
     OPTION_REPLAY,
     OPTION_TIMEOUT,
@@ -50,6 +51,7 @@ static const struct option  options_known[] = {
     { "page-size",    required_argument, NULL, OPTION_PAGE_SIZE },
     { "watch-list",   required_argument, NULL, OPTION_WATCH_LIST },
     { "endpoints",    required_argument, NULL, OPTION_ENDPOINTS },
+    { "pods",         no_argument,       NULL, OPTION_PODS },
     { "record",       required_argument, NULL, OPTION_RECORD },
     { "replay",       required_argument, NULL, OPTION_REPLAY },
     { "timeout",      required_argument, NULL, OPTION_TIMEOUT },
@@ -75,14 +77,15 @@ kube_cli_usage(void)
 "Prints one JSON line for each change of a Service or of its endpoints.\n"
 "\n"
 "  --namespace NS        watch this namespace; may be repeated; all\n"
-"  --selector RES=EXPR   label selector of services, endpointslices or\n"
-"                        endpoints\n"
+"  --selector RES=EXPR   label selector of services, endpointslices,\n"
+"                        endpoints or pods\n"
 "  --zone-size SIZE      room for objects, such as 64m\n"
 "  --page-size N         objects a page of a list, 0: one piece; 500\n"
 "  --watch-list HOW      lists as streams: on, off, or auto (unless the\n"
 "                        server is found to have none); auto\n"
 "  --endpoints WHAT      slices, endpoints, or auto: Endpoints where there\n"
 "                        are no EndpointSlices; auto\n"
+"  --pods                the metadata of Pods, too\n"
 "  --record FILE         write what is asked and answered: objects, but no\n"
 "                        credentials; --replay FILE answers from it\n"
 "  --until-synced        end once everything was listed; it is a failure if a\n"
@@ -173,8 +176,8 @@ options_selector(kube_cli_options_t *o, const char *text)
     }
 
     return options_bad("--selector",
-                       "neither services=..., endpointslices=... nor "
-                       "endpoints=...", text);
+                       "neither services=..., endpointslices=..., "
+                       "endpoints=... nor pods=...", text);
 }
 
 
@@ -341,6 +344,10 @@ options_one(kube_cli_options_t *o, int option, const char *value)
         o->in_cluster = true;
         return true;
 
+    case OPTION_PODS:
+        o->pods = true;
+        return true;
+
     case OPTION_UNTIL_SYNCED:
         o->until_synced = true;
         return true;
@@ -399,6 +406,11 @@ kube_cli_options_parse(kube_cli_options_t *options, int argc,
 
     if (options->help || options->version) {
         return true;
+    }
+
+    if (options->selectors[KUBE_RESOURCE_PODS].len != 0 && !options->pods) {
+        return options_bad("--selector", "of pods, without --pods:",
+                           options->selectors[KUBE_RESOURCE_PODS].data);
     }
 
     if (optind != argc) {

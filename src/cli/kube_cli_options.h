@@ -36,6 +36,7 @@ typedef struct {
     uint64_t            page_size;
     kube_watch_list_t   watch_list;
     kube_endpoints_t    endpoints;
+    bool                pods;
     bool                until_synced;
     bool                digest;
     bool                quiet;

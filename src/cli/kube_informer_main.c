@@ -22,6 +22,7 @@
 
 #include "kube_cli_json.h"
 #include "kube_cli_options.h"
+#include "kube_cli_pods.h"
 #include "kube_informer.h"
 #include "kube_transcript.h"
 #include "kube_version.h"
@@ -43,6 +44,7 @@ typedef struct {
     void                *mem;
     kube_zone_t          zone;
     kube_informer_t     *informer;
+    kube_cli_pods_t     *pods;        /* NULL: without --pods */
     kube_arena_t         arena;
     int                  epoll;
     int                  signals;
@@ -210,8 +212,9 @@ cli_missing(cli_t *cli, bool quiet, bool *refused_only)
     kube_zone_usage_t   usage;
     kube_scope_info_t   info;
 
-    n = 0;
     *refused_only = true;
+    n = (cli->pods != NULL) ? kube_cli_pods_missing(cli->pods, quiet,
+                                                    refused_only) : 0;
 
     for (slot = 0; slot < KUBE_SCOPES_MAX; slot++) {
         kube_arena_reset(&cli->arena);
@@ -259,7 +262,8 @@ cli_is_complete(cli_t *cli, int *code)
 {
     bool  refused_only;
 
-    if (!kube_informer_synced(cli->informer)
+    if ((!kube_informer_synced(cli->informer)
+         || (cli->pods != NULL && !kube_cli_pods_synced(cli->pods)))
         && (cli_missing(cli, true, &refused_only) == 0 || !refused_only))
     {
         return false;
@@ -533,12 +537,17 @@ cli_informer(cli_t *cli)
     conf.synced = cli_synced;
     conf.pid = (uint64_t) getpid();
 
-    for (r = 0; r < KUBE_RESOURCES; r++) {
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
         conf.label_selector[r] = cli->options.selectors[r];
     }
 
     cli->informer = kube_informer_create(&cli->alloc, &conf);
-    if (cli->informer == NULL) {
+
+    if (cli->options.pods) {
+        cli->pods = kube_cli_pods_create(&cli->alloc, &cli->options, &conf);
+    }
+
+    if (cli->informer == NULL || (cli->options.pods && cli->pods == NULL)) {
         return cli_error("informer", "out of memory");
     }
 
@@ -599,7 +608,9 @@ cli_timeout(const cli_t *cli, uint64_t now_ms)
     a = (cli->client != NULL) ? kube_client_deadline(cli->client)
                               : kube_transcript_deadline(cli->transcript);
     b = kube_informer_deadline(cli->informer);
+    a = (a < b) ? a : b;
 
+    b = (cli->pods != NULL) ? kube_cli_pods_deadline(cli->pods) : a;
     a = (a < b) ? a : b;
     a = (a < cli->ends_ms) ? a : cli->ends_ms;
 
@@ -629,6 +640,10 @@ cli_step(cli_t *cli, uint64_t now_ms)
 
     if (rc != KUBE_OK && rc != KUBE_NOMEM) {
         return cli_error("informer", kube_rc_text(rc));
+    }
+
+    if (cli->pods != NULL && !kube_cli_pods_process(cli->pods, now_ms)) {
+        return cli_error("pods", "cannot be shown");
     }
 
     for (slot = 0; cli->options.digest && slot < KUBE_SCOPES_MAX; slot++) {
@@ -705,6 +720,7 @@ cli_done(cli_t *cli)
 {
     /* the informer cancels what it has in the client */
 
+    kube_cli_pods_destroy(cli->pods);
     kube_informer_destroy(cli->informer);
     kube_recorder_destroy(cli->recorder);
     kube_transcript_destroy(cli->transcript);

@@ -55,7 +55,9 @@ typedef enum {
        SLICE, subdomain, endpoints)
 
 /* What programs may follow beside these. */
-#define KUBE_RESOURCE_OTHER_MAP(XX)
+#define KUBE_RESOURCE_OTHER_MAP(XX)                                           \
+    XX(PODS, "pods", "/api/v1", "v1", "Pod",                                  \
+       METADATA, subdomain, partial)
 
 #define KUBE_RESOURCE_MAP(XX)                                                 \
     KUBE_RESOURCE_ROUTED_MAP(XX)                                              \

@@ -13,7 +13,7 @@ import json
 import apiserver_status as st
 import objects
 from apiserver_select import Selector
-from apiserver_store import BY_KIND, RESOURCES, api_version, parse_rv
+from apiserver_store import BY_KIND, RESOURCES, api_version, parse_rv, partial_item
 from apiserver_watch import serve_watch
 from apiserver_wire import common_headers, gzipped
 
@@ -292,13 +292,7 @@ class Api:
 
     async def collection(self, wire, request, resource):
         """A list or a watch."""
-        accept = request.headers.get("accept", "*/*")
-        if not any(
-            part.split(";")[0].strip() in ("application/json", "application/*", "*/*")
-            and ";as=" not in part.replace(" ", "")
-            for part in accept.split(",")
-        ):
-            raise st.not_acceptable()
+        request.partial = self.accepted(request)
         options = Options(request.query, self.server.settings.watch_list)
         what = f"{api_version(resource)}, Resource={resource.name}"
         selector = Selector(
@@ -312,6 +306,21 @@ class Api:
         else:
             body = await self.list(wire, request, resource, options, selector)
             await self.reply(wire, 200, body)
+
+    def accepted(self, request):
+        """Whether the metadata alone is asked for: the first that can be served counts."""
+        kind = "PartialObjectMetadata" + ("" if request.verb == "watch" else "List")
+        for part in request.headers.get("accept", "*/*").replace(" ", "").split(","):
+            media, *parameters = part.split(";")
+            if media not in ("application/json", "application/*", "*/*"):
+                continue
+            if not any(p.startswith("as=") for p in parameters):
+                return False
+            if self.server.settings.partial and {"as=" + kind, "g=meta.k8s.io", "v=v1"} <= set(
+                parameters
+            ):
+                return True
+        raise st.not_acceptable()
 
     async def list(self, wire, request, resource, options, selector):
         """The body of a list, or of one page of it."""
@@ -362,11 +371,15 @@ class Api:
             meta["resourceVersion"] = str(fault.list_rv)
         if fault is not None and fault.remaining is not None:
             meta["remainingItemCount"] = fault.remaining
+        kind, version, items = resource.kind, api_version(resource), [o.item for o in found]
+        if request.partial:
+            kind, version = "PartialObjectMetadata", "meta.k8s.io/v1"
+            items = [partial_item(i) for i in items]
         return b'{"kind":"%sList","apiVersion":"%s","metadata":%s,"items":[%s]}\n' % (
-            resource.kind.encode(),
-            api_version(resource).encode(),
+            kind.encode(),
+            version.encode(),
             objects.go_json(meta),
-            b",".join(o.item for o in found),
+            b",".join(items),
         )
 
     async def _wait_for(self, rv):

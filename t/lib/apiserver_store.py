@@ -25,6 +25,7 @@ RESOURCES = {
         Resource("services", "Service", "", "v1", True),
         Resource("endpointslices", "EndpointSlice", "discovery.k8s.io", "v1", True),
         Resource("endpoints", "Endpoints", "", "v1", True),
+        Resource("pods", "Pod", "", "v1", True),
     )
 }
 BY_KIND = {r.kind: r for r in RESOURCES.values()}
@@ -37,6 +38,7 @@ _EMPTY_BODY = {
     "services": b',"spec":{},"status":{"loadBalancer":{}}',
     "endpointslices": b',"addressType":"","endpoints":null,"ports":null',
     "endpoints": b"",
+    "pods": b',"spec":{"containers":null},"status":{}',
 }
 
 
@@ -139,6 +141,21 @@ class Event:
                 obj = self.prev.at(self.rv)
             line = self._lines[type_] = event_line(type_, obj.full)
         return line
+
+
+def partial_item(item):
+    """What is left of an encoded object where its metadata alone is asked for."""
+    return b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%s}' % (
+        objects.go_json(json.loads(item)["metadata"])
+    )
+
+
+def partial_line(line):
+    """The same of a line of a watch, but for an ERROR."""
+    event = json.loads(line)
+    if event["type"] == "ERROR":
+        return line
+    return event_line(event["type"], partial_item(objects.go_json(event["object"])))
 
 
 def event_line(type_, full):
@@ -255,7 +272,7 @@ class Store:
     def delete(self, resource, ns, name, lost=False):
         """Deletes an object (a namespace: with all in it); None if absent."""
         if resource == "namespaces":
-            for table in ("endpointslices", "endpoints", "services"):
+            for table in ("endpointslices", "endpoints", "services", "pods"):
                 for key in [k for k in self.tables[table] if k[0] == name]:
                     self.delete(table, *key, lost=lost)
         old = self.tables[resource].pop((ns, name), None)

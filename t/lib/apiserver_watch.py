@@ -9,7 +9,7 @@ import asyncio
 
 import apiserver_status as st
 import objects
-from apiserver_store import Watcher, bookmark_line, event_line, parse_rv
+from apiserver_store import Watcher, bookmark_line, event_line, parse_rv, partial_line
 from apiserver_wire import Closed, common_headers
 
 DEFAULT_TIMEOUT = 1800
@@ -38,11 +38,16 @@ class Stream:
         fault = self.wire.fault
         if fault is not None and fault.error and self.events == (fault.at_events or 0):
             await self.error(fault.error)
+        line = self.shape(line)
         if fault is not None and fault.mutate is not None:
             line = fault.mutate(line)
         await self.wire.payload(line)
         self.events += 1
         await self.wire.after_event(self.events)
+
+    def shape(self, line):
+        """A line as it was asked for."""
+        return partial_line(line) if self.wire.request.partial else line
 
     async def error(self, status):
         """Sends an ERROR event and ends the watch."""
@@ -110,7 +115,7 @@ class Stream:
             while watcher.pending and watcher.pending[0][0] == "event":
                 line = self.line_of(watcher.pending.popleft()[1])
                 if line is not None:
-                    lines.append(line)
+                    lines.append(self.shape(line))
             if lines:
                 await wire.payload(b"".join(lines))
                 self.events += len(lines)

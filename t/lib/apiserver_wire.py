@@ -50,6 +50,7 @@ class Request:
         self.user = ""
         self.auth = ""
         self.token = ""
+        self.partial = False  # the metadata alone is asked for
         self.user_agent = headers.get("user-agent", "")
         self.time = time.time()
         self.started = time.monotonic()

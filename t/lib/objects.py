@@ -1,6 +1,6 @@
 # Makers of Kubernetes objects for tests and the demo: dictionaries whose keys
 # stand in the order in which Go's encoder emits them, and the encoder itself.
-# It is not a model of the API: only Service, EndpointSlice and Namespace, and
+# It is not a model of the API: only Service, EndpointSlice, Pod and Namespace, and
 # nothing is validated, for tests need wrong objects too.
 #
 # Copyright (C) the nginx-kube-informer authors
@@ -169,6 +169,21 @@ def service(
         "metadata": meta,
         "spec": spec,
         "status": {"loadBalancer": {}},
+    }
+
+
+def pod(ns, name, labels=None, **metadata):
+    """A Pod, of which informers see the metadata."""
+    meta = {"name": name, "namespace": ns, "creationTimestamp": CREATED, **metadata}
+    if labels is not None:
+        meta["labels"] = dict(sorted(labels.items()))
+    meta["managedFields"] = [managed_fields("kubelet", "v1", {"f:status": {}}, "status")]
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": meta,
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Running"},
     }
 
 
