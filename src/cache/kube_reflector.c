@@ -415,6 +415,10 @@ reflector_put_object(kube_reflector_t *r, kube_delta_kind_t kind,
         meta = *kube_object_meta(object);
         rc = r->options.transform(r->options.transform_ctx, &changed);
 
+        if (rc == KUBE_NOMEM) {
+            return rc;
+        }
+
         if (rc != KUBE_OK) {
             return reflector_refuse(r, KUBE_REFUSAL_MALFORMED, &meta,
                                     "the transform refused it");

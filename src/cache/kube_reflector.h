@@ -46,8 +46,9 @@ typedef struct {
      * Changes an object before it is queued; once for each that arrives, but
      * not for deletions.  Its namespace, name, uid and resourceVersion stay
      * what they were; other strings and arrays it may set to ones of its own,
-     * that last until its next call.  Other than KUBE_OK: the object is
-     * refused.  NULL: none.
+     * that last until its next call.  KUBE_NOMEM: the call ends, and is made
+     * anew later.  Other than that and KUBE_OK: the object is refused.  NULL:
+     * none.
      */
     kube_rc_t             (*transform)(void *ctx, kube_object_t *object);
     void                   *transform_ctx;

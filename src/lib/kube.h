@@ -7,6 +7,7 @@
  *                     the server's by a list and a watch; its store
  *   kube_handlers_t   what is called when an object of it changes
  *   kube_queue_t      keys that wait to be worked on: a controller's queue
+ *   kube_local_source_t  objects of the program's own, in a server's place
  *
  * It speaks for C99 and C++, and includes nothing of ours.  Its types begin
  * with kube_, its constants with KUBE_.
@@ -31,11 +32,13 @@
  * called but those three and the functions that destroy, where nothing else is
  * said.  An exception or longjmp() must not leave it.
  *
- * Structs that a program fills begin with their size, so that they can grow:
+ * Options, handlers and metrics begin with their size, so that they can grow:
  *
  *     kube_options_t options = { .size = sizeof(options) };
  *
- * Fields that are left 0 have the default.
+ * Fields that are left 0 have the default.  Structs of objects are made by the
+ * library and grow at their end; one that a program makes itself (for a source)
+ * is all zero but for what it sets.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -82,11 +85,17 @@ uint64_t kube_now_ms(void);
 
 /*
  * Objects.  What endpoints are found by, not all of what the API has.
+ *
+ * All slices of a Service, by the label of its name, are its endpoints; a pod
+ * may be in two of them for a moment.  Endpoints are what old servers have in
+ * their place, one object a Service.  Of Pods only the metadata is asked for.
  */
 
 typedef enum {
     KUBE_V1_SERVICE = 0,          /* core/v1 Service */
-    KUBE_V1_ENDPOINTSLICE = 1     /* discovery.k8s.io/v1 EndpointSlice */
+    KUBE_V1_ENDPOINTSLICE = 1,    /* discovery.k8s.io/v1 EndpointSlice */
+    KUBE_V1_ENDPOINTS = 2,        /* core/v1 Endpoints */
+    KUBE_V1_POD = 3               /* core/v1 Pod */
 } kube_v1_resource_t;
 
 typedef enum {
@@ -128,15 +137,47 @@ typedef struct {
     const char  *zone;
 } kube_v1_endpoint_t;
 
+/* Endpoints of one family, each of which has each of the ports. */
 typedef struct {
-    const char                *service;      /* kubernetes.io/service-name */
-    int                        family;       /* 4, 6; 0: none of both, and
-                                                there are no endpoints */
+    int                        family;       /* 4 or 6; 0: neither, and there
+                                                are no endpoints */
     const kube_v1_port_t      *ports;
     size_t                     ports_n;
     const kube_v1_endpoint_t  *endpoints;
     size_t                     endpoints_n;
+} kube_v1_subset_t;
+
+/*
+ * An EndpointSlice, or Endpoints.  The subsets are of either; a slice is one.
+ * family, ports and endpoints are those of a slice; of Endpoints with several
+ * subsets they are the first one's family, and all of the others' in a row,
+ * which does not say what goes with what.
+ */
+typedef struct {
+    const char                *service;      /* kubernetes.io/service-name, or
+                                                the name of Endpoints */
+    int                        family;
+    const kube_v1_port_t      *ports;
+    size_t                     ports_n;
+    const kube_v1_endpoint_t  *endpoints;
+    size_t                     endpoints_n;
+    const kube_v1_subset_t    *subsets;
+    size_t                     subsets_n;
 } kube_v1_endpointslice_t;
+
+typedef struct {
+    const char                *name;         /* "app.kubernetes.io/name" */
+    const char                *value;        /* may be "" */
+} kube_v1_label_t;
+
+/* What a Pod has beside its name. */
+typedef struct {
+    const kube_v1_label_t     *labels;       /* in the order of their names */
+    size_t                     labels_n;     /* up to 256 */
+    int64_t                    deletion_ms;  /* deletionTimestamp, ms of the
+                                                Unix time; 0: it is not being
+                                                deleted */
+} kube_v1_metadata_t;
 
 /*
  * One state of an object; it never changes.  A call back's object is borrowed
@@ -150,7 +191,8 @@ typedef struct {
     const char                     *uid;
     const char                     *rv;          /* resourceVersion */
     const kube_v1_service_t        *service;     /* else NULL */
-    const kube_v1_endpointslice_t  *slice;       /* else NULL */
+    const kube_v1_endpointslice_t  *slice;       /* of both; else NULL */
+    const kube_v1_metadata_t       *metadata;    /* of a Pod; else NULL */
 } kube_v1_object_t;
 
 /*
@@ -160,12 +202,48 @@ typedef struct {
 const kube_v1_object_t *kube_v1_object_hold(const kube_v1_object_t *object);
 void kube_v1_object_release(const kube_v1_object_t *object);
 
+/* The value of a Pod's label; NULL: it has none of this name. */
+const char *kube_v1_label(const kube_v1_object_t *object, const char *name);
+
+
+/*
+ * Sources.  Objects of the program's own, of one resource: what is put and
+ * removed is listed and watched as a server's are, in the place of the API
+ * server (options.sources).  It is of the kube_t's thread, and outlives it.
+ *
+ * changes_max: how many changes are remembered for who is slow, 1 .. 1000000;
+ * 0: 1024; who is slower lists anew.  NULL: no memory, or out of range.
+ */
+typedef struct kube_local_source_s  kube_local_source_t;
+
+kube_local_source_t *kube_local_source_create(kube_v1_resource_t resource,
+    uint32_t changes_max);
+void kube_local_source_destroy(kube_local_source_t *source);
+
+/*
+ * Adds the object, or changes the one of its name; it is copied.  Set are
+ * resource, ns, name and what is of the resource; of Endpoints the subsets.
+ * uid NULL or "": as before, or a new one; another one: the old object is
+ * deleted and a new one added.  rv is the source's business.  Informers know
+ * it after the next kube_process().
+ *
+ * KUBE_E_INVALID: of another resource, or something in it cannot be: a name, an
+ * address or one that is not of the family, a length; KUBE_E_NOMEM.
+ */
+int kube_local_source_put(kube_local_source_t *source,
+    const kube_v1_object_t *object);
+
+/* KUBE_E_NOT_FOUND: there is none. */
+int kube_local_source_remove(kube_local_source_t *source, const char *ns,
+    const char *name);
+
 
 /*
  * The API server.
  */
 
-typedef struct kube_s  kube_t;
+typedef struct kube_s                  kube_t;
+typedef struct kube_informer_handle_s  kube_informer_t;
 
 typedef enum {
     KUBE_L_ERROR = 0,       /* needs an operator */
@@ -201,6 +279,31 @@ typedef struct {
        valid during the call only.  Nothing of the library may be called. */
     void       (*log)(void *ctx, kube_l_level_t level, const char *line);
     void        *log_ctx;
+
+    const char  *endpoints_selector; /* label selectors; NULL: all */
+    const char  *pod_selector;
+
+    /* At most one of a resource, whose informers follow it and ask no server.
+       Where there are some, and neither kubeconfig nor server is set, there is
+       no API server at all. */
+    kube_local_source_t *const  *sources;
+    size_t                       sources_n;
+
+    /* Called with each object that a server sends, before it is held; NULL:
+       none.  It may change what is of the resource: set the pointers, and what
+       they point to, to things of its own that last until its next call; of
+       Endpoints only subsets count.  ns, name, uid and rv stay what they were.
+       What it drops takes no memory and is no change.  0; or the object is not
+       held, which is counted (refused).  It calls nothing of the library. */
+    int        (*transform)(void *ctx, kube_v1_object_t *object);
+    void        *transform_ctx;
+
+    /* A list or a watch failed, and is tried again: reason is one word, such
+       as forbidden or unreachable, message for people.  NULL: nobody is told.
+       It can change nothing of that. */
+    void       (*watch_error)(void *ctx, kube_informer_t *informer,
+                   const char *reason, const char *message);
+    void        *watch_error_ctx;
 } kube_options_t;
 
 /*
@@ -271,14 +374,13 @@ int kube_is_stopped(const kube_t *kube);
  * Informers.
  */
 
-typedef struct kube_informer_handle_s  kube_informer_t;
-
 /*
  * The informer of a resource in a namespace (NULL or "": in all), the same for
  * all who ask.  It is of the kube_t and lives as long.  A new one does nothing
  * before kube_start(), so that handlers and indexes can be added.
  *
  * KUBE_E_INVALID: no such namespace or resource, or after kube_shutdown();
+ * KUBE_E_NOT_FOUND: no source of this resource, and no API server;
  * KUBE_E_TOO_LARGE: there are 128; KUBE_E_NOMEM.
  */
 int kube_informer(kube_t *kube, kube_v1_resource_t resource, const char *ns,
@@ -289,13 +391,16 @@ int kube_informer(kube_t *kube, kube_v1_resource_t resource, const char *ns,
 int kube_start(kube_t *kube);
 
 /* "services in shop"; and its last error: "" : none since it follows.  Both
-   are valid until the next kube_process(). */
+   are valid until the next kube_process(), as is the resourceVersion up to
+   which everything is in the store ("": not synced yet). */
 const char *kube_informer_name(const kube_informer_t *informer);
 const char *kube_informer_error(const kube_informer_t *informer);
+const char *kube_informer_rv(kube_informer_t *informer);
 
 int kube_informer_has_synced(const kube_informer_t *informer);
 
-/* Objects that could not be held (malformed, above 4 MiB), ever. */
+/* Objects that could not be held (malformed, above 4 MiB, refused by the
+   transform), ever. */
 uint64_t kube_informer_refused(const kube_informer_t *informer);
 
 
@@ -388,9 +493,9 @@ void kube_value(kube_values_t *values, const char *value);
  * Adds an index, at any time; it has at once what is held.  The function NULL:
  * that of the name: "namespace"; "service" ("ns/name" of a slice's Service);
  * "node" (of a slice's endpoints); "address" (theirs, or a Service's cluster
- * addresses).  KUBE_E_INVALID: there is one of this name, or none by this
- * name where a function is missing, or the name is longer than 63 bytes;
- * KUBE_E_NOMEM.
+ * addresses); "label" ("name=value" of each of a Pod's).  KUBE_E_INVALID: there
+ * is one of this name, or none by this name where a function is missing, or the
+ * name is longer than 63 bytes; KUBE_E_NOMEM.
  */
 int kube_informer_add_index(kube_informer_t *informer, const char *name,
     kube_index_t index, void *ctx);
@@ -442,6 +547,34 @@ uint32_t kube_queue_failures(const kube_queue_t *queue, const char *key);
 /* How many wait; when get() has one: 0: now, KUBE_FOREVER: none is known. */
 size_t kube_queue_depth(const kube_queue_t *queue);
 uint64_t kube_queue_deadline_ms(const kube_queue_t *queue);
+
+/*
+ * What client-go's metrics of a queue say, by its names.  buckets count
+ * durations up to 1, 10, 100 ms, 1, 10, 100, 1000 s, and longer ones, each of
+ * its own range.  queue_duration is from add to get, work_duration from get to
+ * done.  KUBE_E_OK; KUBE_E_INVALID: of another size.
+ */
+#define KUBE_QUEUE_BUCKETS  8
+
+typedef struct {
+    uint64_t                count;
+    uint64_t                sum_ms;
+    uint64_t                buckets[KUBE_QUEUE_BUCKETS];
+} kube_queue_histogram_t;
+
+typedef struct {
+    size_t                  size;          /* sizeof(kube_queue_metrics_t) */
+    uint64_t                depth;
+    uint64_t                adds_total;
+    uint64_t                retries_total;
+    kube_queue_histogram_t  queue_duration;
+    kube_queue_histogram_t  work_duration;
+    uint64_t                unfinished_work_ms;    /* of all worked on */
+    uint64_t                longest_running_ms;
+} kube_queue_metrics_t;
+
+int kube_queue_metrics(const kube_queue_t *queue,
+    kube_queue_metrics_t *metrics);
 
 /* Nothing is added any more, what is delayed is dropped; what waits may be
    got.  is_over 1: none waits, and all that was got is done. */

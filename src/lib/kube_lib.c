@@ -75,13 +75,22 @@ lib_sink(kube_t *kube)
 }
 
 
-/* The API server as a source. */
+/* The program's source, or the API server. */
 static kube_rc_t
 lib_lister_watcher(void *ctx, kube_resource_t resource, kube_str_t ns,
     kube_lister_watcher_t *lw)
 {
     kube_t                          *kube = ctx;
     kube_api_lister_watcher_conf_t   conf;
+
+    if (kube->sources[resource] != NULL) {
+        return kube_memory_lister_watcher_create(
+                   kube->sources[resource]->memory, ns, lw);
+    }
+
+    if (kube->client == NULL) {
+        return KUBE_NOT_FOUND;
+    }
 
     conf = (kube_api_lister_watcher_conf_t) {
         .io = kube_client_io(kube->client),
@@ -178,6 +187,34 @@ lib_client(kube_t *kube, kube_error_t *error)
 }
 
 
+/*
+ * Shows an object to the program before it is held.  What it leaves is used
+ * until the next one.
+ */
+static kube_rc_t
+lib_transform(void *ctx, kube_object_t *object)
+{
+    kube_t  *kube = ctx;
+
+    kube_v1_object_release(kube->transformed);
+    kube_arena_reset(&kube->transforming);
+
+    kube->transformed = kube_lib_object_of(&kube->env.alloc, object);
+
+    if (kube->transformed == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    if (kube->options.transform(kube->options.transform_ctx,
+                                kube->transformed) != 0)
+    {
+        return KUBE_INVALID;
+    }
+
+    return kube_lib_import(&kube->transforming, kube->transformed, object);
+}
+
+
 static kube_rc_t
 lib_factory(kube_t *kube)
 {
@@ -204,7 +241,9 @@ lib_factory(kube_t *kube)
             .bytes_max = KUBE_RING_BYTES,
             .sink = lib_sink(kube),
             .resync_ms = kube->options.resync_ms
-        }
+        },
+        .transform = (kube->options.transform != NULL) ? lib_transform : NULL,
+        .transform_ctx = kube
     };
 
     if (kube->env.lister_watcher != NULL) {
@@ -247,6 +286,27 @@ lib_descriptors(kube_t *kube)
 }
 
 
+static kube_rc_t
+lib_sources(kube_t *kube, kube_error_t *error)
+{
+    size_t                i;
+    kube_local_source_t  *source;
+
+    for (i = 0; i < kube->options.sources_n; i++) {
+        source = kube->options.sources[i];
+
+        if (kube->sources[source->resource] != NULL) {
+            error->what = "two sources of one resource";
+            return KUBE_INVALID;
+        }
+
+        kube->sources[source->resource] = source;
+    }
+
+    return KUBE_OK;
+}
+
+
 /* Fills in what was left 0, and checks. */
 static kube_rc_t
 lib_options(kube_t *kube, kube_error_t *error)
@@ -279,6 +339,8 @@ lib_options(kube_t *kube, kube_error_t *error)
 
     selectors[KUBE_RESOURCE_SERVICES] = o->service_selector;
     selectors[KUBE_RESOURCE_ENDPOINTSLICES] = o->slice_selector;
+    selectors[KUBE_RESOURCE_ENDPOINTS] = o->endpoints_selector;
+    selectors[KUBE_RESOURCE_PODS] = o->pod_selector;
 
     for (i = 0; i < KUBE_RESOURCES; i++) {
 
@@ -294,7 +356,17 @@ lib_options(kube_t *kube, kube_error_t *error)
         }
     }
 
-    return KUBE_OK;
+    return lib_sources(kube, error);
+}
+
+
+/* Whether the API server is asked for anything. */
+static bool
+lib_has_server(const kube_t *kube)
+{
+    return kube->options.sources_n == 0
+           || kube->options.server != NULL
+           || kube->options.kubeconfig != NULL;
 }
 
 
@@ -306,7 +378,9 @@ kube_lib_create(const kube_lib_env_t *env, const kube_options_t *options,
     kube_rc_t      rc;
     kube_error_t   error;
 
-    if (options->size != sizeof(kube_options_t)) {
+    if (options->size < KUBE_LIB_OPTIONS_FIRST
+        || options->size > sizeof(kube_options_t))
+    {
         lib_why(why, why_size, "options of another size than kube.h says", 0);
         return KUBE_E_INVALID;
     }
@@ -318,18 +392,22 @@ kube_lib_create(const kube_lib_env_t *env, const kube_options_t *options,
     }
 
     kube->env = *env;
-    kube->options = *options;
+    memcpy(&kube->options, options, options->size);
     kube->retry_ms = KUBE_NEVER;
     kube->epoll = -1;
     kube->event = -1;
 
     kube_config_init(&kube->config, &kube->env.alloc);
     kube_arena_init(&kube->arena, &kube->env.alloc, KUBE_LIB_ARENA_BYTES);
+    kube_arena_init(&kube->transforming, &kube->env.alloc,
+                    KUBE_LIB_ARENA_BYTES);
 
     memset(&error, 0, sizeof(kube_error_t));
     rc = lib_options(kube, &error);
 
-    if (rc == KUBE_OK && env->lister_watcher == NULL) {
+    if (rc == KUBE_OK && env->lister_watcher == NULL
+        && lib_has_server(kube))
+    {
         rc = lib_client(kube, &error);
     }
 
@@ -381,6 +459,8 @@ kube_destroy(kube_t *kube)
 
     kube_factory_destroy(kube->factory);
     kube_lib_informers_done(kube);
+    kube_v1_object_release(kube->transformed);
+    kube_arena_done(&kube->transforming);
     kube_client_destroy(kube->client);
     kube_config_done(&kube->config);
     kube_arena_done(&kube->arena);
@@ -412,7 +492,8 @@ kube_fd(const kube_t *kube)
 uint64_t
 kube_deadline_ms(const kube_t *kube)
 {
-    uint64_t  deadline_ms, client_ms;
+    size_t    i;
+    uint64_t  deadline_ms, client_ms, source_ms;
 
     if (kube_factory_is_stopped(kube->factory)) {
         return KUBE_NEVER;
@@ -429,6 +510,14 @@ kube_deadline_ms(const kube_t *kube)
         deadline_ms = (client_ms < deadline_ms) ? client_ms : deadline_ms;
     }
 
+    for (i = 0; i < KUBE_RESOURCES; i++) {
+
+        if (kube->sources[i] != NULL) {
+            source_ms = kube_memory_source_deadline(kube->sources[i]->memory);
+            deadline_ms = (source_ms < deadline_ms) ? source_ms : deadline_ms;
+        }
+    }
+
     return deadline_ms;
 }
 
@@ -436,6 +525,7 @@ kube_deadline_ms(const kube_t *kube)
 void
 kube_process(kube_t *kube)
 {
+    size_t    i;
     ssize_t   n;
     uint64_t  now_ms, woken;
 
@@ -457,6 +547,12 @@ kube_process(kube_t *kube)
 
     if (kube->client != NULL) {
         kube_client_process(kube->client, now_ms);
+    }
+
+    for (i = 0; i < KUBE_RESOURCES; i++) {
+        if (kube->sources[i] != NULL) {
+            kube_memory_source_process(kube->sources[i]->memory, now_ms);
+        }
     }
 
     kube_factory_process(kube->factory, now_ms);

@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "kube_lib.h"
@@ -37,6 +38,7 @@ struct kube_informer_handle_s {
     kube_shared_informer_t  *shared;
     kube_lib_handler_t      *handlers;
     kube_lib_index_t        *indexes;
+    char                     rv[KUBE_RV_LEN_MAX + 1];
 };
 
 struct kube_values_s {
@@ -53,6 +55,24 @@ typedef struct {
 } visitor_t;
 
 
+static void
+informer_watch_error(void *ctx, kube_str_t reason, kube_str_t message)
+{
+    char                   texts[2][KUBE_MESSAGE_LEN_MAX];
+    kube_informer_t       *inf = ctx;
+    const kube_options_t  *o;
+
+    o = &inf->kube->options;
+
+    (void) snprintf(texts[0], sizeof(texts[0]), "%.*s", (int) reason.len,
+                    reason.data);
+    (void) snprintf(texts[1], sizeof(texts[1]), "%.*s", (int) message.len,
+                    message.data);
+
+    o->watch_error(o->watch_error_ctx, inf, texts[0], texts[1]);
+}
+
+
 int
 kube_informer(kube_t *kube, kube_v1_resource_t resource, const char *ns,
     kube_informer_t **informer)
@@ -60,10 +80,6 @@ kube_informer(kube_t *kube, kube_v1_resource_t resource, const char *ns,
     kube_rc_t                rc;
     kube_informer_t         *inf;
     kube_shared_informer_t  *shared;
-
-    if (resource != KUBE_V1_SERVICE && resource != KUBE_V1_ENDPOINTSLICE) {
-        return KUBE_E_INVALID;
-    }
 
     rc = kube_factory_informer(kube->factory, (kube_resource_t) resource,
                                kube_str(ns), &shared);
@@ -89,6 +105,14 @@ kube_informer(kube_t *kube, kube_v1_resource_t resource, const char *ns,
     inf->shared = shared;
     inf->next = kube->informers;
     kube->informers = inf;
+
+    /* the factory may have started it since an earlier call that failed */
+
+    if (kube->options.watch_error != NULL) {
+        rc = kube_shared_informer_set_watch_error_handler(shared,
+                                                  informer_watch_error, inf);
+        (void) rc;
+    }
 
     *informer = inf;
 
@@ -161,6 +185,18 @@ const char *
 kube_informer_error(const kube_informer_t *inf)
 {
     return kube_shared_informer_error(inf->shared);
+}
+
+
+const char *
+kube_informer_rv(kube_informer_t *inf)
+{
+    kube_str_t  rv;
+
+    rv = kube_shared_informer_rv(inf->shared);
+    (void) snprintf(inf->rv, sizeof(inf->rv), "%.*s", (int) rv.len, rv.data);
+
+    return inf->rv;
 }
 
 
@@ -486,7 +522,8 @@ informer_add_own(kube_informer_t *inf, const char *name)
         { "namespace",  kube_index_namespace },
         { "service",    kube_index_service },
         { "node",       kube_index_node },
-        { "address",    kube_index_address }
+        { "address",    kube_index_address },
+        { "label",      kube_index_label }
     };
 
     for (i = 0; i < sizeof(own) / sizeof(own[0]); i++) {

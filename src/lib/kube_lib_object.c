@@ -17,7 +17,9 @@
 
 static_assert((int) KUBE_V1_SERVICE == (int) KUBE_RESOURCE_SERVICES
               && (int) KUBE_V1_ENDPOINTSLICE
-                 == (int) KUBE_RESOURCE_ENDPOINTSLICES,
+                 == (int) KUBE_RESOURCE_ENDPOINTSLICES
+              && (int) KUBE_V1_ENDPOINTS == (int) KUBE_RESOURCE_ENDPOINTS
+              && (int) KUBE_V1_POD == (int) KUBE_RESOURCE_PODS,
               "resources");
 static_assert((int) KUBE_V1_TCP == (int) KUBE_PROTOCOL_TCP
               && (int) KUBE_V1_UDP == (int) KUBE_PROTOCOL_UDP
@@ -37,6 +39,7 @@ typedef struct {
     atomic_size_t            refs;
     kube_v1_service_t        service;
     kube_v1_endpointslice_t  slice;
+    kube_v1_metadata_t       metadata;
     kube_v1_object_t         object;
 } object_t;
 
@@ -168,16 +171,56 @@ object_service(kube_v1_service_t *to, piece_t *piece,
 }
 
 
+/* Shows the ports and endpoints of a slice part by part.  Returns how many. */
+static size_t
+object_subsets(kube_v1_subset_t *to, const kube_slice_t *slice,
+    const kube_v1_port_t *ports, const kube_v1_endpoint_t *endpoints)
+{
+    size_t        i, n;
+    kube_slice_t  part;
+
+    n = 0;
+
+    for (i = 0; kube_slice_part(slice, &i, &part); n++) {
+
+        if (to == NULL) {
+            continue;
+        }
+
+        to[n] = (kube_v1_subset_t) {
+            .family = (int) part.family,
+            .ports = ports,
+            .ports_n = part.ports_n,
+            .endpoints = endpoints,
+            .endpoints_n = part.endpoints_n
+        };
+
+        ports += part.ports_n;
+        endpoints += part.endpoints_n;
+    }
+
+    return n;
+}
+
+
 static void
 object_slice(kube_v1_endpointslice_t *to, piece_t *piece,
     const kube_slice_t *from)
 {
+    size_t               subsets_n;
     kube_v1_port_t      *ports;
+    kube_v1_subset_t    *subsets;
     kube_v1_endpoint_t  *endpoints;
 
     ports = piece_take(piece, from->ports_n * sizeof(kube_v1_port_t));
     endpoints = piece_take(piece,
                            from->endpoints_n * sizeof(kube_v1_endpoint_t));
+    subsets_n = object_subsets(NULL, from, ports, endpoints);
+    subsets = piece_take(piece, subsets_n * sizeof(kube_v1_subset_t));
+
+    if (subsets != NULL) {
+        (void) object_subsets(subsets, from, ports, endpoints);
+    }
 
     *to = (kube_v1_endpointslice_t) {
         .service = piece_str(piece, from->service),
@@ -185,7 +228,9 @@ object_slice(kube_v1_endpointslice_t *to, piece_t *piece,
         .ports = ports,
         .ports_n = from->ports_n,
         .endpoints = endpoints,
-        .endpoints_n = from->endpoints_n
+        .endpoints_n = from->endpoints_n,
+        .subsets = subsets,
+        .subsets_n = subsets_n
     };
 
     object_ports(ports, piece, from->ports, from->ports_n);
@@ -194,18 +239,51 @@ object_slice(kube_v1_endpointslice_t *to, piece_t *piece,
 
 
 static void
+object_metadata(kube_v1_metadata_t *to, piece_t *piece,
+    const kube_partial_t *from)
+{
+    size_t            i;
+    kube_v1_label_t   label, *labels;
+
+    labels = piece_take(piece, from->labels_n * sizeof(kube_v1_label_t));
+
+    *to = (kube_v1_metadata_t) {
+        .labels = labels,
+        .labels_n = from->labels_n,
+        .deletion_ms = from->deletion_ms
+    };
+
+    for (i = 0; i < from->labels_n; i++) {
+        label.name = piece_str(piece, from->labels[i].name);
+        label.value = piece_str(piece, from->labels[i].value);
+
+        if (labels != NULL) {
+            labels[i] = label;
+        }
+    }
+}
+
+
+static void
 object_fill(object_t *to, piece_t *piece, const kube_object_t *from)
 {
-    bool                slice;
+    kube_shape_t        shape;
     const kube_meta_t  *meta;
 
-    slice = (kube_resource_info(from->resource)->shape == KUBE_SHAPE_SLICE);
+    shape = kube_resource_info(from->resource)->shape;
 
-    if (slice) {
-        object_slice(&to->slice, piece, &from->u.slice);
+    switch (shape) {
 
-    } else {
+    case KUBE_SHAPE_SERVICE:
         object_service(&to->service, piece, &from->u.service);
+        break;
+
+    case KUBE_SHAPE_SLICE:
+        object_slice(&to->slice, piece, &from->u.slice);
+        break;
+
+    default:
+        object_metadata(&to->metadata, piece, &from->u.partial);
     }
 
     meta = kube_object_meta(from);
@@ -216,9 +294,34 @@ object_fill(object_t *to, piece_t *piece, const kube_object_t *from)
         .name = piece_str(piece, meta->name),
         .uid = piece_str(piece, meta->uid),
         .rv = piece_str(piece, meta->rv),
-        .service = slice ? NULL : &to->service,
-        .slice = slice ? &to->slice : NULL
+        .service = (shape == KUBE_SHAPE_SERVICE) ? &to->service : NULL,
+        .slice = (shape == KUBE_SHAPE_SLICE) ? &to->slice : NULL,
+        .metadata = (shape == KUBE_SHAPE_METADATA) ? &to->metadata : NULL
     };
+}
+
+
+kube_v1_object_t *
+kube_lib_object_of(const kube_alloc_t *alloc, const kube_object_t *from)
+{
+    piece_t    piece;
+    object_t  *made, counted;
+
+    piece = (piece_t) { NULL, 0 };
+    object_fill(&counted, &piece, from);
+
+    made = kube_alloc(alloc, sizeof(object_t) + piece.n);
+    if (made == NULL) {
+        return NULL;
+    }
+
+    made->alloc = *alloc;
+    atomic_init(&made->refs, 1);
+
+    piece = (piece_t) { (char *) (made + 1), 0 };
+    object_fill(made, &piece, from);
+
+    return &made->object;
 }
 
 
@@ -226,10 +329,8 @@ kube_rc_t
 kube_lib_object(kube_arena_t *arena, const kube_stored_t *stored,
     const kube_v1_object_t **object)
 {
-    piece_t         piece;
-    object_t       *made, counted;
-    kube_rc_t       rc;
-    kube_object_t   from;
+    kube_rc_t      rc;
+    kube_object_t  from;
 
     kube_arena_reset(arena);
 
@@ -239,23 +340,28 @@ kube_lib_object(kube_arena_t *arena, const kube_stored_t *stored,
         return rc;
     }
 
-    piece = (piece_t) { NULL, 0 };
-    object_fill(&counted, &piece, &from);
+    *object = kube_lib_object_of(arena->alloc, &from);
 
-    made = kube_alloc(arena->alloc, sizeof(object_t) + piece.n);
-    if (made == NULL) {
-        return KUBE_NOMEM;
+    return (*object != NULL) ? KUBE_OK : KUBE_NOMEM;
+}
+
+
+const char *
+kube_v1_label(const kube_v1_object_t *object, const char *name)
+{
+    size_t  i;
+
+    if (object->metadata == NULL) {
+        return NULL;
     }
 
-    made->alloc = *arena->alloc;
-    atomic_init(&made->refs, 1);
+    for (i = 0; i < object->metadata->labels_n; i++) {
+        if (strcmp(object->metadata->labels[i].name, name) == 0) {
+            return object->metadata->labels[i].value;
+        }
+    }
 
-    piece = (piece_t) { (char *) (made + 1), 0 };
-    object_fill(made, &piece, &from);
-
-    *object = &made->object;
-
-    return KUBE_OK;
+    return NULL;
 }
 
 

@@ -17,6 +17,8 @@
 #include "kube_work_queue.h"
 
 
+static_assert(KUBE_QUEUE_BUCKETS == KUBE_WORK_BUCKETS, "ranges");
+
 typedef struct {
     kube_map_link_t        link;         /* in keys */
     uint32_t               item;
@@ -404,6 +406,45 @@ size_t
 kube_queue_depth(const kube_queue_t *q)
 {
     return kube_work_queue_depth(q->queue);
+}
+
+
+static kube_queue_histogram_t
+queue_histogram(const kube_work_histogram_t *from)
+{
+    kube_queue_histogram_t  to;
+
+    to.count = from->count;
+    to.sum_ms = from->sum_ms;
+    memcpy(to.buckets, from->buckets, sizeof(to.buckets));
+
+    return to;
+}
+
+
+int
+kube_queue_metrics(const kube_queue_t *q, kube_queue_metrics_t *metrics)
+{
+    kube_work_metrics_t  from;
+
+    if (metrics->size != sizeof(kube_queue_metrics_t)) {
+        return KUBE_E_INVALID;
+    }
+
+    kube_work_queue_metrics(q->queue, queue_now(q), &from);
+
+    *metrics = (kube_queue_metrics_t) {
+        .size = metrics->size,
+        .depth = from.depth,
+        .adds_total = from.adds_total,
+        .retries_total = from.retries_total,
+        .queue_duration = queue_histogram(&from.queue_duration),
+        .work_duration = queue_histogram(&from.work_duration),
+        .unfinished_work_ms = from.unfinished_work_ms,
+        .longest_running_ms = from.longest_running_ms
+    };
+
+    return KUBE_E_OK;
 }
 
 

@@ -52,6 +52,7 @@ OFFERED = {
     "src/cache/kube_store_index.c",
     "src/lib/kube_lib.c",
     "src/lib/kube_lib_informer.c",
+    "src/lib/kube_lib_local_source.c",
     "src/lib/kube_lib_object.c",
     "src/lib/kube_lib_queue.c",
     "src/lib/kube_lib_system.c",
