@@ -1,5 +1,5 @@
 /*
- * kube-informer - the informer of src/ over epoll: one JSON line a change.
+ * kube-informer - the informer of src/ over poll(2): one JSON line a change.
  *
  * The host that is not nginx: it gives memory (malloc), time, a log (stderr)
  * and a loop.  Used by tests and benchmarks, and to look at a cluster.
@@ -10,10 +10,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -46,7 +46,6 @@ typedef struct {
     kube_informer_t     *informer;
     kube_cli_pods_t     *pods;        /* NULL: without --pods */
     kube_arena_t         arena;
-    int                  epoll;
     int                  signals;
     uint64_t             ends_ms;                  /* UINT64_MAX: never */
     kube_rv_t            shown[KUBE_SCOPES_MAX];   /* with --digest */
@@ -555,20 +554,6 @@ cli_informer(cli_t *cli)
 }
 
 
-static bool
-cli_watch_fd(cli_t *cli, int fd)
-{
-    struct epoll_event  event;
-
-    memset(&event, 0, sizeof(struct epoll_event));
-
-    event.events = EPOLLIN;
-    event.data.fd = fd;
-
-    return epoll_ctl(cli->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
-
 /* Before anything may start a thread: it inherits the mask. */
 static bool
 cli_signals(cli_t *cli)
@@ -587,16 +572,7 @@ cli_signals(cli_t *cli)
         cli->signals = signalfd(-1, &set, SFD_CLOEXEC|SFD_NONBLOCK);
     }
 
-    cli->epoll = epoll_create1(EPOLL_CLOEXEC);
-
-    if (cli->signals == -1
-        || cli->epoll == -1
-        || !cli_watch_fd(cli, cli->signals))
-    {
-        return cli_error("event loop", strerror(errno));
-    }
-
-    return true;
+    return cli->signals != -1 || cli_error("event loop", strerror(errno));
 }
 
 
@@ -667,10 +643,17 @@ cli_step(cli_t *cli, uint64_t now_ms)
 static int
 cli_run(cli_t *cli)
 {
-    int                 n, code;
-    bool                refused_only;
-    uint64_t            now_ms;
-    struct epoll_event  event;
+    int            n, code;
+    bool           refused_only;
+    uint64_t       now_ms;
+    struct pollfd  fds[2];
+
+    fds[0] = (struct pollfd) { .fd = cli->signals, .events = POLLIN };
+    fds[1] = (struct pollfd) { .fd = -1, .events = POLLIN };
+
+    if (cli->client != NULL) {
+        fds[1].fd = kube_client_fd(cli->client);
+    }
 
     now_ms = cli_clock_ms(CLOCK_MONOTONIC);
     cli->ends_ms = cli->options.timeout_ms ? now_ms + cli->options.timeout_ms
@@ -697,9 +680,9 @@ cli_run(cli_t *cli)
             return 1;
         }
 
-        n = epoll_wait(cli->epoll, &event, 1, cli_timeout(cli, now_ms));
+        n = poll(fds, 2, cli_timeout(cli, now_ms));
 
-        if (n == 1 && event.data.fd == cli->signals) {
+        if (n > 0 && fds[0].revents != 0) {
             (void) cli_missing(cli, !cli->options.until_synced,
                                &refused_only);
             return cli->options.until_synced ? 1 : 0;
@@ -739,10 +722,6 @@ cli_done(cli_t *cli)
     if (cli->replayed.data != NULL) {
         (void) munmap((void *) (uintptr_t) cli->replayed.data,
                       cli->replayed.len);
-    }
-
-    if (cli->epoll > 0) {
-        (void) close(cli->epoll);
     }
 
     if (cli->signals > 0) {
@@ -786,9 +765,7 @@ main(int argc, char *argv[])
     if (cli_signals(&cli)
         && cli_config(&cli)
         && cli_zone(&cli)
-        && cli_informer(&cli)
-        && (cli.client == NULL
-            || cli_watch_fd(&cli, kube_client_fd(cli.client))))
+        && cli_informer(&cli))
     {
         code = cli_run(&cli);
     }
