@@ -360,17 +360,9 @@ bench_io(bench_t *bench)
 {
     memset(bench->calls, 0, sizeof(bench->calls));
 
-    return (kube_io_t) {
-        .start = bench_start,
-        .cancel = bench_cancel,
-        .resume = bench_resume,
-        .verdict = bench_verdict,
-        .suspect = bench_suspect,
-        .healed = bench_healed,
-        .credentials = bench_credentials,
-        .now = bench_now,
-        .ctx = bench
-    };
+    return KUBE_IO(bench_start, bench_cancel, bench_resume, bench_verdict,
+                   bench_suspect, bench_healed, bench_credentials, bench_now,
+                   bench);
 }
 
 

@@ -281,17 +281,9 @@ client_now(void *ctx)
 kube_io_t
 kube_client_io(kube_client_t *client)
 {
-    return (kube_io_t) {
-        .start = client_start,
-        .cancel = client_cancel,
-        .resume = client_resume,
-        .verdict = client_verdict,
-        .suspect = client_suspect,
-        .healed = client_healed,
-        .credentials = client_credentials,
-        .now = client_now,
-        .ctx = client
-    };
+    return KUBE_IO(client_start, client_cancel, client_resume, client_verdict,
+                   client_suspect, client_healed, client_credentials,
+                   client_now, client);
 }
 
 

@@ -38,6 +38,15 @@ typedef struct {
     void        *ctx;
 } kube_io_t;
 
+/*
+ * Whoever makes an io does it by this: a member that it forgets is an argument
+ * too few, and one that is forgotten here a warning of the compiler's.
+ */
+#define KUBE_IO(start, cancel, resume, verdict, suspect, healed, credentials, \
+    now, ctx)                                                                 \
+    ((kube_io_t) { (start), (cancel), (resume), (verdict), (suspect),         \
+                   (healed), (credentials), (now), (ctx) })
+
 typedef struct kube_client_s  kube_client_t;
 
 typedef struct {

@@ -337,17 +337,9 @@ kube_recorder_destroy(kube_recorder_t *recorder)
 kube_io_t
 kube_recorder_io(kube_recorder_t *recorder)
 {
-    return (kube_io_t) {
-        .start = recorder_start,
-        .cancel = recorder_cancel,
-        .resume = recorder_resume,
-        .verdict = recorder_verdict,
-        .suspect = recorder_suspect,
-        .healed = recorder_healed,
-        .credentials = recorder_credentials,
-        .now = recorder_now,
-        .ctx = recorder
-    };
+    return KUBE_IO(recorder_start, recorder_cancel, recorder_resume,
+                   recorder_verdict, recorder_suspect, recorder_healed,
+                   recorder_credentials, recorder_now, recorder);
 }
 
 
@@ -771,17 +763,9 @@ transcript_now(void *ctx)
 kube_io_t
 kube_transcript_io(kube_transcript_t *t)
 {
-    return (kube_io_t) {
-        .start = transcript_start,
-        .cancel = transcript_cancel,
-        .resume = transcript_resume,
-        .verdict = transcript_verdict,
-        .suspect = transcript_suspect,
-        .healed = transcript_healed,
-        .credentials = transcript_credentials,
-        .now = transcript_now,
-        .ctx = t
-    };
+    return KUBE_IO(transcript_start, transcript_cancel, transcript_resume,
+                   transcript_verdict, transcript_suspect, transcript_healed,
+                   transcript_credentials, transcript_now, t);
 }
 
 

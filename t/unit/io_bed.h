@@ -185,17 +185,8 @@ io_now(void *ctx)
 static inline kube_io_t
 io_of(io_bed_t *io)
 {
-    return (kube_io_t) {
-        .start = io_start,
-        .cancel = io_cancel,
-        .resume = io_resume,
-        .verdict = io_verdict,
-        .suspect = io_suspect,
-        .healed = io_healed,
-        .credentials = io_credentials,
-        .now = io_now,
-        .ctx = io
-    };
+    return KUBE_IO(io_start, io_cancel, io_resume, io_verdict, io_suspect,
+                   io_healed, io_credentials, io_now, io);
 }
 
 
