@@ -326,175 +326,127 @@ test_worked_on_oom(void **state)
 }
 
 
-/* What a limiter says, one failure after the other, of the item. */
-static void
-assert_delays(kube_rate_limiter_t *limiter, uint32_t item,
-    const uint64_t *delays, size_t n)
-{
-    size_t  i;
+/*
+ * What limiters say: of an item's first five failures, and from which on the
+ * longest delay, which is never exceeded.  One is exponential where fast_max is
+ * 0, fast and slow where max_ms is 0, else the longer of the two; wait_ms is
+ * the most that any waits.  client-go has a limiter of steps for the last row.
+ */
+static const struct {
+    const char  *title;
+    uint64_t     base_ms;
+    uint64_t     max_ms;
+    uint64_t     fast_ms;
+    uint64_t     slow_ms;
+    uint32_t     fast_max;
+    uint64_t     wait_ms;
+    uint64_t     first_ms[5];
+    uint64_t     longest_ms;
+    unsigned     longest_from;
+} limited[] = {
+    { "TestItemExponentialFailureRateLimiter", 1, 1000, 0, 0, 0, 0,
+      { 1, 2, 4, 8, 16 }, 1000, 10 },
+    { "TestItemExponentialFailureRateLimiterOverFlow", 1, 1000000, 0, 0, 0, 0,
+      { 1, 2, 4, 8, 16 }, 1000000, 20 },
+    { "hours of a minute", 60000, 3600000000, 0, 0, 0, 0,
+      { 60000, 120000, 240000, 480000, 960000 }, 3600000000, 16 },
+    { "no end", 1, UINT64_MAX, 0, 0, 0, 0,
+      { 1, 2, 4, 8, 16 }, UINT64_MAX, 64 },
+    { "it begins beyond its end", UINT64_MAX, 5, 0, 0, 0, 0,
+      { 5, 5, 5, 5, 5 }, 5, 0 },
+    { "it begins with nothing", 0, 5, 0, 0, 0, 0,
+      { 0, 0, 0, 0, 0 }, 5, 64 },
+    { "TestItemFastSlowRateLimiter", 0, 0, 5, 10000, 3, 0,
+      { 5, 5, 5, 10000, 10000 }, 10000, 3 },
+    { "TestMaxOfRateLimiter", 1, 1000, 5, 3000, 3, 0,
+      { 5, 5, 5, 3000, 3000 }, 3000, 3 },
+    { "TestWithMaxWaitRateLimiter", 0, 0, 5, 1000000, 100, 500000,
+      { 5, 5, 5, 5, 5 }, 500000, 100 }
+};
 
-    for (i = 0; i < n; i++) {
-        assert_int_equal(kube_rate_limiter_when(limiter, item, 5), delays[i]);
+
+static kube_rate_limiter_t *
+limited_make(const kube_alloc_t *alloc, size_t row)
+{
+    kube_rate_limiter_t  *a, *b;
+
+    a = NULL;
+    b = NULL;
+
+    if (limited[row].max_ms != 0) {
+        a = kube_rate_limiter_exponential(alloc, ITEMS, limited[row].base_ms,
+                                          limited[row].max_ms);
     }
-}
 
-
-#define assert_delays_are(limiter, item, ...)                                 \
-    assert_delays(limiter, item, (const uint64_t[]) { __VA_ARGS__ },          \
-                  sizeof((const uint64_t[]) { __VA_ARGS__ })                  \
-                  / sizeof(uint64_t))
-
-
-static void
-test_item_exponential_failure_rate_limiter(void **state)
-{
-    alloc_test_t          at;
-    kube_rate_limiter_t  *l;
-
-    (void) state;
-
-    alloc_test_init(&at);
-    l = kube_rate_limiter_exponential(&at.alloc, ITEMS, 1, 1000);
-    assert_non_null(l);
-
-    assert_delays_are(l, 1, 1, 2, 4, 8, 16);
-    assert_int_equal(kube_rate_limiter_requeues(l, 1), 5);
-    assert_delays_are(l, 2, 1, 2);
-    assert_int_equal(kube_rate_limiter_requeues(l, 2), 2);
-
-    kube_rate_limiter_forget(l, 1);
-    assert_int_equal(kube_rate_limiter_requeues(l, 1), 0);
-    assert_delays_are(l, 1, 1);
-
-    kube_rate_limiter_destroy(l);
-    alloc_test_assert_no_leak(&at);
-}
-
-
-static void
-test_item_exponential_failure_rate_limiter_overflow(void **state)
-{
-    size_t                i, k;
-    alloc_test_t          at;
-    kube_rate_limiter_t  *l;
-
-    static const struct {
-        uint64_t  base_ms;
-        uint64_t  max_ms;
-    } rows[] = {
-        { 1, 1000000 },
-        { 60000, 3600000000 },
-        { 1, UINT64_MAX },
-        { UINT64_MAX, 5 },
-        { 0, 5 }
-    };
-
-    (void) state;
-
-    for (k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
-        alloc_test_init(&at);
-        l = kube_rate_limiter_exponential(&at.alloc, ITEMS, rows[k].base_ms,
-                                          rows[k].max_ms);
-        assert_non_null(l);
-
-        for (i = 0; i < 5; i++) {
-            assert_int_equal(kube_rate_limiter_when(l, 1, 5),
-                             (rows[k].base_ms > rows[k].max_ms)
-                             ? rows[k].max_ms : rows[k].base_ms << i);
-        }
-
-        for (i = 0; i < 1000; i++) {
-            assert_true(kube_rate_limiter_when(l, 2, 5) <= rows[k].max_ms);
-        }
-
-        assert_int_equal(kube_rate_limiter_when(l, 2, 5), rows[k].max_ms);
-
-        kube_rate_limiter_destroy(l);
-        alloc_test_assert_no_leak(&at);
+    if (limited[row].fast_max != 0) {
+        b = kube_rate_limiter_fast_slow(alloc, ITEMS, limited[row].fast_ms,
+                                        limited[row].slow_ms,
+                                        limited[row].fast_max);
     }
+
+    if (a != NULL && b != NULL) {
+        a = kube_rate_limiter_max_of(alloc, b, a);
+
+    } else if (a == NULL) {
+        a = b;
+    }
+
+    return (limited[row].wait_ms == 0)
+           ? a : kube_rate_limiter_max_wait(alloc, a, limited[row].wait_ms);
 }
 
 
+/* Each item is counted by itself, until it is forgotten. */
 static void
-test_item_fast_slow_rate_limiter(void **state)
+test_limited(void **state)
 {
-    alloc_test_t          at;
-    kube_rate_limiter_t  *l;
-
-    (void) state;
-
-    alloc_test_init(&at);
-    l = kube_rate_limiter_fast_slow(&at.alloc, ITEMS, 5, 10000, 3);
-    assert_non_null(l);
-
-    assert_delays_are(l, 1, 5, 5, 5, 10000, 10000);
-    assert_int_equal(kube_rate_limiter_requeues(l, 1), 5);
-    assert_delays_are(l, 2, 5, 5);
-
-    kube_rate_limiter_forget(l, 1);
-    assert_int_equal(kube_rate_limiter_requeues(l, 1), 0);
-    assert_delays_are(l, 1, 5);
-
-    kube_rate_limiter_destroy(l);
-    alloc_test_assert_no_leak(&at);
-}
-
-
-static void
-test_max_of_rate_limiter(void **state)
-{
-    alloc_test_t          at;
-    kube_rate_limiter_t  *l;
-
-    (void) state;
-
-    alloc_test_init(&at);
-    l = kube_rate_limiter_max_of(&at.alloc,
-            kube_rate_limiter_fast_slow(&at.alloc, ITEMS, 5, 3000, 3),
-            kube_rate_limiter_exponential(&at.alloc, ITEMS, 1, 1000));
-    assert_non_null(l);
-
-    assert_delays_are(l, 1, 5, 5, 5, 3000, 3000);
-    assert_int_equal(kube_rate_limiter_requeues(l, 1), 5);
-    assert_delays_are(l, 2, 5, 5);
-    assert_int_equal(kube_rate_limiter_requeues(l, 2), 2);
-
-    kube_rate_limiter_forget(l, 1);
-    assert_int_equal(kube_rate_limiter_requeues(l, 1), 0);
-    assert_delays_are(l, 1, 5);
-
-    kube_rate_limiter_destroy(l);
-    alloc_test_assert_no_leak(&at);
-}
-
-
-/* client-go has a limiter of steps for this test: here fast and slow are. */
-static void
-test_with_max_wait_rate_limiter(void **state)
-{
+    size_t                row;
+    uint64_t              ms;
     unsigned              i;
     alloc_test_t          at;
     kube_rate_limiter_t  *l;
 
     (void) state;
 
-    alloc_test_init(&at);
-    l = kube_rate_limiter_max_wait(&at.alloc,
-            kube_rate_limiter_fast_slow(&at.alloc, ITEMS, 5, 1000000, 100),
-            500000);
-    assert_non_null(l);
+    for (row = 0; row < sizeof(limited) / sizeof(limited[0]); row++) {
+        alloc_test_init(&at);
+        l = limited_make(&at.alloc, row);
+        assert_non_null(l);
 
-    for (i = 0; i < 200; i++) {
-        assert_int_equal(kube_rate_limiter_when(l, 1, i),
-                         (i < 100) ? 5 : 500000);
+        for (i = 0; i < 5; i++) {
+            ms = kube_rate_limiter_when(l, 1, 5);
+
+            if (ms != limited[row].first_ms[i]) {
+                fail_msg("%s: %llu ms", limited[row].title,
+                         (unsigned long long) ms);
+            }
+        }
+
+        assert_int_equal(kube_rate_limiter_requeues(l, 1), 5);
+
+        for (i = 0; i < 1000; i++) {
+            ms = kube_rate_limiter_when(l, 2, i);
+
+            if (i >= limited[row].longest_from
+                ? ms != limited[row].longest_ms
+                : ms >= limited[row].longest_ms)
+            {
+                fail_msg("%s: %llu ms after %u failures", limited[row].title,
+                         (unsigned long long) ms, i);
+            }
+        }
+
+        assert_int_equal(kube_rate_limiter_requeues(l, 2), 1000);
+        assert_int_equal(kube_rate_limiter_requeues(l, 1), 5);
+
+        kube_rate_limiter_forget(l, 1);
+        assert_int_equal(kube_rate_limiter_requeues(l, 1), 0);
+        assert_int_equal(kube_rate_limiter_when(l, 1, 5),
+                         limited[row].first_ms[0]);
+
+        kube_rate_limiter_destroy(l);
+        alloc_test_assert_no_leak(&at);
     }
-
-    assert_int_equal(kube_rate_limiter_requeues(l, 1), 200);
-    kube_rate_limiter_forget(l, 1);
-    assert_delays_are(l, 1, 5);
-
-    kube_rate_limiter_destroy(l);
-    alloc_test_assert_no_leak(&at);
 }
 
 
@@ -615,11 +567,7 @@ main(void)
         cmocka_unit_test(test_garbage_collection),
         cmocka_unit_test(test_worked_on),
         cmocka_unit_test(test_worked_on_oom),
-        cmocka_unit_test(test_item_exponential_failure_rate_limiter),
-        cmocka_unit_test(test_item_exponential_failure_rate_limiter_overflow),
-        cmocka_unit_test(test_item_fast_slow_rate_limiter),
-        cmocka_unit_test(test_max_of_rate_limiter),
-        cmocka_unit_test(test_with_max_wait_rate_limiter),
+        cmocka_unit_test(test_limited),
         cmocka_unit_test(test_metrics),
         cmocka_unit_test(test_metric_shutdown),
     };
