@@ -480,11 +480,9 @@ bench_run_list(bench_t *bench)
     conf.zone = &bench->zone;
     conf.server = KUBE_STR("https://10.0.0.1:443");
     conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
-    conf.reflector.watch_timeout_ms = 300000;
-    conf.reflector.idle_timeout_ms = 90000;
-    conf.reflector.backoff.first_ms = 800;
-    conf.reflector.backoff.max_ms = 30000;
-    conf.reflector.seed = 11;
+    conf.reflector = kube_reflector_conf_defaults(11);
+    conf.reflector.page_size = 0;
+    conf.reflector.watch_list = KUBE_WATCH_LIST_OFF;
     conf.pid = 77;
 
     informer = kube_informer_create(&bench_heap, &conf);

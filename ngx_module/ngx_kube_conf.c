@@ -247,20 +247,25 @@ ngx_kube_block_create(ngx_conf_t *cf)
 static char *
 ngx_kube_block_finish(ngx_conf_t *cf, ngx_kube_informer_t *block)
 {
-    ngx_conf_init_value(block->page_size, 500);
-    ngx_conf_init_uint_value(block->watch_list, KUBE_WATCH_LIST_AUTO);
+    kube_reflector_conf_t  defaults;
+
+    defaults = kube_reflector_conf_defaults(0);
+
+    ngx_conf_init_value(block->page_size, defaults.page_size);
+    ngx_conf_init_uint_value(block->watch_list, defaults.watch_list);
     ngx_conf_init_uint_value(block->endpoints, KUBE_ENDPOINTS_AUTO);
-    ngx_conf_init_msec_value(block->watch_timeout, 300000);
+    ngx_conf_init_msec_value(block->watch_timeout,
+                             defaults.watch_timeout_ms);
     ngx_conf_init_msec_value(block->connect_timeout, 3000);
-    ngx_conf_init_msec_value(block->idle_timeout, 90000);
+    ngx_conf_init_msec_value(block->idle_timeout, defaults.idle_timeout_ms);
     ngx_conf_init_msec_value(block->state_max_age, 3600000);
     ngx_conf_init_value(block->zone_share, 100);
     ngx_conf_init_msec_value(block->max_outdated, KUBE_OUTDATED_MS_DEFAULT);
 
     if (block->backoff_first == NGX_CONF_UNSET_MSEC) {
-        block->backoff_first = KUBE_BACKOFF_FIRST_MS;
-        block->backoff_max = KUBE_BACKOFF_MAX_MS;
-        block->backoff_unreachable = KUBE_BACKOFF_UNREACHABLE_MS;
+        block->backoff_first = defaults.backoff.first_ms;
+        block->backoff_max = defaults.backoff.max_ms;
+        block->backoff_unreachable = defaults.backoff.unreachable_ms;
     }
 
     ngx_conf_init_size_value(block->max_object, KUBE_OBJECT_BYTES_DEFAULT);

@@ -52,6 +52,24 @@ static_assert(sizeof(reflector_asks) / sizeof(reflector_asks[0]) == KUBE_ASKS,
               "one row for each kind of list");
 
 
+kube_reflector_conf_t
+kube_reflector_conf_defaults(uint64_t seed)
+{
+    return (kube_reflector_conf_t) {
+        .page_size = 500,
+        .watch_list = KUBE_WATCH_LIST_AUTO,
+        .watch_timeout_ms = 300000,
+        .idle_timeout_ms = 90000,
+        .backoff = {
+            .first_ms = KUBE_BACKOFF_FIRST_MS,
+            .max_ms = KUBE_BACKOFF_MAX_MS,
+            .unreachable_ms = KUBE_BACKOFF_UNREACHABLE_MS
+        },
+        .seed = seed
+    };
+}
+
+
 void
 kube_reflector_machine_init(kube_reflector_machine_t *m,
     const kube_reflector_conf_t *conf)

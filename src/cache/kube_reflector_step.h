@@ -380,6 +380,14 @@ typedef struct {
     uint64_t                 now_ms;        /* of the last input */
 } kube_reflector_machine_t;
 
+/*
+ * What a host sets unless it is told otherwise: pages of 500 and a timeout of
+ * watches of 5 min, client-go's; 90 s of silence, half as long again as the
+ * minute between two bookmarks; kube_backoff's sleeps.  No traits: it has its
+ * own.
+ */
+kube_reflector_conf_t kube_reflector_conf_defaults(uint64_t seed);
+
 /* Fills m; no memory of its own; done is not needed. */
 void kube_reflector_machine_init(kube_reflector_machine_t *m,
     const kube_reflector_conf_t *conf);

@@ -389,7 +389,7 @@ kube_cli_options_parse(kube_cli_options_t *options, int argc,
     memset(options, 0, sizeof(kube_cli_options_t));
 
     options->zone_size = 64u << 20;
-    options->page_size = 500;
+    options->page_size = kube_reflector_conf_defaults(0).page_size;
     options->watch_list = KUBE_WATCH_LIST_AUTO;
 
     for ( ;; ) {

@@ -522,15 +522,11 @@ cli_informer(cli_t *cli)
     conf.endpoints = cli->options.endpoints;
     conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
     conf.max_outdated_ms = KUBE_OUTDATED_MS_DEFAULT;
+    conf.reflector = kube_reflector_conf_defaults(
+                         cli_clock_ms(CLOCK_REALTIME) * 1000003
+                         + (uint64_t) getpid());
     conf.reflector.page_size = (uint32_t) cli->options.page_size;
     conf.reflector.watch_list = cli->options.watch_list;
-    conf.reflector.watch_timeout_ms = 300000;
-    conf.reflector.idle_timeout_ms = 90000;
-    conf.reflector.backoff.first_ms = KUBE_BACKOFF_FIRST_MS;
-    conf.reflector.backoff.max_ms = KUBE_BACKOFF_MAX_MS;
-    conf.reflector.backoff.unreachable_ms = KUBE_BACKOFF_UNREACHABLE_MS;
-    conf.reflector.seed = cli_clock_ms(CLOCK_REALTIME) * 1000003
-                          + (uint64_t) getpid();
     conf.change = cli->options.quiet ? NULL : cli_change;
     conf.change_ctx = cli;
     conf.synced = cli_synced;

@@ -26,7 +26,6 @@
 
 #define LIB_CONNECT_MS      3000
 #define LIB_CONNECT_MAX_MS  600000
-#define LIB_PAGE            500
 
 
 static uint64_t
@@ -223,18 +222,7 @@ lib_factory(kube_t *kube)
     conf = (kube_factory_conf_t) {
         .lister_watcher = lib_lister_watcher,
         .ctx = kube,
-        .reflector = {
-            .page_size = kube->options.page_size,
-            .watch_list = KUBE_WATCH_LIST_AUTO,
-            .watch_timeout_ms = 300000,
-            .idle_timeout_ms = 90000,
-            .backoff = {
-                .first_ms = KUBE_BACKOFF_FIRST_MS,
-                .max_ms = KUBE_BACKOFF_MAX_MS,
-                .unreachable_ms = KUBE_BACKOFF_UNREACHABLE_MS
-            },
-            .seed = kube_lib_seed().k0
-        },
+        .reflector = kube_reflector_conf_defaults(kube_lib_seed().k0),
         .processor = {
             .seed = kube_lib_seed(),
             .changes_max = KUBE_RING_CHANGES,
@@ -245,6 +233,10 @@ lib_factory(kube_t *kube)
         .transform = (kube->options.transform != NULL) ? lib_transform : NULL,
         .transform_ctx = kube
     };
+
+    if (kube->options.page_size != 0) {
+        conf.reflector.page_size = kube->options.page_size;
+    }
 
     if (kube->env.lister_watcher != NULL) {
         conf.lister_watcher = kube->env.lister_watcher;
@@ -320,7 +312,6 @@ lib_options(kube_t *kube, kube_error_t *error)
 
     memset(selectors, 0, sizeof(selectors));
 
-    o->page_size = (o->page_size != 0) ? o->page_size : LIB_PAGE;
     o->resync_ms = (o->resync_ms != 0) ? o->resync_ms : KUBE_NEVER;
 
     if (o->connect_timeout_ms == 0) {

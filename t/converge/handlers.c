@@ -288,13 +288,8 @@ main(int argc, char **argv)
     memset(&conf, 0, sizeof(conf));
 
     conf.resource = KUBE_RESOURCE_SERVICES;
-    conf.reflector.page_size = 500;
-    conf.reflector.watch_timeout_ms = 300000;
-    conf.reflector.idle_timeout_ms = 90000;
-    conf.reflector.backoff.first_ms = 800;
-    conf.reflector.backoff.max_ms = 30000;
-    conf.reflector.backoff.unreachable_ms = 4000;
-    conf.reflector.seed = 1;
+    conf.reflector = kube_reflector_conf_defaults(1);
+    conf.reflector.watch_list = KUBE_WATCH_LIST_OFF;
     conf.processor.changes_max = KUBE_RING_CHANGES;
     conf.processor.bytes_max = KUBE_RING_BYTES;
     conf.processor.resync_ms = 3600000;

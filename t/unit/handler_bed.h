@@ -153,13 +153,9 @@ bed_conf(uint64_t resync_ms)
     memset(&conf, 0, sizeof(conf));
 
     conf.resource = KUBE_RESOURCE_SERVICES;
+    conf.reflector = kube_reflector_conf_defaults(3);
     conf.reflector.page_size = 2;
-    conf.reflector.watch_timeout_ms = 300000;
-    conf.reflector.idle_timeout_ms = 90000;
-    conf.reflector.backoff.first_ms = 800;
-    conf.reflector.backoff.max_ms = 30000;
-    conf.reflector.backoff.unreachable_ms = 4000;
-    conf.reflector.seed = 3;
+    conf.reflector.watch_list = KUBE_WATCH_LIST_OFF;
     conf.processor.seed = seed;
     conf.processor.changes_max = KUBE_RING_CHANGES;
     conf.processor.bytes_max = KUBE_RING_BYTES;

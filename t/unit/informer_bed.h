@@ -71,13 +71,8 @@ bed_informer(bed_t *b, const kube_alloc_t *alloc)
     conf.namespaces_n = b->namespaces_n;
     conf.label_selector[0] = kube_str(b->selector);
     conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
-    conf.reflector.page_size = 500;
-    conf.reflector.watch_timeout_ms = 300000;
-    conf.reflector.idle_timeout_ms = 90000;
-    conf.reflector.backoff.first_ms = 800;
-    conf.reflector.backoff.max_ms = 30000;
-    conf.reflector.backoff.unreachable_ms = 4000;
-    conf.reflector.seed = 11;
+    conf.reflector = kube_reflector_conf_defaults(11);
+    conf.reflector.watch_list = KUBE_WATCH_LIST_OFF;
     conf.sink.write = bed_log;
     conf.sink.ctx = b;
     conf.change = bed_change;

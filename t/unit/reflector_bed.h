@@ -137,15 +137,10 @@ bed_make_for(bed_t *b, const kube_alloc_t *alloc, const char *ns,
     options.scope = 2;
     options.resource = KUBE_RESOURCE_SERVICES;
     options.ns = kube_str(ns);
+    options.step = kube_reflector_conf_defaults(3);
     options.step.page_size = 2;
     options.step.watch_list = watch_list;
     options.step.traits = &b->traits;
-    options.step.watch_timeout_ms = 300000;
-    options.step.idle_timeout_ms = 90000;
-    options.step.backoff.first_ms = 800;
-    options.step.backoff.max_ms = 30000;
-    options.step.backoff.unreachable_ms = 4000;
-    options.step.seed = 3;
     options.step.coverage = b->coverage;
 
     b->r = kube_reflector_create(&b->alloc, &options, &lw);

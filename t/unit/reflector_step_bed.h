@@ -53,19 +53,6 @@ static const char *const  action_names[] = {
 };
 
 
-static const kube_reflector_conf_t  conf = {
-    .page_size = 500,
-    .watch_timeout_ms = 300000,
-    .idle_timeout_ms = 90000,
-    .backoff = {
-        .first_ms = 800,
-        .max_ms = 30000,
-        .unreachable_ms = 4000
-    },
-    .seed = 7
-};
-
-
 static inline kube_rv_t
 rv_of(const char *text)
 {
@@ -209,7 +196,7 @@ bed_make(bed_t *b, kube_watch_list_t watch_list)
     memset(&b->traits, 0, sizeof(b->traits));
 
     b->now_ms = 1000000;
-    counted = conf;
+    counted = kube_reflector_conf_defaults(7);
     counted.coverage = b->coverage;
     counted.watch_list = watch_list;
     counted.traits = &b->traits;

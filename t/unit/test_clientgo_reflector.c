@@ -523,12 +523,11 @@ test_custom_backoff_and_watch_timeout(void **state)
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 
-        memset(&conf, 0, sizeof(conf));
+        conf = kube_reflector_conf_defaults(0);
         conf.backoff.first_ms = cases[i].first_ms;
         conf.backoff.max_ms = cases[i].max_ms;
         conf.backoff.unreachable_ms = cases[i].max_ms;
         conf.watch_timeout_ms = cases[i].watch_ms;
-        conf.idle_timeout_ms = 90000;
 
         for (draw = 0; draw < 50; draw++) {
             conf.seed = draw;
