@@ -204,7 +204,7 @@ ngx_kube_state_unusable(ngx_kube_state_t *state, kube_informer_t *inf,
 
     now = ngx_kube_unix_ms();
 
-    if (info->identity != kube_informer_identity(inf)) {
+    if (!kube_informer_accepts_state(inf, info->identity)) {
         return "it is of another server, or other namespaces or selectors";
     }
 

@@ -9,6 +9,7 @@ import signal
 
 import objects
 import pytest
+from cluster import informer
 
 CONF = """
     upstream web { kube_service shop/web:http; }
@@ -123,3 +124,30 @@ def test_stays_so(cluster):
     assert asked == len(cluster.api.find("list")) + len(
         [r for r in cluster.api.find("watch") if "sendInitialEvents" in r.query]
     )
+
+
+@pytest.mark.parametrize("then", ["endpoints", SLICES])
+def test_state_file(cluster, then):
+    """A cold start serves from a file of Endpoints, then from what there is."""
+    cluster.api.settings.disabled.add(SLICES)
+    service(cluster)
+    put(cluster, subset(cluster.pods(1, "web"), "http"))
+    block = informer(cluster.api.url, state="state_path state; state_max_age 1h;")
+    gateway = cluster.nginx(CONF, block=block, workers=1)
+    gateway.wait_backends({"web-1"})
+    gateway.status.wait(lambda i: i["state_file"]["written"])
+
+    gateway.restart(change=cluster.api.refuse)
+    gateway.status.wait(lambda i: i["state_file"]["in_use"])
+    gateway.wait_backends({"web-1"})
+    assert gateway.get().headers["x-kube-endpoint-state"] == "state_file"
+
+    put(cluster, subset(cluster.pods(1, "next"), "http"))
+    if then == SLICES:
+        cluster.api.settings.disabled.discard(SLICES)
+        cluster.slice("shop", "web", cluster.pods(1, "slice"))
+    cluster.api.listen()
+    gateway.wait_backends({"next-1"} if then == "endpoints" else {"slice-1"})
+    gateway.status.wait_state("watching", then)
+    rows = {row["resource"] for row in gateway.status.informer()["resources"]}
+    assert rows == {"services", then}

@@ -266,8 +266,7 @@ indexer_item_of_record(const kube_indexer_t *ix, const kube_record_t *record,
 
     indexer_item_init(ix, item, now_ms);
 
-    return item->scope != KUBE_SCOPE_NONE
-           && item->service.len <= KUBE_NAME_LEN_MAX;
+    return item->service.len <= KUBE_NAME_LEN_MAX;
 }
 
 
@@ -282,7 +281,8 @@ indexer_put(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
     listed = (delta->kind == KUBE_DELTA_REPLACED);
 
     if (delta->record == NULL
-        || !indexer_item_of_record(ix, delta->record, now_ms, &item))
+        || !indexer_item_of_record(ix, delta->record, now_ms, &item)
+        || item.scope == KUBE_SCOPE_NONE)
     {
         return KUBE_OK;
     }
@@ -569,13 +569,15 @@ indexer_state_record(const kube_alloc_t *alloc, const kube_record_t *from,
 
 kube_rc_t
 kube_indexer_put_state(kube_indexer_t *ix, const kube_record_t *record,
-    uint64_t now_ms)
+    unsigned scope, uint64_t now_ms)
 {
     kube_rc_t       rc;
     kube_item_t     item;
     kube_record_t  *copy;
 
-    if (!indexer_item_of_record(ix, record, now_ms, &item)
+    if (scope >= KUBE_SCOPES_MAX
+        || !ix->scopes[scope].used
+        || !indexer_item_of_record(ix, record, now_ms, &item)
         || item.zone.entry != 0)
     {
         return KUBE_OK;
@@ -585,6 +587,7 @@ kube_indexer_put_state(kube_indexer_t *ix, const kube_record_t *record,
 
     if (rc == KUBE_OK) {
         item.zone.record = copy;
+        item.scope = scope;
         item.optional = true;
         rc = ix->conf.on_change(ix->conf.on_change_ctx, KUBE_ITEM_PUT, &item);
 

@@ -76,11 +76,13 @@ void kube_indexer_sweep(kube_indexer_t *indexer, uint64_t now_ms);
 
 /*
  * Takes an object of a state file if its key is not held; it is flagged
- * KUBE_RECORD_F_STATE_FILE until a list or an event confirms it.  KUBE_OK,
- * also where it was not taken, or KUBE_NOMEM.
+ * KUBE_RECORD_F_STATE_FILE until a list or an event confirms it.  The next list
+ * of that scope, which may be of another resource of the same shape, deletes it
+ * otherwise.  KUBE_OK, also where it was not taken, or KUBE_NOMEM.
  */
 kube_rc_t kube_indexer_put_state(kube_indexer_t *indexer,
-    const kube_record_t *record, uint64_t now_ms)  KUBE_MUST_CHECK;
+    const kube_record_t *record, unsigned scope, uint64_t now_ms)
+    KUBE_MUST_CHECK;
 
 
 #endif /* KUBE_INDEXER_H */

@@ -168,6 +168,7 @@ kube_informer_create(const kube_alloc_t *alloc,
     inf->conf = *conf;
     inf->slices = (conf->endpoints == KUBE_ENDPOINTS_ENDPOINTS)
                   ? KUBE_RESOURCE_ENDPOINTS : KUBE_RESOURCE_ENDPOINTSLICES;
+    inf->state_slices = inf->slices;
     inf->scopes_n = KUBE_SCOPES_A_NAMESPACE
                     * (unsigned) (conf->namespaces_n ? conf->namespaces_n : 1);
 
@@ -561,34 +562,6 @@ informer_queue(kube_informer_t *inf)
 
 
 /*
- * True if enough lists of slices, each sent while a watch of Services was open,
- * were not found.  One may be a proxy's answer.
- */
-static bool
-informer_is_missing(kube_informer_t *inf, unsigned scope)
-{
-    uint64_t           missing_ms, opened_ms;
-    informer_scope_t  *s;
-
-    s = &inf->scopes[scope];
-    missing_ms = kube_reflector_missing(s->reflector);
-    opened_ms = kube_zone_scope_counter(inf->conf.zone, scope - 1,
-                                        KUBE_COUNTER_GAUGE_WATCH_OPEN);
-
-    if (missing_ms != KUBE_NEVER
-        && missing_ms != s->missing_ms
-        && opened_ms != 0
-        && missing_ms >= opened_ms)
-    {
-        s->missing_ms = missing_ms;
-        s->missing_n++;
-    }
-
-    return s->missing_n >= KUBE_INFORMER_MISSING;
-}
-
-
-/*
  * Decides for Endpoints where the server grants a watch of Services, and so is
  * one, and then has no EndpointSlices (before Kubernetes 1.21).  A list of
  * either ends that.
@@ -598,6 +571,7 @@ informer_endpoints(kube_informer_t *inf)
 {
     bool                     missing, done;
     unsigned                 scope;
+    uint64_t                 services_ms;
     const informer_scope_t  *s;
 
     if (inf->conf.endpoints != KUBE_ENDPOINTS_AUTO) {
@@ -615,7 +589,9 @@ informer_endpoints(kube_informer_t *inf)
             return;
         }
 
-        missing = (informer_is_missing(inf, scope) || missing);
+        services_ms = kube_zone_scope_counter(inf->conf.zone, scope - 1,
+                                              KUBE_COUNTER_GAUGE_WATCH_OPEN);
+        missing |= kube_reflector_missing(s->reflector, services_ms);
     }
 
     if (!missing || done) {
@@ -812,17 +788,21 @@ kube_informer_wants_state(kube_informer_t *inf)
 }
 
 
-/* The scope that an object belongs to; scopes_n: none. */
+/* The scope that an object of a state file is for; scopes_n: none. */
 static unsigned
 informer_scope_of(const kube_informer_t *inf, const kube_record_id_t *id)
 {
     unsigned                 scope;
+    kube_resource_t          resource;
     const informer_scope_t  *s;
+
+    resource = (id->resource == inf->state_slices) ? inf->slices
+                                                   : id->resource;
 
     for (scope = 0; scope < inf->scopes_n; scope++) {
         s = &inf->scopes[scope];
 
-        if (s->resource == id->resource
+        if (s->resource == resource
             && (s->ns.len == 0 || kube_str_eq(s->ns, id->meta.ns)))
         {
             break;
@@ -868,7 +848,8 @@ kube_informer_put_state(void *informer, const kube_record_t *record)
     }
 
     kube_hand_take(&inf->hand, &what, KUBE_STAGE_STATE);
-    rc = kube_indexer_put_state(inf->indexer, record, inf->now_ms);
+    rc = kube_indexer_put_state(inf->indexer, record, what.scope,
+                                inf->now_ms);
     kube_hand_leave(&inf->hand);
 
     return rc;

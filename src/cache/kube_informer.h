@@ -105,9 +105,13 @@ kube_zone_writer_t *kube_informer_writer(kube_informer_t *informer);
 
 /*
  * Asked once, after a take-over of a zone without any object: the host may
- * feed a state file's records now.  Identity: hash of server and scopes.
+ * feed a state file's records now, if the identity in it, a hash of server and
+ * scopes, is accepted.  It is where it is ours, and by AUTO also where the file
+ * is of an informer that followed Endpoints: these serve until a list of
+ * EndpointSlices is complete, or one of Endpoints in its place.
  */
 bool kube_informer_wants_state(kube_informer_t *informer);
+bool kube_informer_accepts_state(kube_informer_t *informer, uint64_t identity);
 uint64_t kube_informer_identity(const kube_informer_t *informer);
 kube_rc_t kube_informer_put_state(void *informer,
     const kube_record_t *record)  KUBE_MUST_CHECK;

@@ -24,9 +24,6 @@
 /* What lacked memory or room is tried, or looked at, again after this. */
 #define KUBE_INFORMER_RETRY_MS  1000
 
-/* Lists, WatchLists among them, that prove a resource to be missing. */
-#define KUBE_INFORMER_MISSING   5
-
 typedef enum {
     INFORMER_WAITING = 0,     /* for the guard */
     INFORMER_DAMPED,          /* holds it, but started too often */
@@ -49,9 +46,6 @@ typedef struct {
     bool                synced;        /* ... and that a list was completed */
     bool                listing;       /* LIST_BEGIN applied, SYNC not yet */
     bool                announce;      /* SYNC applied, not yet told */
-    uint64_t            missing_ms;     /* the last list of slices that was
-                                           not found, and how many were */
-    unsigned            missing_n;
 } informer_scope_t;
 
 struct kube_informer_s {
@@ -67,6 +61,7 @@ struct kube_informer_s {
     informer_scope_t       *scopes;
     unsigned                scopes_n;
     kube_resource_t         slices;       /* that are watched: of the shape */
+    kube_resource_t         state_slices; /* the same, of a state file */
     kube_server_traits_t    traits;
     kube_list_turn_t        turn;
     kube_trouble_t         *trouble;
@@ -84,7 +79,10 @@ struct kube_informer_s {
 };
 
 
-/* Makes a scope, or makes it anew; a reflector that it had is stopped. */
+/*
+ * Makes a scope, or makes it anew; a reflector that it had is stopped.
+ * KUBE_NOMEM: it is as it was.
+ */
 kube_rc_t kube_informer_scope_init(kube_informer_t *informer, unsigned scope)
     KUBE_MUST_CHECK;
 

@@ -43,25 +43,6 @@ scope_hash(const kube_informer_t *inf, kube_resource_t resource,
 }
 
 
-uint64_t
-kube_informer_identity(const kube_informer_t *inf)
-{
-    unsigned    scope;
-    uint64_t    h;
-    kube_str_t  s;
-
-    h = scope_hash_add(0, inf->conf.server);
-
-    for (scope = 0; scope < inf->scopes_n; scope++) {
-        s.data = (const char *) &inf->scopes[scope].hash;
-        s.len = sizeof(uint64_t);
-        h = scope_hash_add(h, s);
-    }
-
-    return h;
-}
-
-
 /* True of a scope of the shape of slices; else it is of Services. */
 static bool
 scope_is_slices(unsigned scope)
@@ -70,10 +51,57 @@ scope_is_slices(unsigned scope)
 }
 
 
+/* Of an informer like this one that follows those slices. */
+static uint64_t
+scope_identity(const kube_informer_t *inf, kube_resource_t slices)
+{
+    unsigned    scope;
+    uint64_t    h, hash;
+    kube_str_t  s;
+
+    h = scope_hash_add(0, inf->conf.server);
+    s.data = (const char *) &hash;
+    s.len = sizeof(uint64_t);
+
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+        hash = scope_hash(inf, scope_is_slices(scope) ? slices
+                                                      : KUBE_RESOURCE_SERVICES,
+                          inf->scopes[scope].ns);
+        h = scope_hash_add(h, s);
+    }
+
+    return h;
+}
+
+
+uint64_t
+kube_informer_identity(const kube_informer_t *inf)
+{
+    return scope_identity(inf, inf->slices);
+}
+
+
+bool
+kube_informer_accepts_state(kube_informer_t *inf, uint64_t identity)
+{
+    inf->state_slices = inf->slices;
+
+    if (inf->conf.endpoints == KUBE_ENDPOINTS_AUTO
+        && identity == scope_identity(inf, KUBE_RESOURCE_ENDPOINTS))
+    {
+        inf->state_slices = KUBE_RESOURCE_ENDPOINTS;
+    }
+
+    return identity == scope_identity(inf, inf->state_slices);
+}
+
+
 kube_rc_t
 kube_informer_scope_init(kube_informer_t *inf, unsigned scope)
 {
+    uint64_t                         hash;
     kube_rc_t                        rc;
+    kube_resource_t                  resource;
     informer_scope_t                *s;
     kube_reflector_t                *reflector;
     kube_lister_watcher_t            lw;
@@ -82,20 +110,19 @@ kube_informer_scope_init(kube_informer_t *inf, unsigned scope)
 
     s = &inf->scopes[scope];
 
-    s->resource = scope_is_slices(scope) ? inf->slices
-                                            : KUBE_RESOURCE_SERVICES;
+    resource = scope_is_slices(scope) ? inf->slices : KUBE_RESOURCE_SERVICES;
 
     if (inf->conf.namespaces_n != 0) {
         s->ns = inf->conf.namespaces[scope / KUBE_SCOPES_A_NAMESPACE];
     }
 
-    s->hash = scope_hash(inf, s->resource, s->ns);
+    hash = scope_hash(inf, resource, s->ns);
 
     conf.io = inf->conf.io;
-    conf.resource = s->resource;
+    conf.resource = resource;
     conf.ns = s->ns;
-    conf.label_selector = inf->conf.label_selector[s->resource];
-    conf.field_selector = inf->conf.field_selector[s->resource];
+    conf.label_selector = inf->conf.label_selector[resource];
+    conf.field_selector = inf->conf.field_selector[resource];
     conf.object_bytes_max = inf->conf.object_bytes_max;
     conf.zone = inf->conf.zone;
     conf.hand = &inf->hand;
@@ -114,7 +141,7 @@ kube_informer_scope_init(kube_informer_t *inf, unsigned scope)
     options.hand = &inf->hand;
     options.sink = inf->conf.sink;
     options.scope = scope;
-    options.resource = s->resource;
+    options.resource = resource;
     options.ns = s->ns;
     options.step = inf->conf.reflector;
     options.step.seed += scope;
@@ -125,14 +152,24 @@ kube_informer_scope_init(kube_informer_t *inf, unsigned scope)
         return KUBE_NOMEM;
     }
 
+    rc = kube_indexer_scope(inf->indexer, scope, resource, s->ns);
+
+    if (rc != KUBE_OK) {
+        kube_reflector_destroy(reflector);
+        return rc;
+    }
+
     if (s->reflector != NULL && inf->phase == INFORMER_RUNNING) {
         kube_reflector_stop(s->reflector, inf->now_ms);
     }
 
     kube_reflector_destroy(s->reflector);
-    s->reflector = reflector;
 
-    return kube_indexer_scope(inf->indexer, scope, s->resource, s->ns);
+    s->reflector = reflector;
+    s->resource = resource;
+    s->hash = hash;
+
+    return KUBE_OK;
 }
 
 

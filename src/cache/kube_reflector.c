@@ -72,8 +72,9 @@ struct kube_reflector_s {
     bool                       paused;    /* the FIFO was full */
     bool                       rollback;
     uint64_t                   healed;    /* of the source, when last asked */
-    uint64_t                   missing_ms;    /* KUBE_NEVER, or when the last
-                                                 list was sent: 404 */
+    uint64_t                   missing_ms;    /* KUBE_NEVER, or when a list was
+                                                 sent: 404, not counted yet */
+    unsigned                   missing;       /* such lists that count */
     uint64_t                   now_ms;    /* of the call we are in */
     char                       label[128];    /* for the log */
 };
@@ -277,9 +278,8 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
     counter = reflector_verdicts[status->verdict];
     cause = KUBE_CAUSE_UNREACHABLE;
 
-    if (!r->call.watch) {
-        r->missing_ms = (status->verdict == KUBE_VERDICT_NOT_FOUND)
-                        ? r->call.sent_ms : KUBE_NEVER;
+    if (!r->call.watch && status->verdict == KUBE_VERDICT_NOT_FOUND) {
+        r->missing_ms = r->call.sent_ms;
     }
 
     for (i = 0; i < sizeof(reflector_causes) / sizeof(reflector_causes[0]);
@@ -643,7 +643,7 @@ reflector_on_opened(kube_reflector_t *r)
     bool  known;
 
     r->call.opened_ms = r->now_ms;
-    r->missing_ms = KUBE_NEVER;
+    r->missing = 0;
     reflector_gauge(r, KUBE_COUNTER_GAUGE_FORBIDDEN, 0);
 
     if (r->call.watch) {
@@ -1438,10 +1438,19 @@ kube_reflector_suffering(const kube_reflector_t *r)
 }
 
 
-uint64_t
-kube_reflector_missing(const kube_reflector_t *r)
+bool
+kube_reflector_missing(kube_reflector_t *r, uint64_t beside_ms)
 {
-    return r->missing_ms;
+    if (r->missing_ms != KUBE_NEVER
+        && beside_ms != 0
+        && r->missing_ms >= beside_ms)
+    {
+        r->missing++;
+    }
+
+    r->missing_ms = KUBE_NEVER;
+
+    return r->missing >= KUBE_MISSING_LISTS;
 }
 
 

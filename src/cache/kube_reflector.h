@@ -27,6 +27,10 @@
 #include "kube_zone_poison.h"
 
 
+/* Lists, WatchLists among them, that prove a resource to be missing: one 404
+   may be a proxy's answer. */
+#define KUBE_MISSING_LISTS  5
+
 typedef struct kube_reflector_s  kube_reflector_t;
 
 typedef struct {
@@ -114,10 +118,12 @@ bool kube_reflector_error(kube_reflector_t *r, kube_str_t *reason,
 const kube_suffering_t *kube_reflector_suffering(const kube_reflector_t *r);
 
 /*
- * When the last list was sent, if it was answered 404: the server does not have
- * this resource, or is none.  KUBE_NEVER: it was not.
+ * Asked after each process(), by whoever can do without the resource: true if
+ * the server does not have it.  KUBE_MISSING_LISTS lists were answered 404 and
+ * none was granted, each sent while a watch of another resource was open there,
+ * since beside_ms (0: none is).
  */
-uint64_t kube_reflector_missing(const kube_reflector_t *r);
+bool kube_reflector_missing(kube_reflector_t *r, uint64_t beside_ms);
 
 /* "services in shop" */
 const char *kube_reflector_label(const kube_reflector_t *r);

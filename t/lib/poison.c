@@ -202,7 +202,7 @@ kube_record_validate(const void *bytes, size_t len)
 
 kube_rc_t
 kube_indexer_put_state(kube_indexer_t *indexer, const kube_record_t *record,
-    uint64_t now_ms)
+    unsigned scope, uint64_t now_ms)
 {
     kube_record_id_t  id;
 
@@ -212,5 +212,5 @@ kube_indexer_put_state(kube_indexer_t *indexer, const kube_record_t *record,
         abort();
     }
 
-    return POISON_NEXT(kube_indexer_put_state)(indexer, record, now_ms);
+    return POISON_NEXT(kube_indexer_put_state)(indexer, record, scope, now_ms);
 }

@@ -61,6 +61,7 @@ typedef struct {
                                          none of them for as long as a turn */
     unsigned         endpoints;       /* of the next slices; 0: one */
     bool             mute;            /* answers nothing */
+    bool             no_slices;       /* as before Kubernetes 1.21 */
     size_t           cut_list;        /* next list ends after so many bytes */
     bool             cut_end;         /* next list lacks its last bracket */
 } server_t;
@@ -145,6 +146,15 @@ server_put_slice(server_t *s, const char *ns, const char *name,
 }
 
 
+/* Endpoints bear the name of their Service. */
+static inline void
+server_put_endpoints(server_t *s, const char *ns, const char *name,
+    unsigned ip)
+{
+    server_put(s, KUBE_RESOURCE_ENDPOINTS, ns, name, name, ip);
+}
+
+
 static inline void
 server_delete(server_t *s, kube_resource_t resource, const char *ns,
     const char *name)
@@ -174,6 +184,16 @@ server_json(const server_object_t *o, char *out, size_t size)
             "\"clusterIP\":\"10.1.%u.%u\",\"ports\":[{\"name\":\"http\","
             "\"port\":80,\"protocol\":\"TCP\"}]}}", o->name, o->ns, o->name,
             (unsigned long long) o->rv, o->ip / 250, o->ip % 250);
+    }
+
+    if (o->resource == KUBE_RESOURCE_ENDPOINTS) {
+        return (size_t) snprintf(out, size,
+            "{\"kind\":\"Endpoints\",\"apiVersion\":\"v1\",\"metadata\":{"
+            "\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"e-%s\","
+            "\"resourceVersion\":\"%llu\"},\"subsets\":[{\"addresses\":["
+            "{\"ip\":\"10.2.%u.%u\"}],\"ports\":[{\"name\":\"http\","
+            "\"port\":8080,\"protocol\":\"TCP\"}]}]}", o->name, o->ns,
+            o->name, (unsigned long long) o->rv, o->ip / 250, o->ip % 250);
     }
 
     n = (size_t) snprintf(out, size,
@@ -225,7 +245,9 @@ server_asked(const char *path, char ns[16], uint64_t *rv)
     }
 
     return strstr(path, "/endpointslices") != NULL
-           ? KUBE_RESOURCE_ENDPOINTSLICES : KUBE_RESOURCE_SERVICES;
+           ? KUBE_RESOURCE_ENDPOINTSLICES
+           : strstr(path, "/endpoints") != NULL
+             ? KUBE_RESOURCE_ENDPOINTS : KUBE_RESOURCE_SERVICES;
 }
 
 
@@ -244,10 +266,16 @@ server_list(server_t *s, io_exchange_t *x)
     resource = server_asked(x->path, ns, &rv);
     comma = "";
 
-    n = (size_t) snprintf(body, sizeof(body), "{\"kind\":\"%s\",\"metadata\":{"
+    if (resource == KUBE_RESOURCE_ENDPOINTSLICES && s->no_slices) {
+        (void) io_head(x, 404, "text/plain", 0);
+        (void) io_body(&s->io, x, "404 page not found\n");
+        return;
+    }
+
+    n = (size_t) snprintf(body, sizeof(body),
+                          "{\"kind\":\"%s\",\"metadata\":{"
                           "\"resourceVersion\":\"%llu\"},\"items\":[",
-                          resource == KUBE_RESOURCE_SERVICES
-                              ? "ServiceList" : "EndpointSliceList",
+                          kube_resource_info(resource)->list_kind,
                           (unsigned long long) s->rv);
 
     for (i = 0; i < s->objects_n; i++) {

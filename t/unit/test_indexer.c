@@ -582,13 +582,16 @@ test_indexer_state_file(void **state)
     a = it_slice(&it, "shop", "a", "web");
 
     record = it_record(&web);
-    assert_int_equal(kube_indexer_put_state(it.ix, record, 1), KUBE_OK);
+    assert_int_equal(kube_indexer_put_state(it.ix, record, IT_SERVICES, 1),
+                     KUBE_OK);
     free(record);
     record = it_record(&api);
-    assert_int_equal(kube_indexer_put_state(it.ix, record, 1), KUBE_OK);
+    assert_int_equal(kube_indexer_put_state(it.ix, record, IT_SERVICES, 1),
+                     KUBE_OK);
     free(record);
     record = it_record(&a);
-    assert_int_equal(kube_indexer_put_state(it.ix, record, 1), KUBE_OK);
+    assert_int_equal(kube_indexer_put_state(it.ix, record, IT_SLICES, 1),
+                     KUBE_OK);
     free(record);
     it_publish(&it);
 
@@ -614,7 +617,8 @@ test_indexer_state_file(void **state)
     it_publish(&it);
     web.version = 50;
     record = it_record(&web);
-    assert_int_equal(kube_indexer_put_state(it.ix, record, 1), KUBE_OK);
+    assert_int_equal(kube_indexer_put_state(it.ix, record, IT_SERVICES, 1),
+                     KUBE_OK);
     free(record);
     it_publish(&it);
     IT_READS(&it, "shop", "web", "2 a=1*2");

@@ -84,6 +84,64 @@ test_never_listed(void **state)
 }
 
 
+/*
+ * A letter a list: "n" is not found, sent as a watch beside it was open, "o"
+ * is not found, sent before that, "-" without one, "5" is a 503, and "y" is
+ * granted and cut off.
+ */
+static void
+test_missing(void **state)
+{
+    bed_t           b;
+    bool            missing;
+    unsigned        i;
+    uint64_t        beside_ms;
+    const char     *p;
+    io_exchange_t  *x;
+
+    static const struct {
+        const char  *lists;
+        bool         missing;
+    } rows[] = {
+        { "nnnn", false },
+        { "nnnnn", true },
+        { "nnoo--n-on", false },
+        { "nn5no-nn", true },
+        { "nnnnynnnn", false },
+        { "yynnnnynnnnn", true }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bed_init(&b);
+        bed_start(&b, "");
+        missing = false;
+
+        for (p = rows[i].lists; *p != '\0'; p++) {
+            assert_false(missing);
+            x = bed_x(&b);
+            beside_ms = x->started_ms + (*p == 'o');
+
+            if (*p == 'y') {
+                assert_true(io_head(x, 200, "application/json", 0));
+                io_done(x, KUBE_CLOSED, "");
+
+            } else {
+                io_answer(&b.io, x, (*p == '5') ? 503 : 404, "");
+            }
+
+            bed_process(&b);
+            missing = kube_reflector_missing(b.r, (*p == '-') ? 0 : beside_ms);
+            (void) bed_sleep(&b);
+        }
+
+        assert_int_equal(missing, rows[i].missing);
+        bed_done(&b);
+    }
+}
+
+
 /* An answer other than 200 to a list and to a watch. */
 
 typedef struct {
@@ -669,6 +727,7 @@ main(void)
         cmocka_unit_test(test_version_waits_for_memory),
         cmocka_unit_test(test_not_a_list),
         cmocka_unit_test(test_never_listed),
+        cmocka_unit_test(test_missing),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_endless_refusal),
         cmocka_unit_test(test_content_type),
