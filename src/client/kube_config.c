@@ -19,7 +19,7 @@
 
 #include "kube_config.h"
 #include "kube_limits.h"
-#include "kube_object.h"
+#include "kube_addr.h"
 #include "kube_secret.h"
 
 

@@ -1,7 +1,7 @@
 /*
  * kube_object - the fields used of Service (core/v1), of EndpointSlice
- * (discovery.k8s.io/v1) and Endpoints (core/v1), the metadata of any other
- * resource, and addresses.
+ * (discovery.k8s.io/v1) and Endpoints (core/v1), and the metadata of any other
+ * resource.
  *
  * These are views: every string and array belongs to whoever made the view
  * (an arena, a record) and lives as long as that.  Not generated models:
@@ -15,6 +15,7 @@
 #define KUBE_OBJECT_H
 
 
+#include "kube_addr.h"
 #include "kube_limits.h"
 #include "kube_resource.h"
 
@@ -42,28 +43,6 @@ typedef struct {
     uint16_t         port;           /* 1..65535; slices: 0 = no port */
     kube_protocol_t  protocol;
 } kube_port_t;
-
-
-typedef enum {
-    KUBE_FAMILY_NONE = 0,
-    KUBE_FAMILY_IPV4 = 4,
-    KUBE_FAMILY_IPV6 = 6
-} kube_family_t;
-
-typedef struct {
-    kube_family_t  family;
-    uint8_t        bytes[16];        /* network order; IPv4 in the first 4 */
-} kube_addr_t;
-
-/*
- * Strict textual forms only: dotted quad without leading zeros, RFC 4291
- * text without zone id.  KUBE_OK or KUBE_INVALID.
- */
-kube_rc_t kube_addr_parse(kube_str_t s, kube_addr_t *addr)  KUBE_MUST_CHECK;
-
-/* RFC 5952 text and NUL into out; returns the length. */
-#define KUBE_ADDR_TEXT_MAX  46
-size_t kube_addr_text(const kube_addr_t *addr, char out[KUBE_ADDR_TEXT_MAX]);
 
 
 typedef enum {

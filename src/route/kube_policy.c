@@ -13,40 +13,29 @@
 #include "kube_policy.h"
 
 
-/*
- * An address as two numbers; what stands first in it is in the high bits.  Each
- * endpoint of each new view meets all networks below.
- */
+/* A network, and why addresses of it may not be used. */
 typedef struct {
-    kube_family_t  family;
-    uint64_t       high;
-    uint64_t       low;          /* IPv4: 0 */
-} policy_addr_t;
-
-/* Addresses that are alike where the mask is set. */
-typedef struct {
-    policy_addr_t  addr;
-    uint64_t       high;
-    uint64_t       low;
-    uint8_t        bits;         /* up to the last one of the mask */
-    const char    *why;
+    kube_cidr_t  cidr;
+    const char  *why;
 } policy_net_t;
 
 #define POLICY_MASK(bits)                                                     \
     ((bits) < 64 ? ~(UINT64_MAX >> ((bits) & 63)) : UINT64_MAX)
 
 #define POLICY_IPV4(a, b, c, d, n, text)                                      \
-    { { KUBE_FAMILY_IPV4,                                                     \
-        ((uint64_t) (a) << 24 | (b) << 16 | (c) << 8 | (d)) << 32, 0 },       \
-      POLICY_MASK(n), 0, n, text }
+    { { { KUBE_FAMILY_IPV4,                                                   \
+          ((uint64_t) (a) << 24 | (b) << 16 | (c) << 8 | (d)) << 32, 0 },     \
+        POLICY_MASK(n), 0, n, false }, text }
 
 #define POLICY_IPV6(h, l, n, text)                                            \
-    { { KUBE_FAMILY_IPV6, h, l },                                             \
-      POLICY_MASK(n), (n) > 64 ? POLICY_MASK((n) - 64) : 0, n, text }
+    { { { KUBE_FAMILY_IPV6, h, l },                                           \
+        POLICY_MASK(n), (n) > 64 ? POLICY_MASK((n) - 64) : 0, n, false },     \
+      text }
 
 /* By the first n bits of the interface's id. */
 #define POLICY_INTERFACE(l, n, text)                                          \
-    { { KUBE_FAMILY_IPV6, 0, l }, 0, POLICY_MASK(n), 64 + (n), text }
+    { { { KUBE_FAMILY_IPV6, 0, l }, 0, POLICY_MASK(n), 64 + (n), false },     \
+      text }
 
 /* Of one family each. */
 typedef struct {
@@ -130,76 +119,33 @@ static const policy_carrier_t  policy_carriers[] = {
 };
 
 
-static uint64_t
-policy_number(const uint8_t *bytes, size_t n)
+static inline bool
+policy_contains(const kube_cidr_t *cidr, const kube_addr_number_t *addr)
 {
-    size_t    i;
-    uint64_t  number;
-
-    number = 0;
-
-    for (i = 0; i < n; i++) {
-        number |= (uint64_t) bytes[i] << (56 - 8 * i);
-    }
-
-    return number;
-}
-
-
-static policy_addr_t
-policy_addr(const kube_addr_t *addr)
-{
-    if (addr->family == KUBE_FAMILY_IPV4) {
-        return (policy_addr_t) { KUBE_FAMILY_IPV4,
-                                 policy_number(addr->bytes, 4), 0 };
-    }
-
-    return (policy_addr_t) { addr->family, policy_number(addr->bytes, 8),
-                             policy_number(addr->bytes + 8, 8) };
-}
-
-
-static bool
-policy_net_contains(const policy_net_t *net, const policy_addr_t *addr)
-{
-    return net->addr.family == addr->family
-           && ((net->addr.high ^ addr->high) & net->high) == 0
-           && ((net->addr.low ^ addr->low) & net->low) == 0;
+    return cidr->addr.family == addr->family
+           && ((cidr->addr.high ^ addr->high) & cidr->high) == 0
+           && ((cidr->addr.low ^ addr->low) & cidr->low) == 0;
 }
 
 
 /* The IPv4 address that an address of the carrier's network carries. */
 static bool
-policy_carried(const policy_carrier_t *carrier, const policy_addr_t *addr,
-    policy_addr_t *ipv4)
+policy_carried(const policy_carrier_t *carrier, const kube_addr_number_t *addr,
+    kube_addr_number_t *ipv4)
 {
     uint64_t  number;
 
-    if (!policy_net_contains(&carrier->net, addr)) {
+    if (!policy_contains(&carrier->net.cidr, addr)) {
         return false;
     }
 
     number = (carrier->ahead < 64) ? addr->high << carrier->ahead
                                    : addr->low << (carrier->ahead - 64);
 
-    *ipv4 = (policy_addr_t) { KUBE_FAMILY_IPV4, number & POLICY_MASK(32), 0 };
+    *ipv4 = (kube_addr_number_t) { KUBE_FAMILY_IPV4,
+                                   number & POLICY_MASK(32), 0 };
 
     return true;
-}
-
-
-static policy_addr_t
-policy_unmapped(const kube_addr_t *addr)
-{
-    policy_addr_t  a, ipv4;
-
-    a = policy_addr(addr);
-
-    if (a.family == KUBE_FAMILY_IPV4) {
-        return a;
-    }
-
-    return policy_carried(&policy_mapped, &a, &ipv4) ? ipv4 : a;
 }
 
 
@@ -209,7 +155,7 @@ policy_unmapped(const kube_addr_t *addr)
  * ahead bits of whatever carries the address.
  */
 static const char *
-policy_in(const policy_table_t *table, const policy_addr_t *addr,
+policy_in(const policy_table_t *table, const kube_addr_number_t *addr,
     unsigned ahead, unsigned *bits)
 {
     size_t               i, n;
@@ -222,7 +168,7 @@ policy_in(const policy_table_t *table, const policy_addr_t *addr,
 
     for (i = 0; i < n; i++) {
 
-        if (!policy_net_contains(&nets[i], addr)) {
+        if (!policy_contains(&nets[i].cidr, addr)) {
             continue;
         }
 
@@ -230,8 +176,8 @@ policy_in(const policy_table_t *table, const policy_addr_t *addr,
             why = nets[i].why;
         }
 
-        if (ahead + nets[i].bits > *bits) {
-            *bits = ahead + nets[i].bits;
+        if (ahead + nets[i].cidr.bits > *bits) {
+            *bits = ahead + nets[i].cidr.bits;
         }
     }
 
@@ -241,12 +187,12 @@ policy_in(const policy_table_t *table, const policy_addr_t *addr,
 
 /* The same, or because of the IPv4 address that it carries. */
 static const char *
-policy_among(const policy_table_t *table, const policy_addr_t *addr,
+policy_among(const policy_table_t *table, const kube_addr_number_t *addr,
     unsigned *bits)
 {
-    size_t          i;
-    const char     *why;
-    policy_addr_t   ipv4;
+    size_t               i;
+    const char          *why;
+    kube_addr_number_t   ipv4;
 
     why = policy_in(table, addr, 0, bits);
 
@@ -278,45 +224,14 @@ cidr_invalid(kube_error_t *error, const char *what, size_t offset)
 }
 
 
-/* Clears the bits behind the prefix; tells whether any was set. */
-static bool
-cidr_mask(kube_addr_t *addr, unsigned bits)
-{
-    bool      low;
-    uint8_t   keep;
-    unsigned  i, n;
-
-    low = false;
-    n = (addr->family == KUBE_FAMILY_IPV4) ? 4 : 16;
-
-    for (i = 0; i < n; i++) {
-
-        if (bits >= 8 * (i + 1)) {
-            continue;
-        }
-
-        keep = 0;
-
-        if (bits > 8 * i) {
-            keep = (uint8_t) ((0xffu << (8 * (i + 1) - bits)) & 0xffu);
-        }
-
-        low = low || (addr->bytes[i] & (uint8_t) ~keep) != 0;
-        addr->bytes[i] &= keep;
-    }
-
-    return low;
-}
-
-
 kube_rc_t
 kube_cidr_parse(kube_str_t text, kube_cidr_t *cidr, kube_error_t *error)
 {
-    size_t          slash;
-    uint64_t        bits, max;
-    kube_addr_t     addr;
-    const char     *p;
-    policy_addr_t   a;
+    size_t               slash;
+    uint64_t             bits, max;
+    const char          *p;
+    kube_addr_t          addr;
+    kube_addr_number_t   number, ipv4;
 
     p = (text.len != 0) ? memchr(text.data, '/', text.len) : NULL;
     slash = (p != NULL) ? (size_t) (p - text.data) : text.len;
@@ -336,58 +251,38 @@ kube_cidr_parse(kube_str_t text, kube_cidr_t *cidr, kube_error_t *error)
         return cidr_invalid(error, "invalid prefix length", slash + 1);
     }
 
-    a = policy_addr(&addr);
+    number = kube_addr_number(&addr);
 
-    if (bits >= policy_mapped.net.bits
-        && policy_net_contains(&policy_mapped.net, &a))
+    if (bits >= policy_mapped.ahead
+        && policy_carried(&policy_mapped, &number, &ipv4))
     {
-        memmove(addr.bytes, addr.bytes + 12, 4);
-        memset(addr.bytes + 4, 0, sizeof(addr.bytes) - 4);
-        addr.family = KUBE_FAMILY_IPV4;
-        bits -= policy_mapped.net.bits;
+        number = ipv4;
+        bits -= policy_mapped.ahead;
     }
 
-    cidr->low_bits = cidr_mask(&addr, (unsigned) bits);
-    cidr->addr = addr;
+    cidr->high = POLICY_MASK(bits);
+    cidr->low = (bits > 64) ? POLICY_MASK(bits - 64) : 0;
     cidr->bits = (uint8_t) bits;
+    cidr->low_bits = (number.high & ~cidr->high) != 0
+                     || (number.low & ~cidr->low) != 0;
+
+    number.high &= cidr->high;
+    number.low &= cidr->low;
+    cidr->addr = number;
 
     return KUBE_OK;
 }
 
 
-static policy_net_t
-policy_net(const kube_cidr_t *cidr)
-{
-    return (policy_net_t) {
-        .addr = policy_addr(&cidr->addr),
-        .high = POLICY_MASK(cidr->bits),
-        .low = (cidr->bits > 64) ? POLICY_MASK(cidr->bits - 64) : 0,
-        .bits = cidr->bits
-    };
-}
-
-
-static bool
-policy_cidr_contains(const kube_cidr_t *cidr, const policy_addr_t *addr)
-{
-    policy_net_t  net;
-
-    net = policy_net(cidr);
-
-    return addr->family != KUBE_FAMILY_NONE
-           && policy_net_contains(&net, addr);
-}
-
-
 /* Only networks of at least this many bits name a special address. */
 static bool
-policy_names(const kube_cidr_t *cidrs, size_t n, const policy_addr_t *addr,
+policy_names(const kube_cidr_t *cidrs, size_t n, const kube_addr_number_t *addr,
     unsigned bits)
 {
     size_t  i;
 
     for (i = 0; i < n; i++) {
-        if (cidrs[i].bits >= bits && policy_cidr_contains(&cidrs[i], addr)) {
+        if (cidrs[i].bits >= bits && policy_contains(&cidrs[i], addr)) {
             return true;
         }
     }
@@ -398,15 +293,20 @@ policy_names(const kube_cidr_t *cidrs, size_t n, const policy_addr_t *addr,
 
 /* By itself, or by the IPv4 address that it carries. */
 static bool
-policy_is_denied(const kube_policy_t *policy, const policy_addr_t *addr)
+policy_is_denied(const kube_policy_t *policy, const kube_addr_number_t *addr)
 {
-    bool           denied;
-    size_t         i;
-    policy_addr_t  ipv4;
+    bool                denied;
+    size_t              i;
+    kube_addr_number_t  ipv4;
 
     denied = policy_names(policy->deny, policy->deny_n, addr, 0);
 
-    for (i = 0; !denied && i < POLICY_N(policy_carriers); i++) {
+    for (i = 0;
+         !denied
+         && addr->family == KUBE_FAMILY_IPV6
+         && i < POLICY_N(policy_carriers);
+         i++)
+    {
         denied = policy_carried(&policy_carriers[i], addr, &ipv4)
                  && ipv4.high >> 56 != 0    /* ::1 is loopback */
                  && policy_names(policy->deny, policy->deny_n, &ipv4, 0);
@@ -417,140 +317,52 @@ policy_is_denied(const kube_policy_t *policy, const policy_addr_t *addr)
 
 
 /*
- * True where no IPv4 network of the tables above begins with that byte, which
- * is so of most pods: each endpoint of each new view is judged.
+ * The first bytes of the IPv4 networks in the tables above, a bit each: 0, 100,
+ * 127, 168, 169, 192 and 224 to 239, 255.
  */
-static bool
-policy_is_ordinary(const policy_addr_t *addr)
+static const uint64_t  policy_firsts[4] = {
+    (uint64_t) 1 << 0,
+    (uint64_t) 1 << (100 - 64) | (uint64_t) 1 << (127 - 64),
+    (uint64_t) 1 << (168 - 128) | (uint64_t) 1 << (169 - 128),
+    (uint64_t) 1 << (192 - 192) | (uint64_t) 0xffff << (224 - 192)
+    | (uint64_t) 1 << (255 - 192)
+};
+
+
+/*
+ * True where no IPv4 network of the tables begins with that byte, which is so
+ * of most pods: each endpoint of each new view is judged.
+ */
+static inline bool
+policy_is_ordinary(const kube_addr_number_t *addr)
 {
-    unsigned  first;
-
-    if (addr->family != KUBE_FAMILY_IPV4) {
-        return false;
-    }
-
-    first = (unsigned) (addr->high >> 56);
-
-    switch (first) {
-
-    case 0:
-    case 100:
-    case 127:
-    case 168:
-    case 169:
-    case 192:
-    case 255:
-        return false;
-
-    default:
-        return (first & 0xf0) != 0xe0;
-    }
-}
-
-
-const char *
-kube_policy_denies(const kube_policy_t *policy, const kube_addr_t *addr)
-{
-    unsigned        bits;
-    const char     *never, *special;
-    policy_addr_t   a;
-
-    a = policy_unmapped(addr);
-
-    if (a.family != KUBE_FAMILY_IPV4 && a.family != KUBE_FAMILY_IPV6) {
-        return "no IP address";
-    }
-
-    bits = 0;
-    special = NULL;
-
-    if (!policy_is_ordinary(&a)) {
-        never = policy_among(&policy_never, &a, &bits);
-
-        bits = 0;
-        special = policy_among(&policy_special, &a, &bits);
-
-        /* ::1 is loopback; that ::/96 would carry 0.0.0.1 decides nothing */
-
-        if (never != NULL && policy_in(&policy_special, &a, 0, &bits) == NULL) {
-            return never;
-        }
-    }
-
-    if (policy == NULL || (policy->deny_n == 0 && policy->allow_n == 0)) {
-        return special;
-    }
-
-    if (policy_is_denied(policy, &a)) {
-        return "named by deny_address";
-    }
-
-    if (policy->allow_n == 0) {
-        return special;
-    }
-
-    if (policy_names(policy->allow, policy->allow_n, &a, bits)) {
-        return NULL;
-    }
-
-    return (special != NULL) ? special : "not named by allow_address";
-}
-
-
-const char *
-kube_policy_wider(const kube_cidr_t *cidr)
-{
-    size_t               i, n;
-    policy_net_t         wider;
-    const policy_net_t  *nets, *net;
-
-    wider = policy_net(cidr);
-    nets = policy_special.ipv4;
-    n = policy_special.ipv4_n;
-
-    if (wider.addr.family == KUBE_FAMILY_IPV6) {
-        nets = policy_special.ipv6;
-        n = policy_special.ipv6_n;
-    }
-
-    for (i = 0; i < n; i++) {
-        net = &nets[i];
-
-        /* by the interface alone it lies in every network */
-
-        if (net->high != 0
-            && net->bits > cidr->bits
-            && policy_net_contains(&wider, &net->addr))
-        {
-            return net->why;
-        }
-    }
-
-    return NULL;
+    return addr->family == KUBE_FAMILY_IPV4
+           && (policy_firsts[addr->high >> 62] >> (addr->high >> 56 & 63) & 1)
+              == 0;
 }
 
 
 static bool
-policy_addr_eq(const policy_addr_t *a, const policy_addr_t *b)
+policy_eq(const kube_addr_number_t *a, const kube_addr_number_t *b)
 {
     return a->family == b->family && a->high == b->high && a->low == b->low;
 }
 
 
 static bool
-policy_is_local(const kube_policy_t *policy, const policy_addr_t *addr)
+policy_is_local(const kube_policy_t *policy, const kube_addr_number_t *addr)
 {
-    size_t         i;
-    policy_addr_t  local;
+    size_t              i;
+    kube_addr_number_t  local;
 
     if (addr->family == KUBE_FAMILY_IPV4 && addr->high >> 56 == 127) {
         return true;
     }
 
     for (i = 0; i < policy->local_n; i++) {
-        local = policy_addr(&policy->local[i]);
+        local = kube_addr_number(&policy->local[i]);
 
-        if (policy_addr_eq(&local, addr)) {
+        if (policy_eq(&local, addr)) {
             return true;
         }
     }
@@ -559,35 +371,185 @@ policy_is_local(const kube_policy_t *policy, const policy_addr_t *addr)
 }
 
 
-bool
-kube_policy_is_self(const kube_policy_t *policy, const kube_addr_t *addr,
+static bool
+policy_is_self(const kube_policy_t *policy, const kube_addr_number_t *addr,
     uint16_t port)
 {
     bool                  self;
     size_t                i;
-    policy_addr_t         a, listens;
+    kube_addr_number_t    listens;
     const kube_listen_t  *listen;
 
     self = false;
-    a = policy_unmapped(addr);
 
-    for (i = 0; policy != NULL && i < policy->listen_n && !self; i++) {
+    for (i = 0; i < policy->listen_n && !self; i++) {
         listen = &policy->listen[i];
 
-        if (listen->port != port || listen->addr.family != a.family) {
+        if (listen->port != port || listen->addr.family != addr->family) {
             continue;
         }
 
-        listens = policy_addr(&listen->addr);
+        listens = kube_addr_number(&listen->addr);
 
         self = (listens.high == 0 && listens.low == 0)
-               ? policy_is_local(policy, &a)
-               : policy_addr_eq(&listens, &a);
+               ? policy_is_local(policy, addr)
+               : policy_eq(&listens, addr);
     }
 
     return self
-           && !policy_names(policy->allow, policy->allow_n, &a,
-                            a.family == KUBE_FAMILY_IPV4 ? 32 : 128);
+           && !policy_names(policy->allow, policy->allow_n, addr,
+                            addr->family == KUBE_FAMILY_IPV4 ? 32 : 128);
+}
+
+
+/* By the tables; *bits: of the network that an allow_address has to name. */
+static const char *
+policy_is_special(const kube_addr_number_t *addr, unsigned *bits, bool *never)
+{
+    unsigned     ignored;
+    const char  *why, *special;
+
+    ignored = 0;
+    why = policy_among(&policy_never, addr, &ignored);
+    special = policy_among(&policy_special, addr, bits);
+
+    /* ::1 is loopback; that ::/96 would carry 0.0.0.1 decides nothing */
+
+    *never = (why != NULL
+              && policy_in(&policy_special, addr, 0, bits) == NULL);
+
+    return *never ? why : special;
+}
+
+
+/* By all rules but that of the gateway itself. */
+static const char *
+policy_judge(const kube_policy_t *policy, const kube_addr_number_t *addr)
+{
+    bool         never;
+    unsigned     bits;
+    const char  *special;
+
+    bits = 0;
+    never = false;
+    special = policy_is_ordinary(addr) ? NULL
+              : policy_is_special(addr, &bits, &never);
+
+    if (never
+        || policy == NULL
+        || (policy->deny_n == 0 && policy->allow_n == 0))
+    {
+        return special;
+    }
+
+    if (policy->deny_n != 0 && policy_is_denied(policy, addr)) {
+        return "named by deny_address";
+    }
+
+    if (policy->allow_n == 0) {
+        return special;
+    }
+
+    if (policy_names(policy->allow, policy->allow_n, addr, bits)) {
+        return NULL;
+    }
+
+    return (special != NULL) ? special : "not named by allow_address";
+}
+
+
+/* By all rules; not inline, so that the short way keeps no register for it. */
+static __attribute__((noinline)) const char *
+policy_judge_all(const kube_policy_t *policy, const kube_addr_number_t *addr,
+    uint16_t port)
+{
+    const char          *why;
+    kube_addr_number_t   ipv4;
+
+    if (addr->family != KUBE_FAMILY_IPV4) {
+
+        if (addr->family != KUBE_FAMILY_IPV6) {
+            return "no IP address";
+        }
+
+        if (policy_carried(&policy_mapped, addr, &ipv4)) {
+            addr = &ipv4;
+        }
+    }
+
+    why = policy_judge(policy, addr);
+
+    if (why == NULL
+        && port != 0
+        && policy != NULL
+        && policy_is_self(policy, addr, port))
+    {
+        return "the gateway's own address and port";
+    }
+
+    return why;
+}
+
+
+const char *
+kube_policy_denies(const kube_policy_t *policy,
+    const kube_addr_number_t *addr, uint16_t port)
+{
+    if (port == 0
+        && policy_is_ordinary(addr)
+        && (policy == NULL || (policy->deny_n == 0 && policy->allow_n == 0)))
+    {
+        return NULL;
+    }
+
+    return policy_judge_all(policy, addr, port);
+}
+
+
+bool
+kube_policy_listens(const kube_policy_t *policy, uint16_t port)
+{
+    size_t  i;
+
+    for (i = 0; policy != NULL && i < policy->listen_n; i++) {
+        if (policy->listen[i].port == port) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+const char *
+kube_policy_wider(const kube_cidr_t *cidr)
+{
+    size_t               i, n;
+    const kube_cidr_t   *net;
+    const policy_net_t  *nets;
+
+    nets = policy_special.ipv4;
+    n = policy_special.ipv4_n;
+
+    if (cidr->addr.family == KUBE_FAMILY_IPV6) {
+        nets = policy_special.ipv6;
+        n = policy_special.ipv6_n;
+    }
+
+    for (i = 0; i < n; i++) {
+        net = &nets[i].cidr;
+
+        /* by the interface alone it lies in every network */
+
+        if (net->high != 0
+            && net->bits > cidr->bits
+            && policy_contains(cidr, &net->addr))
+        {
+            return nets[i].why;
+        }
+    }
+
+    return NULL;
 }
 
 

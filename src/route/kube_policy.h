@@ -15,14 +15,17 @@
 #define KUBE_POLICY_H
 
 
-#include "kube_object.h"
+#include "kube_addr.h"
 
 
+/* The addresses that are alike where the mask is set. */
 typedef struct {
-    kube_addr_t  addr;         /* bits behind the prefix are zero */
-    uint8_t      bits;         /* 0..32, 0..128 */
-    bool         low_bits;     /* the text had bits behind the prefix set:
-                                  meaningless, worth a warning */
+    kube_addr_number_t  addr;      /* bits behind the prefix are zero */
+    uint64_t            high;      /* the mask */
+    uint64_t            low;
+    uint8_t             bits;      /* 0..32, 0..128: up to its last one */
+    bool                low_bits;  /* the text had bits behind the prefix set:
+                                      meaningless, worth a warning */
 } kube_cidr_t;
 
 /*
@@ -57,9 +60,9 @@ typedef struct {
 } kube_policy_t;
 
 /*
- * Judges an address.  NULL: it may be used; else a static text that says by
- * what rule it may not, such as "loopback (127.0.0.0/8)".  policy NULL: the
- * defaults.  The rules, in this order:
+ * Judges an address and a port of it.  NULL: it may be used; else a static text
+ * that says by what rule it may not, such as "loopback (127.0.0.0/8)".  policy
+ * NULL: the defaults.  The rules, in this order:
  *
  *   never     "this network", unspecified, multicast, broadcast, no address
  *   deny      what deny_address names, whatever allow_address says
@@ -67,27 +70,25 @@ typedef struct {
  *   special   loopback, link-local, cloud metadata, IPv6 that carries IPv4:
  *             not used unless allow_address names a network that lies wholly
  *             inside the special one ("0.0.0.0/0" names none of them)
+ *   self      where the gateway itself listens, so that a request sent there
+ *             would come back again and again; not where an allow_address
+ *             names the one address (/32, /128).  Any 127.0.0.0/8 counts as an
+ *             address of this host.  port 0: not asked
  *
  * kube_policy.c has the table.  An IPv6 address that carries a special IPv4
  * one (::/96, NAT64 64:ff9b::/96, 6to4 2002::/16) is special as well.
  */
 const char *kube_policy_denies(const kube_policy_t *policy,
-    const kube_addr_t *addr);
+    const kube_addr_number_t *addr, uint16_t port);
+
+/* Whether the gateway listens at that port of any address. */
+bool kube_policy_listens(const kube_policy_t *policy, uint16_t port);
 
 /*
  * The first special network that lies inside the wider one of an
  * allow_address, which therefore does not permit it; NULL: none.
  */
 const char *kube_policy_wider(const kube_cidr_t *cidr);
-
-/*
- * Whether the gateway itself listens at that address and port, so that a
- * request sent there would come back again and again.  An allow_address that
- * names the one address (/32, /128) permits it.  Any 127.0.0.0/8 counts as an
- * address of this host.
- */
-bool kube_policy_is_self(const kube_policy_t *policy, const kube_addr_t *addr,
-    uint16_t port);
 
 
 /* Zeroed, it denies every namespace. */

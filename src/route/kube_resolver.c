@@ -20,6 +20,12 @@
 /* Names in a line of a log are cut here; those the API allows are not. */
 #define RESOLVER_NAME_MAX  80
 
+/*
+ * What slices of at most so many bytes decode to is kept until all is done:
+ * some 1000 endpoints, and two megabytes with the longest names.
+ */
+#define RESOLVER_SMALL     (32u << 10)
+
 
 /* A line that is cut where its buffer ends. */
 typedef struct {
@@ -298,6 +304,25 @@ resolving_from_state_file(const kube_zone_bundle_t *bundle)
 }
 
 
+/*
+ * True where what slices decode to may be kept as long as the copies of them:
+ * no string is then copied once more.
+ */
+static bool
+resolving_is_small(const kube_zone_bundle_t *bundle)
+{
+    size_t  i, bytes;
+
+    bytes = 0;
+
+    for (i = 0; i < bundle->slices_n && bytes <= RESOLVER_SMALL; i++) {
+        bytes += bundle->slices[i]->size;
+    }
+
+    return bytes <= RESOLVER_SMALL;
+}
+
+
 /* Copies the Service and its slices, and looks at the Service. */
 static kube_rc_t
 resolving_load(kube_resolving_t *resolving)
@@ -340,8 +365,11 @@ resolving_load(kube_resolving_t *resolving)
         return KUBE_OK;
     }
 
+    resolving->small = resolving_is_small(bundle);
+
     rc = kube_selector_create(&resolving->arena, &snapshot->service,
-                              &key->port, &resolver->select, 0,
+                              &key->port, &resolver->select,
+                              resolving->small ? KUBE_SELECT_BORROW : 0,
                               &resolving->selector);
     if (rc != KUBE_OK) {
         return rc;
@@ -379,10 +407,12 @@ resolving_slice(kube_resolving_t *resolving)
         return rc;
     }
 
-    kube_arena_reset(&resolving->scratch);
+    if (!resolving->small) {
+        kube_arena_reset(&resolving->scratch);
 
-    if (resolving->slices_n == resolving->bundle.slices_n) {
-        kube_arena_done(&resolving->copies);
+        if (resolving->slices_n == resolving->bundle.slices_n) {
+            kube_arena_done(&resolving->copies);
+        }
     }
 
     return KUBE_AGAIN;

@@ -85,6 +85,7 @@ typedef struct {
     kube_zone_bundle_t      bundle;
     kube_selector_t        *selector;
     size_t                  slices_n;    /* done */
+    bool                    small;       /* scratch and copies are kept */
 } kube_resolving_t;
 
 /* max_bytes: of memory, at most.  Nothing is read yet. */

@@ -44,6 +44,9 @@ static const char  select_too_many[] = "too many endpoints";
 /* Items there is room for at first: a power of two. */
 #define SELECT_ROOM      64
 
+/* Runs of so many keys are sorted in place, longer ones merged. */
+#define SELECT_RUN       8
+
 /*
  * Strings that items have left behind are swept where they are more than
  * this; an item has at most four of KUBE_STRING_LEN_MAX bytes, and there may
@@ -56,20 +59,25 @@ static const char  select_too_many[] = "too many endpoints";
 
 /* An endpoint that may be used; its strings are borrowed or the text's. */
 typedef struct {
-    uint64_t            place;       /* in the order of addresses; of IPv6 its
-                                        beginning */
-    uint64_t            hash;        /* under the seed, for the table */
-    uint64_t            lot;         /* where there are too many */
     kube_choice_t       choice;
     kube_str_t          name;        /* of its slice */
     kube_explained_t   *row;         /* NULL: not explained */
+    uint64_t            lot;         /* where there are too many */
 } select_item_t;
 
+/* Where an item is in the order of addresses. */
+typedef struct {
+    uint64_t            place;       /* of IPv6 the beginning */
+    uint32_t            item;
+} select_key_t;
+
 /*
- * Items are distinct, and at most max: of more, those with the smallest lots
- * stay.  table finds an item by its hash (open addressing, number + 1); heap
- * has the largest lot first, from the moment that there are max items.  These
- * three are not the arena's, which would keep what they have outgrown.
+ * At most max items, and the key of each.  While there are fewer, one endpoint
+ * may be there several times: sorted they lie together.  From the moment that
+ * there are max items these are distinct, and of more those with the smallest
+ * lots stay: table finds an item by its address (open addressing, number + 1),
+ * heap has the largest lot first.  These four are not the arena's, which would
+ * keep what they have outgrown.
  */
 struct kube_selector_s {
     kube_arena_t                 *arena;
@@ -88,7 +96,9 @@ struct kube_selector_s {
     uint32_t                      slices_n;
 
     select_item_t                *items;
-    uint32_t                     *table;
+    select_key_t                 *keys;        /* of items, in their order
+                                                  until they are sorted */
+    uint32_t                     *table;       /* NULL: not full yet */
     uint32_t                     *heap;
     uint32_t                      n;
     uint32_t                      room;
@@ -103,9 +113,8 @@ struct kube_selector_s {
     size_t                        text_live;
     bool                          copies;
 
-    uint32_t                     *order;       /* while it is sorted */
-    uint32_t                     *other;
-    size_t                        width;
+    select_key_t                 *other;       /* while it is sorted */
+    size_t                        width;       /* of sorted runs */
 
     /* which kinds of exclusion there were */
     bool                          denied;
@@ -362,11 +371,14 @@ select_may_terminate(const kube_selector_t *s, const kube_endpoint_t *endpoint)
 }
 
 
-/* Judges one endpoint by itself: NULL where it may be used. */
+/*
+ * Judges one endpoint by itself: NULL where it may be used.  own_port: the
+ * gateway listens at the port, at whatever address.
+ */
 static const char *
 select_judge(kube_selector_t *s, const kube_slice_t *slice,
-    const kube_endpoint_t *endpoint, const kube_port_t *port,
-    const char **denied_because)
+    const kube_endpoint_t *endpoint, const kube_addr_number_t *number,
+    const kube_port_t *port, bool own_port, const char **denied_because)
 {
     *denied_because = NULL;
 
@@ -388,14 +400,8 @@ select_judge(kube_selector_t *s, const kube_slice_t *slice,
         return endpoint->terminating ? select_terminating : select_not_ready;
     }
 
-    *denied_because = kube_policy_denies(s->options->policy,
-                                         &endpoint->address);
-    if (*denied_because == NULL
-        && kube_policy_is_self(s->options->policy, &endpoint->address,
-                               port->port))
-    {
-        *denied_because = "the gateway's own address and port";
-    }
+    *denied_because = kube_policy_denies(s->options->policy, number,
+                                         own_port ? port->port : 0);
 
     if (*denied_because != NULL) {
         s->denied = true;
@@ -413,48 +419,41 @@ select_cmp_u64(uint64_t a, uint64_t b)
 }
 
 
-static uint64_t
-select_number(const uint8_t *bytes, size_t n)
-{
-    size_t    i;
-    uint64_t  number;
-
-    number = 0;
-
-    for (i = 0; i < n; i++) {
-        number = number << 8 | bytes[i];
-    }
-
-    return number;
-}
-
-
 /* IPv4 with its port; behind all of these, 63 bits of IPv6. */
-static uint64_t
-select_place(const kube_choice_t *choice)
+static inline uint64_t
+select_place(const kube_addr_number_t *number, uint16_t port)
 {
-    if (choice->addr.family == KUBE_FAMILY_IPV4) {
-        return select_number(choice->addr.bytes, 4) << 16 | choice->port;
+    if (number->family == KUBE_FAMILY_IPV4) {
+        return number->high >> 16 | port;
     }
 
-    return (uint64_t) 1 << 63 | select_number(choice->addr.bytes, 8) >> 1;
+    return (uint64_t) 1 << 63 | number->high >> 1;
 }
 
 
-/* By family, address and port: what makes two items the same endpoint. */
+/* By address and port, of two of IPv6 whose places are the same. */
 static int
-select_cmp_addr(const select_item_t *a, const select_item_t *b)
+select_cmp_rest(const kube_choice_t *a, const kube_choice_t *b)
 {
     int  rc;
 
-    if (a->place != b->place || a->choice.addr.family == KUBE_FAMILY_IPV4) {
-        return select_cmp_u64(a->place, b->place);
+    rc = memcmp(a->addr.bytes, b->addr.bytes, sizeof(a->addr.bytes));
+
+    return (rc != 0) ? rc : select_cmp_u64(a->port, b->port);
+}
+
+
+/* By family, address and port. */
+static inline bool
+select_less(const kube_selector_t *s, const select_key_t *a,
+    const select_key_t *b)
+{
+    if (a->place != b->place || a->place >> 63 == 0) {
+        return a->place < b->place;
     }
 
-    rc = memcmp(a->choice.addr.bytes, b->choice.addr.bytes,
-                sizeof(a->choice.addr.bytes));
-
-    return (rc != 0) ? rc : select_cmp_u64(a->choice.port, b->choice.port);
+    return select_cmp_rest(&s->items[a->item].choice,
+                           &s->items[b->item].choice) < 0;
 }
 
 
@@ -470,6 +469,23 @@ select_cmp_same(const select_item_t *a, const select_item_t *b)
 }
 
 
+/* By family, address and port, of different ones. */
+static int
+select_cmp_addr(const kube_choice_t *a, const kube_choice_t *b)
+{
+    uint64_t            i, j;
+    kube_addr_number_t  m, n;
+
+    m = kube_addr_number(&a->addr);
+    n = kube_addr_number(&b->addr);
+    i = select_place(&m, a->port);
+    j = select_place(&n, b->port);
+
+    return (i != j || i >> 63 == 0) ? select_cmp_u64(i, j)
+                                    : select_cmp_rest(a, b);
+}
+
+
 /* Of different ones, where there are too many. */
 static int
 select_cmp_lot(const select_item_t *a, const select_item_t *b)
@@ -478,7 +494,7 @@ select_cmp_lot(const select_item_t *a, const select_item_t *b)
 
     rc = select_cmp_u64(a->lot, b->lot);
 
-    return (rc != 0) ? rc : select_cmp_addr(a, b);
+    return (rc != 0) ? rc : select_cmp_addr(&a->choice, &b->choice);
 }
 
 
@@ -506,10 +522,12 @@ select_lot(const kube_choice_t *choice)
  * Whoever may write a slice chooses addresses: without the seed nobody finds
  * some that meet in the table.
  */
-static uint64_t
-select_hash(const kube_selector_t *s, const select_item_t *item)
+static uint32_t
+select_hash(const kube_selector_t *s, const kube_choice_t *choice,
+    uint64_t place)
 {
     uint64_t            rest;
+    kube_addr_number_t  number;
     const kube_seed_t  *seed;
 
     static const kube_seed_t  none;
@@ -517,13 +535,13 @@ select_hash(const kube_selector_t *s, const select_item_t *item)
     seed = (s->options->seed != NULL) ? s->options->seed : &none;
     rest = 0;
 
-    if (item->choice.addr.family != KUBE_FAMILY_IPV4) {
-        rest = kube_mix64(select_number(item->choice.addr.bytes + 8, 8)
-                          ^ seed->k0, seed->k1 ^ item->choice.port)
-               ^ item->choice.addr.bytes[7];
+    if (choice->addr.family != KUBE_FAMILY_IPV4) {
+        number = kube_addr_number(&choice->addr);
+        rest = kube_mix64(number.low ^ seed->k0, seed->k1 ^ choice->port)
+               ^ (number.high & 0xff);
     }
 
-    return kube_mix64(item->place ^ seed->k0, rest ^ seed->k1);
+    return (uint32_t) kube_mix64(place ^ seed->k0, rest ^ seed->k1);
 }
 
 
@@ -534,20 +552,23 @@ table_mask(const kube_selector_t *s)
 }
 
 
-/* Where the item is, or the free place where it would be. */
+/* Where the choice is, or the free place where it would be. */
 static uint32_t
-table_find(const kube_selector_t *s, const select_item_t *item)
+table_find(const kube_selector_t *s, const kube_choice_t *choice,
+    uint64_t place)
 {
-    uint32_t              i;
-    const select_item_t  *other;
+    uint32_t             i;
+    const select_key_t  *key;
 
-    for (i = (uint32_t) item->hash & table_mask(s);
+    for (i = select_hash(s, choice, place) & table_mask(s);
          s->table[i] != 0;
          i = (i + 1) & table_mask(s))
     {
-        other = &s->items[s->table[i] - 1];
+        key = &s->keys[s->table[i] - 1];
 
-        if (other->hash == item->hash && select_cmp_addr(other, item) == 0)
+        if (key->place == place
+            && (place >> 63 == 0
+                || select_cmp_rest(&s->items[key->item].choice, choice) == 0))
         {
             break;
         }
@@ -561,12 +582,14 @@ table_find(const kube_selector_t *s, const select_item_t *item)
 static void
 table_remove(kube_selector_t *s, uint32_t at)
 {
-    uint32_t  i, home, mask;
+    uint32_t             i, home, mask;
+    const select_key_t  *key;
 
     mask = table_mask(s);
 
     for (i = (at + 1) & mask; s->table[i] != 0; i = (i + 1) & mask) {
-        home = (uint32_t) s->items[s->table[i] - 1].hash & mask;
+        key = &s->keys[s->table[i] - 1];
+        home = select_hash(s, &s->items[key->item].choice, key->place) & mask;
 
         if (((i - home) & mask) >= ((i - at) & mask)) {
             s->table[at] = s->table[i];
@@ -633,37 +656,31 @@ heap_make(kube_selector_t *s)
 static kube_rc_t
 select_grow(kube_selector_t *s)
 {
-    uint32_t        i, room, *table;
+    uint32_t        room;
+    select_key_t   *keys;
     select_item_t  *items;
-
-    if (s->n < s->room) {
-        return KUBE_OK;
-    }
 
     room = (s->room != 0) ? 2 * s->room : SELECT_ROOM;
     items = kube_alloc(s->arena->alloc, room * sizeof(select_item_t));
-    table = kube_zalloc(s->arena->alloc, 2 * room * sizeof(uint32_t));
+    keys = kube_alloc(s->arena->alloc, room * sizeof(select_key_t));
 
-    if (items == NULL || table == NULL) {
+    if (items == NULL || keys == NULL) {
         kube_free(s->arena->alloc, items);
-        kube_free(s->arena->alloc, table);
+        kube_free(s->arena->alloc, keys);
         return KUBE_NOMEM;
     }
 
     if (s->n != 0) {
         memcpy(items, s->items, s->n * sizeof(select_item_t));
+        memcpy(keys, s->keys, s->n * sizeof(select_key_t));
     }
 
     kube_free(s->arena->alloc, s->items);
-    kube_free(s->arena->alloc, s->table);
+    kube_free(s->arena->alloc, s->keys);
 
     s->items = items;
-    s->table = table;
+    s->keys = keys;
     s->room = room;
-
-    for (i = 0; i < s->n; i++) {
-        table[table_find(s, &items[i])] = i + 1;
-    }
 
     return KUBE_OK;
 }
@@ -736,28 +753,27 @@ text_sweep(kube_selector_t *s)
 }
 
 
-/* Writes an item into its place; its strings become its own. */
+/* Writes an item and its key; its strings become its own. */
 static kube_rc_t
 select_store(kube_selector_t *s, uint32_t at, const select_item_t *item,
-    size_t replaced)
+    uint64_t place, size_t replaced)
 {
-    select_item_t  copy;
+    select_item_t  *to;
 
-    copy = *item;
+    to = &s->items[at];
+    *to = *item;
 
-    if (s->copies) {
+    s->keys[at].place = place;
+    s->keys[at].item = at;
 
-        if (text_copy(&s->text[s->text_in], &copy) != KUBE_OK) {
-            return KUBE_NOMEM;
-        }
-
-        s->text_used += item_text(item);
-        s->text_live += item_text(item) - replaced;
+    if (!s->copies) {
+        return KUBE_OK;
     }
 
-    s->items[at] = copy;
+    s->text_used += item_text(to);
+    s->text_live += item_text(to) - replaced;
 
-    return KUBE_OK;
+    return text_copy(&s->text[s->text_in], to);
 }
 
 
@@ -770,29 +786,65 @@ select_exclude(kube_explained_t *row, const char *why)
 }
 
 
-/* An endpoint that is there already, of another slice or pod. */
-static kube_rc_t
-select_duplicated(kube_selector_t *s, uint32_t at, select_item_t *item)
+/* Of two of the same endpoint: true where the second stays. */
+static bool
+select_replaces(const select_item_t *held, const select_item_t *item)
 {
-    select_item_t  *held;
+    bool  replaces;
 
-    held = &s->items[at];
+    replaces = select_cmp_same(held, item) > 0;
+    select_exclude(replaces ? held->row : item->row, select_duplicate);
 
-    if (select_cmp_same(held, item) <= 0) {
-        select_exclude(item->row, select_duplicate);
-        return KUBE_OK;
+    return replaces;
+}
+
+
+/* There are as many as may be: from now on they are distinct. */
+static kube_rc_t
+select_distinct(kube_selector_t *s)
+{
+    uint32_t        i, n, at, held;
+    uint64_t        place;
+    select_item_t  *item;
+
+    s->table = kube_zalloc(s->arena->alloc, 2 * s->room * sizeof(uint32_t));
+    if (s->table == NULL) {
+        return KUBE_NOMEM;
     }
 
-    select_exclude(held->row, select_duplicate);
-    item->lot = held->lot;
+    n = s->n;
+    s->n = 0;
 
-    return select_store(s, at, item, item_text(held));
+    for (i = 0; i < n; i++) {
+        item = &s->items[i];
+        place = s->keys[i].place;
+        at = table_find(s, &item->choice, place);
+        held = s->table[at];
+
+        if (held == 0) {
+            held = ++s->n;
+            s->table[at] = held;
+
+        } else if (!select_replaces(&s->items[held - 1], item)) {
+            s->text_live -= item_text(item);
+            continue;
+
+        } else {
+            s->text_live -= item_text(&s->items[held - 1]);
+        }
+
+        s->items[held - 1] = *item;
+        s->keys[held - 1].place = place;
+        s->keys[held - 1].item = held - 1;
+    }
+
+    return KUBE_OK;
 }
 
 
 /* One too many: the largest lot goes. */
 static kube_rc_t
-select_displace(kube_selector_t *s, select_item_t *item)
+select_displace(kube_selector_t *s, select_item_t *item, uint64_t place)
 {
     uint32_t        at;
     kube_rc_t       rc;
@@ -814,16 +866,52 @@ select_displace(kube_selector_t *s, select_item_t *item)
     }
 
     select_exclude(last->row, select_too_many);
-    table_remove(s, table_find(s, last));
+    table_remove(s, table_find(s, &last->choice, s->keys[at].place));
 
-    rc = select_store(s, at, item, item_text(last));
+    rc = select_store(s, at, item, place, item_text(last));
 
     if (rc == KUBE_OK) {
-        s->table[table_find(s, item)] = at + 1;
+        s->table[table_find(s, &item->choice, place)] = at + 1;
         heap_sink(s, 0);
     }
 
     return rc;
+}
+
+
+/* Where there were as many as may be, once. */
+static kube_rc_t
+select_item_full(kube_selector_t *s, select_item_t *item, uint64_t place)
+{
+    uint32_t        at;
+    select_item_t  *held;
+
+    if (s->table == NULL && select_distinct(s) != KUBE_OK) {
+        return KUBE_NOMEM;
+    }
+
+    at = table_find(s, &item->choice, place);
+
+    if (s->table[at] != 0) {
+        held = &s->items[s->table[at] - 1];
+
+        if (!select_replaces(held, item)) {
+            return KUBE_OK;
+        }
+
+        item->lot = held->lot;
+
+        return select_store(s, s->table[at] - 1, item, place,
+                            item_text(held));
+    }
+
+    if (s->n == s->max) {
+        return select_displace(s, item, place);
+    }
+
+    s->table[at] = ++s->n;
+
+    return select_store(s, s->n - 1, item, place, 0);
 }
 
 
@@ -837,13 +925,11 @@ select_only_rank(kube_selector_t *s, unsigned rank)
         select_exclude(s->items[i].row, select_outranked(s->rank, rank));
     }
 
-    if (s->table != NULL) {
-        memset(s->table, 0, 2 * s->room * sizeof(uint32_t));
-    }
-
+    kube_free(s->arena->alloc, s->table);
     kube_free(s->arena->alloc, s->heap);
 
     s->n = 0;
+    s->table = NULL;
     s->heap = NULL;
     s->text_live = 0;
     s->rank = rank;
@@ -852,11 +938,9 @@ select_only_rank(kube_selector_t *s, unsigned rank)
 
 
 static kube_rc_t
-select_item(kube_selector_t *s, select_item_t *item)
+select_item(kube_selector_t *s, select_item_t *item, uint64_t place)
 {
-    uint32_t   at;
     unsigned   rank;
-    kube_rc_t  rc;
 
     rank = select_rank(s, &item->choice);
 
@@ -869,30 +953,15 @@ select_item(kube_selector_t *s, select_item_t *item)
         select_only_rank(s, rank);
     }
 
-    if (s->room != 0) {
-        at = s->table[table_find(s, item)];
-
-        if (at != 0) {
-            return select_duplicated(s, at - 1, item);
-        }
+    if (s->n == s->max || s->table != NULL) {
+        return select_item_full(s, item, place);
     }
 
-    if (s->n == s->max) {
-        return select_displace(s, item);
+    if (s->n == s->room && select_grow(s) != KUBE_OK) {
+        return KUBE_NOMEM;
     }
 
-    rc = select_grow(s);
-
-    if (rc == KUBE_OK) {
-        rc = select_store(s, s->n, item, 0);
-    }
-
-    if (rc == KUBE_OK) {
-        s->table[table_find(s, item)] = s->n + 1;
-        s->n++;
-    }
-
-    return rc;
+    return select_store(s, s->n++, item, place, 0);
 }
 
 
@@ -918,11 +987,13 @@ select_row(kube_selector_t *s, uint32_t endpoint, const kube_port_t *port)
 kube_rc_t
 kube_selector_add(kube_selector_t *s, const kube_slice_t *slice)
 {
+    bool                    own_port;
     size_t                  i;
     kube_rc_t               rc;
     const char             *why, *denied;
     select_item_t           item;
     const kube_port_t      *port;
+    kube_addr_number_t      number;
     const kube_endpoint_t  *endpoint;
 
     if (s->flags & KUBE_SELECT_ANY_PORT) {
@@ -932,15 +1003,22 @@ kube_selector_add(kube_selector_t *s, const kube_slice_t *slice)
         port = (s->port != NULL) ? select_slice_port(slice, s->port) : NULL;
     }
 
+    own_port = (port != NULL
+                && kube_policy_listens(s->options->policy, port->port));
+    item.name = slice->meta.name;
+    item.choice.slice = s->slices_n;
+    item.lot = 0;
     rc = KUBE_OK;
 
     for (i = 0; i < slice->endpoints_n && rc == KUBE_OK; i++) {
         endpoint = &slice->endpoints[i];
+        number = kube_addr_number(&endpoint->address);
 
         item.row = select_row(s, (uint32_t) i, port);
         item.choice.state = endpoint->ready ? KUBE_ENDPOINT_READY
                                             : KUBE_ENDPOINT_TERMINATING;
-        why = select_judge(s, slice, endpoint, port, &denied);
+        why = select_judge(s, slice, endpoint, &number, port, own_port,
+                           &denied);
 
         if (item.row != NULL) {
             item.row->state = item.choice.state;
@@ -956,48 +1034,63 @@ kube_selector_add(kube_selector_t *s, const kube_slice_t *slice)
 
         item.choice.addr = endpoint->address;
         item.choice.port = port->port;
-        item.choice.slice = s->slices_n;
         item.choice.pod = endpoint->pod;
         item.choice.node = endpoint->node;
         item.choice.zone = endpoint->zone;
-        item.name = slice->meta.name;
-        item.place = select_place(&item.choice);
-        item.hash = select_hash(s, &item);
-        item.lot = 0;
 
-        rc = select_item(s, &item);
+        rc = select_item(s, &item, select_place(&number, port->port));
     }
 
     s->slices_n++;
 
-    return (rc == KUBE_OK) ? text_sweep(s) : rc;
+    return (rc == KUBE_OK && s->copies) ? text_sweep(s) : rc;
 }
 
 
+/* Sorts runs of SELECT_RUN keys. */
+static void
+select_runs(kube_selector_t *s)
+{
+    size_t         i, k, low;
+    select_key_t   key, *keys;
+
+    keys = s->keys;
+
+    for (i = 0; i < s->n; i++) {
+        key = keys[i];
+        low = i - i % SELECT_RUN;
+
+        for (k = i; k > low && select_less(s, &key, &keys[k - 1]); k--) {
+            keys[k] = keys[k - 1];
+        }
+
+        keys[k] = key;
+    }
+}
+
+
+/* The keys of [low, mid) and of [mid, high), which are sorted, into other. */
 static void
 select_merge(const kube_selector_t *s, size_t low, size_t mid, size_t high)
 {
-    size_t                i, j, k;
-    const uint32_t       *from;
-    const select_item_t  *items;
+    select_key_t        *to;
+    const select_key_t  *a, *b, *a_end, *b_end;
 
-    i = low;
-    j = mid;
-    from = s->order;
-    items = s->items;
+    to = &s->other[low];
+    a = &s->keys[low];
+    a_end = &s->keys[mid];
+    b = a_end;
+    b_end = &s->keys[high];
 
-    for (k = low; k < high; k++) {
-
-        if (i < mid
-            && (j == high
-                || select_cmp_addr(&items[from[i]], &items[from[j]]) <= 0))
-        {
-            s->other[k] = from[i++];
-
-        } else {
-            s->other[k] = from[j++];
-        }
+    while (a < a_end && b < b_end) {
+        *to++ = select_less(s, b, a) ? *b++ : *a++;
     }
+
+    /* one of both is empty */
+
+    memcpy(to, a, (size_t) (a_end - a) * sizeof(select_key_t));
+    to += a_end - a;
+    memcpy(to, b, (size_t) (b_end - b) * sizeof(select_key_t));
 }
 
 
@@ -1008,38 +1101,40 @@ select_merge(const kube_selector_t *s, size_t low, size_t mid, size_t high)
 kube_rc_t
 kube_selector_sort(kube_selector_t *s)
 {
-    size_t     low, mid, high;
-    uint32_t   i, *swap;
+    size_t         low, mid, high;
+    select_key_t  *swap;
 
-    if (s->order == NULL) {
-        s->order = kube_arena_alloc(s->arena, (s->n + 1) * sizeof(uint32_t));
-        s->other = kube_arena_alloc(s->arena, (s->n + 1) * sizeof(uint32_t));
+    if (s->width == 0) {
+        select_runs(s);
+        s->width = SELECT_RUN;
 
-        if (s->order == NULL || s->other == NULL) {
-            return KUBE_NOMEM;
+    } else if (s->width < s->n) {
+
+        for (low = 0; low < s->n; low = high) {
+            mid = (s->n - low > s->width) ? low + s->width : s->n;
+            high = (s->n - mid > s->width) ? mid + s->width : s->n;
+            select_merge(s, low, mid, high);
         }
 
-        for (i = 0; i < s->n; i++) {
-            s->order[i] = i;
-        }
+        swap = s->keys;
+        s->keys = s->other;
+        s->other = swap;
+        s->width *= 2;
     }
 
     if (s->width >= s->n) {
         return KUBE_OK;
     }
 
-    for (low = 0; low < s->n; low = high) {
-        mid = (s->n - low > s->width) ? low + s->width : s->n;
-        high = (s->n - mid > s->width) ? mid + s->width : s->n;
-        select_merge(s, low, mid, high);
+    if (s->other == NULL) {
+        s->other = kube_alloc(s->arena->alloc, s->n * sizeof(select_key_t));
+
+        if (s->other == NULL) {
+            return KUBE_NOMEM;
+        }
     }
 
-    swap = s->order;
-    s->order = s->other;
-    s->other = swap;
-    s->width *= 2;
-
-    return (s->width >= s->n) ? KUBE_OK : KUBE_AGAIN;
+    return KUBE_AGAIN;
 }
 
 
@@ -1077,8 +1172,7 @@ kube_selector_create(kube_arena_t *arena, const kube_service_t *service,
     s->service = service;
     s->options = options;
     s->flags = flags;
-    s->copies = true;
-    s->width = 1;
+    s->copies = !(flags & KUBE_SELECT_BORROW);
     s->rank = SELECT_RANK_NONE;
     s->max = (options->max != 0) ? options->max : KUBE_SERVICE_BUILT_MAX;
 
@@ -1114,10 +1208,14 @@ static void
 select_free_items(kube_selector_t *s)
 {
     kube_free(s->arena->alloc, s->items);
+    kube_free(s->arena->alloc, s->keys);
+    kube_free(s->arena->alloc, s->other);
     kube_free(s->arena->alloc, s->table);
     kube_free(s->arena->alloc, s->heap);
 
     s->items = NULL;
+    s->keys = NULL;
+    s->other = NULL;
     s->table = NULL;
     s->heap = NULL;
 }
@@ -1126,7 +1224,8 @@ select_free_items(kube_selector_t *s)
 kube_rc_t
 kube_selector_result(kube_selector_t *s, kube_selection_t *selection)
 {
-    size_t  i;
+    size_t          i;
+    select_item_t  *item, *last;
 
     memset(selection, 0, sizeof(kube_selection_t));
 
@@ -1150,11 +1249,23 @@ kube_selector_result(kube_selector_t *s, kube_selection_t *selection)
         return KUBE_NOMEM;
     }
 
-    selection->n = s->n;
     selection->truncated = s->truncated;
+    last = NULL;
 
     for (i = 0; i < s->n; i++) {
-        selection->endpoints[i] = s->items[s->order[i]].choice;
+        item = &s->items[s->keys[i].item];
+
+        if (last == NULL
+            || select_less(s, &s->keys[i - 1], &s->keys[i]))
+        {
+            selection->n++;
+
+        } else if (!select_replaces(last, item)) {
+            continue;
+        }
+
+        selection->endpoints[selection->n - 1] = item->choice;
+        last = item;
     }
 
     select_free_items(s);
@@ -1235,11 +1346,10 @@ kube_select(kube_arena_t *arena, const kube_snapshot_t *snapshot,
     kube_rc_t         rc;
     kube_selector_t  *s;
 
-    rc = kube_selector_create(arena, &snapshot->service, port, options, flags,
-                              &s);
+    rc = kube_selector_create(arena, &snapshot->service, port, options,
+                              flags | KUBE_SELECT_BORROW, &s);
 
     if (rc == KUBE_OK) {
-        s->copies = false;      /* strings borrow from the snapshot */
         rc = select_snapshot(s, snapshot, selection);
         kube_selector_done(s);
     }

@@ -138,6 +138,9 @@ typedef struct {
 /* Of each slice the first of the Service's ports it has; port is not used. */
 #define KUBE_SELECT_ANY_PORT  0x02
 
+/* Strings of slices stay where they are, longer than the selector. */
+#define KUBE_SELECT_BORROW    0x08
+
 /*
  * Selects the endpoints behind one port of the Service.  A port that names
  * nothing stands for the only one the Service has.  flags: KUBE_SELECT_*.
@@ -164,10 +167,10 @@ kube_rc_t kube_select(kube_arena_t *arena, const kube_snapshot_t *snapshot,
 
 /*
  * The same piece by piece, for a Service of which only one slice at a time is
- * at hand.  What is needed of a slice is copied; of the Service and options
- * nothing is.  The arena's allocator gives what is larger than the result:
- * done() gives it back, and the strings of a result with it.  The arena lasts
- * longer.
+ * at hand.  What is needed of a slice is copied, but for KUBE_SELECT_BORROW; of
+ * the Service and options nothing is.  The arena's allocator gives what is
+ * larger than the result: done() gives it back, and the strings of a result
+ * with it.  The arena lasts longer.
  */
 typedef struct kube_selector_s  kube_selector_t;
 

@@ -5,8 +5,9 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <stdio.h>
+
 #include "alloc_test.h"
-#include "addr_test.h"
 #include "kube_policy.h"
 
 
@@ -151,6 +152,17 @@ addr_of(const char *text)
 }
 
 
+static const char *
+judged(const kube_policy_t *policy, const kube_addr_t *addr, uint16_t port)
+{
+    kube_addr_number_t  number;
+
+    number = kube_addr_number(addr);
+
+    return kube_policy_denies(policy, &number, port);
+}
+
+
 static kube_cidr_t
 cidr_of(const char *text)
 {
@@ -162,6 +174,30 @@ cidr_of(const char *text)
 }
 
 
+/* The network of one bit less. */
+static kube_cidr_t
+wider_of(const char *text)
+{
+    char         wider[KUBE_ADDR_TEXT_MAX + 4];
+    kube_cidr_t  cidr;
+
+    cidr = cidr_of(text);
+    (void) snprintf(wider, sizeof(wider), "%.*s/%d",
+                    (int) strcspn(text, "/"), text, cidr.bits - 1);
+
+    /* an IPv4-mapped prefix counts from its beginning */
+
+    if (strncmp(text, "::ffff:", 7) == 0
+        && cidr.addr.family == KUBE_FAMILY_IPV4)
+    {
+        (void) snprintf(wider, sizeof(wider), "%.*s/%d",
+                        (int) strcspn(text, "/"), text, cidr.bits + 95);
+    }
+
+    return cidr_of(wider);
+}
+
+
 /* why: what it must say; NULL: the address may be used. */
 static void
 denies(const kube_policy_t *policy, const char *text, const char *why)
@@ -170,7 +206,7 @@ denies(const kube_policy_t *policy, const char *text, const char *why)
     const char  *got;
 
     addr = addr_of(text);
-    got = kube_policy_denies(policy, &addr);
+    got = judged(policy, &addr, 0);
 
     if ((got == NULL) != (why == NULL)
         || (why != NULL && strcmp(got, why) != 0))
@@ -252,7 +288,7 @@ test_policy_named(void **state)
         net = cidr_of(addresses[i].named);
         denies(&policy, addresses[i].text, NULL);
 
-        net.bits--;
+        net = wider_of(addresses[i].named);
         denies(&policy, addresses[i].text, addresses[i].why);
     }
 }
@@ -289,7 +325,7 @@ test_policy_none(void **state)
     (void) state;
 
     memset(&addr, 0, sizeof(kube_addr_t));
-    assert_string_equal(kube_policy_denies(NULL, &addr), "no IP address");
+    assert_string_equal(judged(NULL, &addr, 80), "no IP address");
 }
 
 
@@ -298,6 +334,7 @@ static void
 test_policy_self(void **state)
 {
     size_t         i;
+    const char    *why;
     kube_addr_t    addr, local[2];
     kube_cidr_t    allow;
     kube_listen_t  listen[3];
@@ -313,8 +350,9 @@ test_policy_self(void **state)
         { NULL, "::ffff:10.0.0.5", 80, true },
         { NULL, "10.0.0.6", 80, false },
         { NULL, "10.0.0.5", 8080, false },
-        { NULL, "127.0.0.1", 80, true },
-        { NULL, "127.9.9.9", 80, true },
+        { "127.0.0.0/8", "127.0.0.1", 80, true },
+        { "127.0.0.0/8", "127.9.9.9", 80, true },
+        { "127.0.0.1", "127.0.0.1", 80, false },
         { NULL, "192.0.2.1", 81, true },
         { NULL, "192.0.2.1", 80, false },
         { NULL, "10.0.0.5", 81, false },
@@ -325,6 +363,8 @@ test_policy_self(void **state)
         { "10.0.0.5/32", "10.0.0.5", 80, false },
         { "2001:db8::5", "2001:db8::5", 82, false }
     };
+
+    static const char  self[] = "the gateway's own address and port";
 
     (void) state;
 
@@ -349,15 +389,24 @@ test_policy_self(void **state)
 
         addr = addr_of(cases[i].address);
 
-        if (kube_policy_is_self(&policy, &addr, cases[i].port)
-            != cases[i].self)
-        {
+        why = judged(&policy, &addr, cases[i].port);
+
+        if ((why != NULL && strcmp(why, self) == 0) != cases[i].self) {
             fail_msg("case %d: %s port %u", (int) i, cases[i].address,
                      cases[i].port);
         }
+
+        /* where the port is not asked for, nothing is known of it */
+        why = judged(&policy, &addr, 0);
+        assert_true(why == NULL || strcmp(why, self) != 0);
+
+        assert_true(kube_policy_listens(&policy, cases[i].port)
+                    == (cases[i].port < 8080));
     }
 
-    assert_false(kube_policy_is_self(NULL, &addr, 80));
+    addr = addr_of("10.0.0.5");
+    assert_null(judged(NULL, &addr, 80));
+    assert_false(kube_policy_listens(NULL, 80));
 }
 
 
@@ -421,7 +470,7 @@ allowed(const char *allow, const char *deny, const char *text)
 
     addr = addr_of(text);
 
-    return kube_policy_denies(&policy, &addr) == NULL;
+    return judged(&policy, &addr, 0) == NULL;
 }
 
 
@@ -505,7 +554,7 @@ denied_by(const kube_cidr_t *cidr, const kube_addr_t *addr)
     memset(&policy, 0, sizeof(kube_policy_t));
     policy.deny = cidr;
     policy.deny_n = 1;
-    why = kube_policy_denies(&policy, addr);
+    why = judged(&policy, addr, 0);
 
     return why != NULL && strcmp(why, "named by deny_address") == 0;
 }
@@ -539,8 +588,10 @@ test_cidr_parse(void **state)
     cidr = cidr_of("10.1.2.3/8");
     assert_int_equal(cidr.bits, 8);
     assert_true(cidr.low_bits);
-    addr = addr_of("10.0.0.0");
-    assert_true(addr_eq(&cidr.addr, &addr));
+    addr = addr_of("10.255.0.1");
+    assert_true(denied_by(&cidr, &addr));
+    addr = addr_of("11.0.0.1");
+    assert_false(denied_by(&cidr, &addr));
 
     cidr = cidr_of("10.1.2.3");
     assert_int_equal(cidr.bits, 32);
@@ -635,8 +686,8 @@ test_policy_short_way(void **state)
             addr.bytes[1] = (uint8_t) i;
             memcpy(&addr.bytes[2], tails[j], 2);
 
-            one = kube_policy_denies(NULL, &addr);
-            two = kube_policy_denies(&policy, &addr);
+            one = judged(NULL, &addr, 0);
+            two = judged(&policy, &addr, 0);
 
             if (one != two) {
                 print_error("%d.%d.%d.%d: %s, %s\n", addr.bytes[0],
