@@ -128,7 +128,7 @@ ngx_http_kube_peers_list(ngx_http_kube_srv_conf_t *kscf,
 
     n = primary->number + (backup != NULL ? backup->number : 0);
 
-    listed = ngx_pcalloc(view->pool, n * sizeof(ngx_http_kube_listed_t));
+    listed = ngx_palloc(view->pool, n * sizeof(ngx_http_kube_listed_t));
     cln = ngx_pool_cleanup_add(view->pool, 0);
 
     if (listed == NULL || cln == NULL || primary->number < peers->n) {
@@ -142,6 +142,8 @@ ngx_http_kube_peers_list(ngx_http_kube_srv_conf_t *kscf,
          peer != NULL && i < n;
          peer = peer->next, i++)
     {
+        listed->line = 0;
+
         if (i >= peers->n) {
             listed->line = (uint32_t) (i - peers->n + 1);
 
@@ -251,24 +253,44 @@ static ngx_int_t
 ngx_http_kube_peers_endpoints(ngx_http_kube_srv_conf_t *kscf,
     ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch)
 {
+    size_t                       len;
+    u_char                      *text;
     ngx_uint_t                   i;
     ngx_addr_t                  *addr;
-    ngx_http_upstream_server_t  *server;
-    u_char                       text[NGX_SOCKADDR_STRLEN];
+    ngx_http_upstream_server_t  *server, like;
 
     if (view->n == 0) {
         return NGX_OK;
     }
 
+    len = 0;
+
+    for (i = 0; i < view->n; i++) {
+        len += (view->endpoints[i].addr.family == KUBE_FAMILY_IPV4)
+               ? NGX_KUBE_IPV4_STRLEN : NGX_SOCKADDR_STRLEN;
+    }
+
+    text = ngx_pnalloc(view->pool, len);
     peers->addrs = ngx_palloc(view->pool,
                               view->n * sizeof(ngx_kube_sockaddr_t));
     addr = ngx_kube_view_scratch(scratch, view->n * sizeof(ngx_addr_t));
 
-    if (peers->addrs == NULL || addr == NULL) {
+    if (text == NULL || peers->addrs == NULL || addr == NULL) {
         return NGX_ERROR;
     }
 
     peers->n = view->n;
+
+    ngx_memzero(&like, sizeof(ngx_http_upstream_server_t));
+
+    like.naddrs = 1;
+    like.weight = (ngx_uint_t) kscf->weight;
+    like.max_conns = (ngx_uint_t) kscf->max_conns;
+    like.max_fails = (ngx_uint_t) kscf->max_fails;
+    like.fail_timeout = kscf->fail_timeout;
+
+    server = peers->us.servers->elts;
+    peers->us.servers->nelts = view->n;
 
     for (i = 0; i < view->n; i++) {
 
@@ -280,25 +302,13 @@ ngx_http_kube_peers_endpoints(ngx_http_kube_srv_conf_t *kscf,
         }
 
         addr[i].sockaddr = &peers->addrs[i].sockaddr;
+        addr[i].name.data = text;
         addr[i].name.len = ngx_kube_endpoint_text(&view->endpoints[i], text);
+        text += addr[i].name.len;
 
-        addr[i].name.data = ngx_pnalloc(view->pool, addr[i].name.len);
-        if (addr[i].name.data == NULL) {
-            return NGX_ERROR;
-        }
-
-        ngx_memcpy(addr[i].name.data, text, addr[i].name.len);
-
-        server = ngx_array_push(peers->us.servers);
-        ngx_memzero(server, sizeof(ngx_http_upstream_server_t));
-
-        server->name = addr[i].name;
-        server->addrs = &addr[i];
-        server->naddrs = 1;
-        server->weight = (ngx_uint_t) kscf->weight;
-        server->max_conns = (ngx_uint_t) kscf->max_conns;
-        server->max_fails = (ngx_uint_t) kscf->max_fails;
-        server->fail_timeout = kscf->fail_timeout;
+        server[i] = like;
+        server[i].name = addr[i].name;
+        server[i].addrs = &addr[i];
     }
 
     return NGX_OK;

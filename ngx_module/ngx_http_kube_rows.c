@@ -31,6 +31,9 @@
 static ngx_http_kube_set_t *ngx_http_kube_set_get(ngx_http_kube_rows_t *rows,
     ngx_str_t *identity);
 static void ngx_http_kube_set_release(ngx_http_kube_set_t *set);
+static ngx_http_kube_row_t *ngx_http_kube_row_beside(
+    ngx_http_kube_listing_t *last, ngx_uint_t number,
+    const ngx_http_kube_listed_t *listed);
 static ngx_http_kube_row_t *ngx_http_kube_row_find(ngx_http_kube_set_t *set,
     ngx_http_kube_listed_t *listed);
 static void ngx_http_kube_row_release(ngx_http_kube_row_t *row);
@@ -47,11 +50,16 @@ ngx_http_kube_rows_init(ngx_http_kube_rows_t *rows)
 }
 
 
+/*
+ * Of one revision and the next most servers are the same, in the same order:
+ * these are not looked up.
+ */
+
 ngx_int_t
 ngx_http_kube_rows_list(ngx_http_kube_rows_t *rows, ngx_str_t *identity,
     ngx_http_kube_listing_t *listing)
 {
-    ngx_uint_t            i, n;
+    ngx_uint_t            i, n, next;
     ngx_http_kube_set_t  *set;
     ngx_http_kube_row_t  *row;
 
@@ -63,20 +71,34 @@ ngx_http_kube_rows_list(ngx_http_kube_rows_t *rows, ngx_str_t *identity,
     set->listings++;
 
     n = listing->n;
+    next = 0;
     listing->set = set;
 
     for (i = 0; i < n; i++) {
-        row = ngx_http_kube_row_find(set, &listing->elts[i]);
+        row = ngx_http_kube_row_beside(set->last, next, &listing->elts[i]);
 
         if (row == NULL) {
-            listing->n = i;
-            ngx_http_kube_rows_unlist(listing);
-            return NGX_ERROR;
+            row = ngx_http_kube_row_find(set, &listing->elts[i]);
+
+            if (row == NULL) {
+                listing->n = i;
+                ngx_http_kube_rows_unlist(listing);
+                return NGX_ERROR;
+            }
+        }
+
+        /* of a row that is new here, the same one is expected again */
+
+        if (row->listed != 0) {
+            next = row->number + 1;
         }
 
         row->listed++;
+        row->number = i;
         listing->elts[i].row = row;
     }
+
+    set->last = listing;
 
     return NGX_OK;
 }
@@ -93,6 +115,10 @@ ngx_http_kube_rows_unlist(ngx_http_kube_listing_t *listing)
 
     if (set->user == listing) {
         ngx_http_kube_rows_take(listing);
+    }
+
+    if (set->last == listing) {
+        set->last = NULL;
     }
 
     for (i = 0; i < listing->n; i++) {
@@ -302,6 +328,35 @@ ngx_http_kube_set_release(ngx_http_kube_set_t *set)
         ngx_rbtree_delete(&set->rows->tree, &set->sn.node);
         ngx_free(set);
     }
+}
+
+
+/* NULL: the row of that number is another server's, or there is none. */
+
+static ngx_http_kube_row_t *
+ngx_http_kube_row_beside(ngx_http_kube_listing_t *last, ngx_uint_t number,
+    const ngx_http_kube_listed_t *listed)
+{
+    ngx_http_kube_row_t           *row;
+    ngx_http_upstream_rr_peer_t   *peer;
+
+    if (last == NULL
+        || number >= last->n
+        || last->elts[number].line != listed->line)
+    {
+        return NULL;
+    }
+
+    peer = listed->peer;
+    row = last->elts[number].row;
+
+    if (row->sn.str.len != sizeof(uint32_t) + peer->socklen
+        || ngx_memcmp(row->sockaddr, peer->sockaddr, peer->socklen) != 0)
+    {
+        return NULL;
+    }
+
+    return row;
 }
 
 

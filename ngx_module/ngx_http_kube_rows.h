@@ -43,6 +43,7 @@ typedef struct {
     ngx_str_t                     name;      /* address:port, behind str */
 
     ngx_uint_t                    listed;    /* in so many listings */
+    ngx_uint_t                    number;    /* in the last of them */
     ngx_uint_t                    pins;      /* by requests */
     ngx_queue_t                   sessions;  /* holder of TLS sessions */
 
@@ -79,6 +80,7 @@ struct ngx_http_kube_set_s {
     ngx_uint_t                    n;
     ngx_uint_t                    listings;
     ngx_http_kube_listing_t      *user;      /* where its rows are now */
+    ngx_http_kube_listing_t      *last;      /* made; NULL: it has gone */
 };
 
 /* Of one upstream. */

@@ -35,6 +35,13 @@ typedef union {
 } ngx_kube_piece_t;
 
 
+/* A number as text, and what follows it. */
+typedef struct {
+    u_char                  text[5];
+    u_char                  len;            /* 0: nothing is set yet */
+} ngx_kube_number_t;
+
+
 static void *ngx_kube_view_malloc(void *ctx, size_t size);
 static void ngx_kube_view_free(void *ctx, void *p);
 static void ngx_kube_view_scratch_free(void *p);
@@ -47,9 +54,13 @@ static ngx_int_t ngx_kube_view_names(ngx_kube_view_t *view,
     const kube_resolution_t *resolution);
 static ngx_int_t ngx_kube_view_copy(ngx_kube_view_t *view,
     const kube_selection_t *selection);
+static ngx_uint_t ngx_kube_str_is(kube_str_t a, kube_str_t b);
 static u_char *ngx_kube_str_put(u_char *p, ngx_str_t *to, kube_str_t from);
 static ngx_int_t ngx_kube_str_copy(ngx_pool_t *pool, ngx_str_t *to,
     kube_str_t from);
+static size_t ngx_kube_endpoint_ntop(const ngx_kube_endpoint_t *endpoint,
+    u_char *text);
+static void ngx_kube_octets_init(void);
 static u_char *ngx_kube_decimal(u_char *p, unsigned n);
 
 
@@ -62,6 +73,12 @@ static const kube_alloc_t  ngx_kube_view_alloc = {
 
 static size_t    ngx_kube_views_bytes;
 static uint64_t  ngx_kube_views_gone;
+
+/* Of addresses, each with its dot; and the last port. */
+
+static ngx_kube_number_t  ngx_kube_octets[256];
+static ngx_kube_number_t  ngx_kube_port_text;
+static in_port_t          ngx_kube_port;
 
 
 static void *
@@ -455,13 +472,19 @@ ngx_kube_view_names(ngx_kube_view_t *view,
 }
 
 
+/* Nodes and zones that neighbours share are there once. */
+
 static ngx_int_t
 ngx_kube_view_copy(ngx_kube_view_t *view, const kube_selection_t *selection)
 {
-    size_t                i, len;
-    u_char               *text;
-    const kube_choice_t  *from;
-    ngx_kube_endpoint_t  *to;
+    size_t                     i, len;
+    u_char                    *text;
+    const kube_choice_t       *from, *last;
+    ngx_kube_endpoint_t       *to;
+    const ngx_kube_endpoint_t *copied;
+
+    static const kube_choice_t        nothing;
+    static const ngx_kube_endpoint_t  nowhere;
 
     if (selection->n == 0) {
         return NGX_OK;
@@ -470,13 +493,19 @@ ngx_kube_view_copy(ngx_kube_view_t *view, const kube_selection_t *selection)
     /* one text for all: thousands of small pieces would take longer */
 
     len = 0;
+    last = &nothing;
 
     for (i = 0; i < selection->n; i++) {
         from = &selection->endpoints[i];
-        len += from->pod.len + from->node.len + from->zone.len;
+
+        len += from->pod.len;
+        len += ngx_kube_str_is(from->node, last->node) ? 0 : from->node.len;
+        len += ngx_kube_str_is(from->zone, last->zone) ? 0 : from->zone.len;
+
+        last = from;
     }
 
-    to = ngx_pcalloc(view->pool, selection->n * sizeof(ngx_kube_endpoint_t));
+    to = ngx_palloc(view->pool, selection->n * sizeof(ngx_kube_endpoint_t));
     text = ngx_pnalloc(view->pool, len + 1);
 
     if (to == NULL || text == NULL) {
@@ -486,6 +515,9 @@ ngx_kube_view_copy(ngx_kube_view_t *view, const kube_selection_t *selection)
     view->endpoints = to;
     view->n = selection->n;
 
+    last = &nothing;
+    copied = &nowhere;
+
     for (i = 0; i < selection->n; i++) {
         from = &selection->endpoints[i];
 
@@ -494,15 +526,39 @@ ngx_kube_view_copy(ngx_kube_view_t *view, const kube_selection_t *selection)
         to[i].state = from->state;
 
         text = ngx_kube_str_put(text, &to[i].pod, from->pod);
-        text = ngx_kube_str_put(text, &to[i].node, from->node);
-        text = ngx_kube_str_put(text, &to[i].zone, from->zone);
+
+        if (ngx_kube_str_is(from->node, last->node)) {
+            to[i].node = copied->node;
+
+        } else {
+            text = ngx_kube_str_put(text, &to[i].node, from->node);
+        }
+
+        if (ngx_kube_str_is(from->zone, last->zone)) {
+            to[i].zone = copied->zone;
+
+        } else {
+            text = ngx_kube_str_put(text, &to[i].zone, from->zone);
+        }
+
+        last = from;
+        copied = &to[i];
     }
 
     return NGX_OK;
 }
 
 
-static u_char *
+/* The very same bytes: no text is compared. */
+
+static ngx_inline ngx_uint_t
+ngx_kube_str_is(kube_str_t a, kube_str_t b)
+{
+    return a.data == b.data && a.len == b.len;
+}
+
+
+static ngx_inline u_char *
 ngx_kube_str_put(u_char *p, ngx_str_t *to, kube_str_t from)
 {
     to->len = from.len;
@@ -533,56 +589,101 @@ ngx_kube_str_copy(ngx_pool_t *pool, ngx_str_t *to, kube_str_t from)
 }
 
 
-/* ngx_sock_ntop() costs what a third of building a server from it does. */
+/*
+ * Texts are made for each endpoint of each new view: ngx_sock_ntop() costs what
+ * a third of building a server from it does.
+ */
 
 size_t
 ngx_kube_endpoint_text(const ngx_kube_endpoint_t *endpoint, u_char *text)
 {
-    u_char               *p;
-    unsigned              i;
-    socklen_t             socklen;
-    ngx_kube_sockaddr_t   sa;
+    u_char                   *p;
+    unsigned                  i;
+    const ngx_kube_number_t  *octet;
 
     if (endpoint->addr.family != KUBE_FAMILY_IPV4) {
+        return ngx_kube_endpoint_ntop(endpoint, text);
+    }
 
-        if (ngx_kube_endpoint_sockaddr(endpoint, &sa, &socklen) != NGX_OK) {
-            return 0;
-        }
+    if (ngx_kube_octets[0].len == 0) {
+        ngx_kube_octets_init();
+    }
 
-        return ngx_sock_ntop(&sa.sockaddr, socklen, text, NGX_SOCKADDR_STRLEN,
-                             1);
+    if (endpoint->port != ngx_kube_port || ngx_kube_port_text.len == 0) {
+        ngx_kube_port = endpoint->port;
+        p = ngx_kube_decimal(ngx_kube_port_text.text, ngx_kube_port);
+        ngx_kube_port_text.len = (u_char) (p - ngx_kube_port_text.text);
     }
 
     p = text;
 
     for (i = 0; i < 4; i++) {
-        p = ngx_kube_decimal(p, endpoint->addr.bytes[i]);
-        *p++ = (i < 3) ? '.' : ':';
+
+        /* what is not of the number is overwritten by the next one */
+
+        octet = &ngx_kube_octets[endpoint->addr.bytes[i]];
+        ngx_memcpy(p, octet->text, 4);
+        p += octet->len;
     }
 
-    p = ngx_kube_decimal(p, endpoint->port);
+    p[-1] = ':';
+    ngx_memcpy(p, ngx_kube_port_text.text, 5);
+    p += ngx_kube_port_text.len;
 
     return (size_t) (p - text);
 }
 
 
-/* At most 65535: an endpoint's text is made for each of each new view. */
+static size_t
+ngx_kube_endpoint_ntop(const ngx_kube_endpoint_t *endpoint, u_char *text)
+{
+    socklen_t            socklen;
+    ngx_kube_sockaddr_t  sa;
+
+    if (ngx_kube_endpoint_sockaddr(endpoint, &sa, &socklen) != NGX_OK) {
+        return 0;
+    }
+
+    return ngx_sock_ntop(&sa.sockaddr, socklen, text, NGX_SOCKADDR_STRLEN, 1);
+}
+
+
+static void
+ngx_kube_octets_init(void)
+{
+    u_char    *p;
+    unsigned   n;
+
+    for (n = 0; n < 256; n++) {
+        p = ngx_kube_decimal(ngx_kube_octets[n].text, n);
+        *p++ = '.';
+        ngx_kube_octets[n].len = (u_char) (p - ngx_kube_octets[n].text);
+    }
+}
+
+
+/* At most 65535. */
 
 static u_char *
 ngx_kube_decimal(u_char *p, unsigned n)
 {
-    unsigned  unit;
-
-    for (unit = (n < 1000) ? 100 : 10000; unit > 1 && n < unit; unit /= 10) {
-        /* void */
+    if (n >= 10000) {
+        *p++ = (u_char) ('0' + n / 10000);
     }
 
-    for ( /* void */ ; unit > 1; unit /= 10) {
-        *p++ = (u_char) ('0' + n / unit);
-        n %= unit;
+    if (n >= 1000) {
+        *p++ = (u_char) ('0' + n / 1000 % 10);
     }
 
-    *p++ = (u_char) ('0' + n);
+    if (n >= 100) {
+        *p++ = (u_char) ('0' + n / 100 % 10);
+    }
+
+    if (n >= 10) {
+        *p++ = (u_char) ('0' + n / 10 % 10);
+    }
+
+    *p++ = (u_char) ('0' + n % 10);
 
     return p;
 }
