@@ -855,6 +855,7 @@ static kube_action_t
 reflector_stream_opened(kube_reflector_machine_t *m)
 {
     m->list.answered = true;
+    m->list.headless = false;
     m->credentials_tried = false;
 
     return reflector_stream_progress(m);
@@ -1258,7 +1259,8 @@ reflector_call_timer(kube_reflector_machine_t *m)
 
 /*
  * It gets no end: nothing came, or nothing that belongs to a list.  Where not
- * even a head came it may be an outage, and says nothing of the server.
+ * even a head came it may be an outage that has just ended; a second such in a
+ * row, with a plain list granted between, is a proxy that keeps what is open.
  */
 static kube_action_t
 reflector_stream_timer(kube_reflector_machine_t *m)
@@ -1270,7 +1272,8 @@ reflector_stream_timer(kube_reflector_machine_t *m)
     }
 
     m->list.plain = true;
-    m->list.suspect = m->list.answered;
+    m->list.suspect = (m->list.answered || m->list.headless);
+    m->list.headless = !m->list.answered;
 
     action = reflector_list(m);
     action.timeout = "no end of the initial events";

@@ -316,6 +316,7 @@ typedef struct {
     bool                    plain;          /* no WatchList, until complete */
     bool                    suspect;        /* one was refused, or not ended */
     unsigned                broken;         /* WatchLists in a row */
+    bool                    headless;       /* the last one got no answer */
     bool                    died;           /* the last one broke off */
     unsigned                deaths;         /* of these, the server could not be
                                                connected to then; in a row */

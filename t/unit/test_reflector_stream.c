@@ -375,6 +375,25 @@ test_no_end(void **state)
     assert_false(b.traits.no_watch_list);
     assert_int_equal(expire(&b), KUBE_ACTION_STREAM);
 
+    /* the same again is no accident */
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    list_plainly(&b, "20");
+    assert_true(b.traits.no_watch_list);
+    assert_int_equal(expire(&b), KUBE_ACTION_LIST);
+
+    /* one that is answered between two is what is known of it */
+    bed_cold(&b, KUBE_WATCH_LIST_AUTO);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    list_plainly(&b, "10");
+    assert_int_equal(expire(&b), KUBE_ACTION_STREAM);
+    say(&b, KUBE_INPUT_OPENED);
+    say_rv(&b, KUBE_INPUT_META, "11");
+    say(&b, KUBE_INPUT_LIST_DONE);
+    assert_int_equal(expire(&b), KUBE_ACTION_STREAM);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    list_plainly(&b, "20");
+    assert_false(b.traits.no_watch_list);
+
     /* bookmarks that are not the one */
     bed_cold(&b, KUBE_WATCH_LIST_AUTO);
     say(&b, KUBE_INPUT_OPENED);
