@@ -72,12 +72,42 @@ bool kube_codec_is_done(const kube_codec_t *c);
 size_t kube_codec_shared(kube_str_t a, kube_str_t b);
 
 
+/*
+ * memcpy() of len bytes, not 0, without a call where they are few, as names
+ * are: two pieces that may overlap.  For this file.
+ */
+static inline KUBE_CODEC_INLINE void
+kube_codec_copy(unsigned char *to, const unsigned char *from, size_t len)
+{
+    if (len > 32) {
+        memcpy(to, from, len);
+
+    } else if (len >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + len - 16, from + len - 16, 16);
+
+    } else if (len >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + len - 8, from + len - 8, 8);
+
+    } else if (len >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + len - 4, from + len - 4, 4);
+
+    } else {
+        to[0] = from[0];
+        to[len / 2] = from[len / 2];
+        to[len - 1] = from[len - 1];
+    }
+}
+
+
 /* Writes len bytes.  For this file. */
 static inline KUBE_CODEC_INLINE void
 kube_codec_put(kube_codec_t *c, const void *bytes, size_t len)
 {
     if (c->size <= c->cap && len <= c->cap - c->size && len != 0) {
-        memcpy(c->to + c->size, bytes, len);
+        kube_codec_copy(c->to + c->size, bytes, len);
     }
 
     c->size += len;
@@ -204,10 +234,21 @@ kube_codec_str(kube_codec_t *c, kube_str_t s, size_t max)
         return s;
     }
 
-    s.len = (size_t) kube_codec_max(c, 0, max);
-    s.data = (const char *) kube_codec_take(c, s.len);
+    /* length and bytes at once: identities are nothing but strings */
 
-    return (s.data != NULL && s.len != 0) ? s : KUBE_STR_NULL;
+    if (c->bad || c->from == NULL || c->from == c->end
+        || *c->from > max
+        || *c->from > (size_t) (c->end - c->from) - 1)
+    {
+        c->bad = true;
+        return KUBE_STR_NULL;
+    }
+
+    s.len = *c->from++;
+    s.data = (const char *) c->from;
+    c->from += s.len;
+
+    return (s.len != 0) ? s : KUBE_STR_NULL;
 }
 
 

@@ -213,9 +213,12 @@ content_family(kube_codec_t *c, kube_family_t family)
 static inline KUBE_CODEC_INLINE void
 content_addr(kube_codec_t *c, kube_addr_t *addr)
 {
-    kube_codec_bytes(c, addr->bytes, (addr->family == KUBE_FAMILY_IPV6) ? 16
-                                     : (addr->family == KUBE_FAMILY_IPV4) ? 4
-                                     : 0);
+    if (addr->family == KUBE_FAMILY_IPV4) {
+        kube_codec_bytes(c, addr->bytes, 4);
+
+    } else if (addr->family == KUBE_FAMILY_IPV6) {
+        kube_codec_bytes(c, addr->bytes, 16);
+    }
 }
 
 
@@ -533,25 +536,45 @@ content_partial(kube_codec_t *c, kube_partial_t *partial)
 }
 
 
-void
-kube_content_id(kube_codec_t *c, unsigned kind, kube_record_id_t *id)
+/* The format of an identity, compiled once for each direction. */
+static inline KUBE_CODEC_INLINE void
+content_id(kube_codec_t *from, unsigned kind, kube_record_id_t *id,
+    bool reading)
 {
-    id->meta.ns = kube_codec_str(c, id->meta.ns, KUBE_NAMESPACE_LEN_MAX);
-    id->meta.name = kube_codec_str(c, id->meta.name, KUBE_NAME_LEN_MAX);
+    kube_codec_t  c;
+
+    c = *from;
+    c.reading = reading;
+    id->meta.ns = kube_codec_str(&c, id->meta.ns, KUBE_NAMESPACE_LEN_MAX);
+    id->meta.name = kube_codec_str(&c, id->meta.name, KUBE_NAME_LEN_MAX);
 
     if (id->meta.ns.len == 0 || id->meta.name.len == 0) {
-        c->bad = true;
+        c.bad = true;
     }
 
     if (kind == KUBE_RECORD_REFUSED) {
-        id->reason = kube_codec_str(c, id->reason, KUBE_RECORD_REASON_MAX);
-        return;
+        id->reason = kube_codec_str(&c, id->reason, KUBE_RECORD_REASON_MAX);
+
+    } else {
+        id->meta.uid = kube_codec_str(&c, id->meta.uid, KUBE_UID_LEN_MAX);
+
+        if (kind == KUBE_RECORD_SLICE) {
+            id->service = kube_codec_str(&c, id->service, KUBE_CODEC_STR_MAX);
+        }
     }
 
-    id->meta.uid = kube_codec_str(c, id->meta.uid, KUBE_UID_LEN_MAX);
+    *from = c;
+}
 
-    if (kind == KUBE_RECORD_SLICE) {
-        id->service = kube_codec_str(c, id->service, KUBE_CODEC_STR_MAX);
+
+void
+kube_content_id(kube_codec_t *c, unsigned kind, kube_record_id_t *id)
+{
+    if (c->reading) {
+        content_id(c, kind, id, true);
+
+    } else {
+        content_id(c, kind, id, false);
     }
 }
 
