@@ -534,5 +534,12 @@ kube_record_outdated_reason(const kube_record_t *record)
 kube_digest_t
 kube_record_digest(const kube_record_t *record)
 {
-    return kube_sum128(0, record + 1, record->content_size);
+    return kube_record_content_digest(record + 1, record->content_size);
+}
+
+
+kube_digest_t
+kube_record_content_digest(const void *content, size_t content_size)
+{
+    return kube_sum128(0, content, content_size);
 }

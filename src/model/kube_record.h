@@ -196,8 +196,13 @@ uint64_t kube_record_outdated(kube_reason_t reason, uint64_t since_ms);
 uint64_t kube_record_outdated_since(const kube_record_t *record);
 kube_reason_t kube_record_outdated_reason(const kube_record_t *record);
 
-/* Hash of the content: what the digest of a scope sums. */
+/*
+ * Hash of the content: what the digest of a scope sums.  The second form is of
+ * content_size bytes behind a header that the caller has read and bounded.
+ */
 kube_digest_t kube_record_digest(const kube_record_t *record);
+kube_digest_t kube_record_content_digest(const void *content,
+    size_t content_size);
 
 
 #endif /* KUBE_RECORD_H */

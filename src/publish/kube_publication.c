@@ -132,25 +132,24 @@ static publication_change_t
 publication_diff(const kube_publication_t *p, uint32_t entry,
     publication_diff_t *diff, kube_rv_t *before_rv)
 {
+    unsigned               flags;
+    kube_digest_t          digest;
     publication_change_t   change;
-    const kube_record_t   *before, *after;
+    const kube_record_t   *before;
 
     before_rv->len = 0;
 
-    if (p->index->members[entry].life != KUBE_LIFE_STAGED) {
+    if (p->index->members[entry].life != KUBE_LIFE_STAGED
+        || !kube_zone_staged_digest(p->conf.writer, entry, &flags, &digest))
+    {
         return PUBLICATION_SAME;
     }
 
     before = publication_readable(p, entry);
-    after = kube_zone_newest(p->conf.writer, entry);
-
-    if (!kube_zone_is_staged(p->conf.writer, entry)) {
-        return PUBLICATION_SAME;
-    }
-
     change = (before == NULL) ? PUBLICATION_ADD
-             : kube_record_same(before, after) ? PUBLICATION_SAME
-                                               : PUBLICATION_UPDATE;
+             : kube_record_same(before, kube_zone_newest(p->conf.writer,
+                                                         entry))
+             ? PUBLICATION_SAME : PUBLICATION_UPDATE;
 
     publication_version(before, before_rv);
 
@@ -159,9 +158,9 @@ publication_diff(const kube_publication_t *p, uint32_t entry,
         kube_digest_add(&diff->less, kube_record_digest(before));
     }
 
-    if (publication_counts(after)) {
+    if (!(flags & KUBE_RECORD_F_OUTDATED)) {
         diff->added++;
-        kube_digest_add(&diff->more, kube_record_digest(after));
+        kube_digest_add(&diff->more, digest);
     }
 
     if (change != PUBLICATION_SAME) {
@@ -363,7 +362,8 @@ publication_observe(kube_publication_t *p, kube_group_t *group,
 
     kube_zone_histogram_observe(p->conf.zone,
                                 KUBE_HISTOGRAM_PROGRAMMING_LATENCY,
-                                group->trigger, (uint64_t) took_ms * 1000);
+                                (kube_resource_t) group->trigger,
+                                (uint64_t) took_ms * 1000);
 }
 
 
@@ -640,7 +640,7 @@ publication_group(kube_publication_t *p, const kube_record_id_t *id,
         return NULL;
     }
 
-    group->scope[id->resource] = scope;
+    group->scope[id->resource] = (uint8_t) scope;
     group->pins++;
 
     return group;

@@ -151,6 +151,12 @@ kube_zone_store_service(kube_zone_writer_t *w, uint32_t service,
     const kube_record_t  *newest, *published;
 
     newest = kube_zone_newest(w, service);
+    *changed = false;
+
+    if (newest == NULL || newest->kind != KUBE_RECORD_SERVICE) {
+        return KUBE_INVALID;
+    }
+
     published = kube_zone_published(w, service);
     *changed = true;
 

@@ -110,28 +110,56 @@ kube_zone_newest(const kube_zone_writer_t *w, uint32_t entry)
 }
 
 
+bool
+kube_zone_staged_digest(const kube_zone_writer_t *w, uint32_t entry,
+    unsigned *flags, kube_digest_t *digest)
+{
+    uint32_t       offset;
+    kube_record_t  header;
+
+    if (!kube_zone_is_staged(w, entry)) {
+        return false;
+    }
+
+    offset = w->side[entry].staged;
+
+    if (!kube_zone_live_header(w, offset, &header)
+        || header.entry != entry
+        || header.content_size >= header.size - sizeof(kube_record_t))
+    {
+        *w->suspect = true;
+        return false;
+    }
+
+    *flags = header.flags;
+    *digest = kube_record_content_digest(
+                  kube_zone_record_at(w->zone, offset) + 1,
+                  header.content_size);
+    return true;
+}
+
+
 /* The identity in an entry's live record, read where it lies, and its kind. */
 static kube_rc_t
 table_id(const kube_zone_writer_t *w, uint32_t entry, uint32_t offset,
     kube_record_id_t *id, unsigned *kind)
 {
-    uint32_t       size;
-    kube_record_t  header;
+    uint32_t              size;
+    const kube_record_t  *record;
 
     size = kube_zone_live_size(w, offset);
+    record = kube_zone_record_at(w->zone, offset);
 
     if (size == 0
-        || !kube_zone_header_at(w->zone, offset, &header)
-        || header.entry != entry
-        || header.resource >= KUBE_RESOURCES_ROUTED
-        || kube_record_id(kube_zone_record_at(w->zone, offset), size, id)
-           != KUBE_OK)
+        || kube_record_id(record, size, id) != KUBE_OK
+        || id->resource >= KUBE_RESOURCES_ROUTED
+        || record->entry != entry)
     {
         *w->suspect = true;
         return KUBE_CORRUPT;
     }
 
-    *kind = header.kind;
+    *kind = record->kind;
 
     return KUBE_OK;
 }

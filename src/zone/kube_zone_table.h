@@ -43,6 +43,14 @@ const kube_record_t *kube_zone_newest(const kube_zone_writer_t *writer,
 const kube_record_t *kube_zone_published(const kube_zone_writer_t *writer,
     uint32_t entry);
 
+/*
+ * Flags and digest of an entry's staged record, read where it lies: that of
+ * kube_zone_newest() without a copy.  False: none is staged, or it is not as it
+ * was written.
+ */
+bool kube_zone_staged_digest(const kube_zone_writer_t *writer, uint32_t entry,
+    unsigned *flags, kube_digest_t *digest);
+
 /* True if the entry holds something: kube_zone_newest() without a copy. */
 bool kube_zone_holds(const kube_zone_writer_t *writer, uint32_t entry);
 

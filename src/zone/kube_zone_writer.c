@@ -341,16 +341,11 @@ kube_rc_t
 kube_zone_publish(kube_zone_writer_t *w, uint32_t service,
     const uint32_t *slices, size_t n, bool *changed)
 {
-    size_t                i;
-    const kube_record_t  *newest;
+    size_t  i;
 
     *changed = false;
-    newest = kube_zone_newest(w, service);
 
-    if (newest == NULL
-        || newest->kind != KUBE_RECORD_SERVICE
-        || n > KUBE_SERVICE_SLICES_MAX)
-    {
+    if (n > KUBE_SERVICE_SLICES_MAX) {
         return KUBE_INVALID;
     }
 
