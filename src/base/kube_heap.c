@@ -41,7 +41,7 @@ static void
 heap_put(kube_heap_t *heap, kube_heap_node_t *node, size_t at)
 {
     heap->nodes[at - 1] = node;
-    node->at = at;
+    node->at = (uint32_t) at;
 }
 
 
@@ -96,7 +96,7 @@ kube_heap_insert(kube_heap_t *heap, kube_heap_node_t *node)
 
     p = heap->nodes;
     rc = kube_array_reserve(heap->alloc, &p, &heap->cap, heap->n + 1,
-                            sizeof(kube_heap_node_t *), SIZE_MAX);
+                            sizeof(kube_heap_node_t *), UINT32_MAX);
     heap->nodes = p;
 
     if (rc != KUBE_OK) {

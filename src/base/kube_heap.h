@@ -19,7 +19,7 @@
 
 
 typedef struct {
-    size_t  at;                         /* 1-based; 0: in no heap */
+    uint32_t  at;                       /* 1-based; 0: in no heap */
 } kube_heap_node_t;
 
 /* True if a comes before b; false for equals.  It changes neither. */

@@ -169,7 +169,7 @@ indexer_item_init(const kube_indexer_t *ix, kube_item_t *item,
 {
     item->service = indexer_service(&item->zone.id);
     item->reason = KUBE_STR_NULL;
-    item->uid_hash = kube_uid_hash(item->zone.id.meta.uid);
+    item->uid_hash = 0;
     item->scope = indexer_scope_of(ix, item->zone.id.resource,
                                    item->zone.id.meta.ns);
     item->optional = false;

@@ -1,7 +1,8 @@
 /*
  * kube_eviction - who makes room in a full zone, and whom room returned for.
  *
- * A heap of namespaces, and two of groups in each: O(log n) an event.
+ * A heap of namespaces, and two of groups in each: O(log n) an event.  Groups
+ * that changed are put in their places when the heaps are looked at.
  * It changes no object.  For the files of src/publish; one thread.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -32,7 +33,15 @@ eviction_group_before(void *ctx, kube_heap_node_t *a, kube_heap_node_t *b)
         return x->demand > y->demand;
     }
 
-    return kube_str_cmp(x->name, y->name) > 0;
+    return kube_str_cmp(kube_group_name(x), kube_group_name(y)) > 0;
+}
+
+
+/* What is held and what is lacking. */
+static uint64_t
+eviction_want(const kube_group_t *group)
+{
+    return group->bytes + group->lacking;
 }
 
 
@@ -50,11 +59,11 @@ eviction_turn_before(void *ctx, kube_heap_node_t *a, kube_heap_node_t *b)
         return x->is_static;
     }
 
-    if (x->want != y->want) {
-        return x->want < y->want;
+    if (eviction_want(x) != eviction_want(y)) {
+        return eviction_want(x) < eviction_want(y);
     }
 
-    return kube_str_cmp(x->name, y->name) < 0;
+    return kube_str_cmp(kube_group_name(x), kube_group_name(y)) < 0;
 }
 
 
@@ -78,6 +87,7 @@ eviction_tenant_before(void *ctx, kube_heap_node_t *a, kube_heap_node_t *b)
 kube_rc_t
 kube_eviction_init(kube_eviction_t *eviction)
 {
+    eviction->unranked = NULL;
     eviction->bytes = 0;
     kube_heap_init(&eviction->tenants, eviction->alloc,
                    eviction_tenant_before, NULL);
@@ -104,6 +114,7 @@ kube_eviction_clear(kube_eviction_t *eviction)
     }
 
     kube_heap_done(&eviction->tenants);
+    eviction->unranked = NULL;
     eviction->bytes = 0;
 }
 
@@ -122,16 +133,16 @@ eviction_is_static(const kube_eviction_t *eviction, const kube_group_t *group)
     size_t      i, ns;
     kube_str_t  key;
 
-    ns = group->ns.len;
+    ns = group->ns_len;
 
     for (i = 0; i < eviction->static_keys_n; i++) {
         key = eviction->static_keys[i];
 
-        if (key.len == ns + 1 + group->name.len
+        if (key.len == ns + 1 + group->name_len
             && key.data[ns] == '/'
-            && memcmp(key.data, group->ns.data, ns) == 0
+            && memcmp(key.data, group->key, ns) == 0
             && kube_str_eq((kube_str_t) { key.data + ns + 1, key.len - ns - 1 },
-                           group->name))
+                           kube_group_name(group)))
         {
             return true;
         }
@@ -216,7 +227,6 @@ eviction_tenant_add(kube_eviction_t *eviction, kube_tenant_t *tenant,
     uint64_t bytes)
 {
     tenant->bytes += bytes;
-    eviction->bytes += bytes;
     kube_heap_moved(&eviction->tenants, &tenant->node);
 }
 
@@ -233,21 +243,50 @@ eviction_set_demand(kube_eviction_t *eviction, kube_group_t *group,
 }
 
 
+/* A group of which nothing is held makes no room. */
+static uint64_t
+eviction_demand(const kube_group_t *group)
+{
+    return (group->bytes != 0) ? eviction_want(group) : 0;
+}
+
+
 /*
- * A group of which nothing is held makes no room.  Where memory is missing for
- * its turn, the next list that is due for another reason brings what it lacks.
+ * Ranks all groups by what they demand now.  As long as the zone has room
+ * nobody asks who is the last, and a list moves no group in the heaps.
  */
 static void
-eviction_update(kube_eviction_t *eviction, kube_group_t *group)
+eviction_rank(kube_eviction_t *eviction)
+{
+    kube_group_t  *group;
+
+    while ((group = eviction->unranked) != NULL) {
+        eviction->unranked = group->unranked;
+        group->is_unranked = false;
+        eviction_set_demand(eviction, group, eviction_demand(group));
+    }
+}
+
+
+/*
+ * The group demanded before bytes until now.  Where memory is missing for its
+ * turn, the next list that is due for another reason brings what it lacks.
+ */
+static void
+eviction_update(kube_eviction_t *eviction, kube_group_t *group,
+    uint64_t before)
 {
     kube_rc_t  rc;
 
-    eviction_set_demand(eviction, group,
-                        group->bytes != 0 ? group->bytes + group->lacking
-                                          : 0);
+    eviction->bytes += eviction_demand(group) - before;
+
+    if (!group->is_unranked) {
+        group->is_unranked = true;
+        group->unranked = eviction->unranked;
+        eviction->unranked = group;
+    }
 
     kube_heap_remove(&group->tenant->lacking, &group->turn);
-    group->want = group->bytes + group->lacking;
 
     if (group->lacking != 0 && !group->guessed) {
         rc = kube_heap_insert(&group->tenant->lacking, &group->turn);
@@ -265,6 +304,10 @@ eviction_remove(kube_eviction_t *eviction, kube_group_t *group)
 
     if (tenant == NULL) {
         return;
+    }
+
+    if (group->is_unranked) {
+        eviction_rank(eviction);
     }
 
     kube_heap_remove(&tenant->groups, &group->rank);
@@ -290,7 +333,7 @@ kube_eviction_add(kube_eviction_t *eviction, kube_group_t *group)
         return KUBE_OK;
     }
 
-    tenant = eviction_tenant(eviction, group->ns);
+    tenant = eviction_tenant(eviction, kube_group_ns(group));
 
     if (tenant == NULL) {
         return KUBE_NOMEM;
@@ -334,12 +377,14 @@ kube_eviction_charge(const kube_eviction_t *eviction, size_t size)
 void
 kube_eviction_size(kube_eviction_t *eviction, uint32_t entry, uint32_t bytes)
 {
+    uint64_t        before;
     kube_member_t  *member;
 
     member = &eviction->index->members[entry];
+    before = eviction_demand(member->group);
     member->group->bytes += (uint64_t) bytes - member->bytes;
     member->bytes = bytes;
-    eviction_update(eviction, member->group);
+    eviction_update(eviction, member->group, before);
 }
 
 
@@ -347,12 +392,15 @@ void
 kube_eviction_lacks(kube_eviction_t *eviction, kube_lack_t *lack,
     kube_group_t *group, uint32_t bytes)
 {
+    uint64_t  before;
+
+    before = eviction_demand(group);
     group->lacking += (uint64_t) bytes - lack->bytes;
     group->lacking_n += (bytes != 0);
     group->lacking_n -= (lack->group != NULL);
     lack->group = (bytes != 0) ? group : NULL;
     lack->bytes = bytes;
-    eviction_update(eviction, group);
+    eviction_update(eviction, group, before);
 }
 
 
@@ -390,10 +438,11 @@ eviction_last_of(const kube_tenant_t *tenant)
 
 
 kube_group_t *
-kube_eviction_last(const kube_eviction_t *eviction)
+kube_eviction_last(kube_eviction_t *eviction)
 {
     kube_heap_node_t  *node;
 
+    eviction_rank(eviction);
     node = kube_heap_first(&eviction->tenants);
 
     return (node != NULL)
@@ -470,6 +519,7 @@ kube_eviction_choose(kube_eviction_t *eviction, kube_group_t *group,
         return KUBE_OK;
     }
 
+    eviction_rank(eviction);
     demand = group->demand;
     eviction_set_demand(eviction, group, demand + more);
 

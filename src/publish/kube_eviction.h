@@ -33,7 +33,7 @@ struct kube_tenant_s {
     kube_heap_t       lacking;        /* those that lack something, the first
                                          by rank first */
     size_t            groups_n;       /* that point here */
-    uint64_t          bytes;          /* demand of all of groups */
+    uint64_t          bytes;          /* demand of all of groups, as ranked */
     kube_str_t        ns;             /* behind the struct */
 };
 
@@ -47,7 +47,8 @@ typedef struct {
                                                    namespace may have; 0: all */
     kube_map_t                   map;           /* of tenants, by namespace */
     kube_heap_t                  tenants;       /* the largest first */
-    uint64_t                     bytes;         /* of all tenants */
+    kube_group_t                *unranked;      /* not in their places yet */
+    uint64_t                     bytes;         /* that all groups demand */
 } kube_eviction_t;
 
 /* Fields above map are set.  KUBE_OK or KUBE_NOMEM: not to be cleared. */
@@ -93,7 +94,7 @@ uint64_t kube_eviction_lacking(const kube_group_t *group,
     const kube_lack_t *but);
 
 /* The last group by rank; NULL: nothing is held. */
-kube_group_t *kube_eviction_last(const kube_eviction_t *eviction);
+kube_group_t *kube_eviction_last(kube_eviction_t *eviction);
 
 /* Room that nobody has and nobody that holds something lacks, in bytes. */
 uint64_t kube_eviction_free(const kube_eviction_t *eviction);

@@ -42,7 +42,8 @@ typedef struct {
     kube_str_t         service;     /* name of the Service it belongs to: its
                                        own, or a slice's label; may be empty */
     kube_str_t         reason;      /* REFUSED: static text */
-    uint64_t           uid_hash;    /* kube_uid_hash(); 0: not known */
+    uint64_t           uid_hash;    /* REFUSED: kube_uid_hash(), for there is
+                                       no record; 0: not known */
     unsigned           scope;       /* or KUBE_SCOPE_NONE */
     bool               optional;    /* PUT: left out, not refused, if the zone
                                        has no room */

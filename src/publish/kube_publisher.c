@@ -213,7 +213,7 @@ publisher_load_end(kube_publisher_t *p)
         /* the next one that goes from it tells */
         if (member->group != NULL
             && member->group->slices_n >= KUBE_SERVICE_SLICES_MAX
-            && member->group->name.len != 0)
+            && member->group->name_len != 0)
         {
             p->publication.scopes[member->scope].room.has_place = false;
         }
@@ -338,9 +338,9 @@ static void
 publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
 {
     char                   buf[KUBE_UID_LEN_MAX];
-    kube_str_t             uid;
+    kube_str_t             uid, ns, name;
     kube_hand_t            what, *hand;
-    kube_zone_item_t       item;
+    kube_record_id_t       id;
     const kube_member_t   *member;
 
     hand = p->publication.conf.hand;
@@ -351,13 +351,15 @@ publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
         return;
     }
 
+    ns = kube_group_ns(group);
+    name = kube_group_name(group);
     uid = KUBE_STR_NULL;
 
-    if (kube_zone_item_entry(p->publication.conf.writer, group->service, &item)
+    if (kube_zone_entry_id(p->publication.conf.writer, group->service, &id)
         == KUBE_OK
-        && item.id.meta.uid.len <= sizeof(buf))
+        && id.meta.uid.len <= sizeof(buf))
     {
-        uid = item.id.meta.uid;
+        uid = id.meta.uid;
         memcpy(buf, uid.data, uid.len);
         uid.data = buf;
     }
@@ -367,8 +369,8 @@ publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
         .scope = member->scope,
         .resource = (kube_resource_t) member->resource,
         .blame = KUBE_BLAME_SERVICE,
-        .ns = &group->ns,
-        .name = &group->name,
+        .ns = &ns,
+        .name = &name,
         .uid = &uid
     };
 

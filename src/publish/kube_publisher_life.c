@@ -35,7 +35,7 @@ life_unlink(kube_publisher_t *p, uint32_t entry)
     kube_eviction_size(&p->eviction, entry, 0);
     kube_service_index_unlink(&p->index, entry);
 
-    if (group->name.len != 0
+    if (group->name_len != 0
         && group->slices_n == KUBE_SERVICE_SLICES_MAX - 1)
     {
         room->has_place = room->crowded;
@@ -80,7 +80,7 @@ kube_publisher_link(kube_publisher_t *p, kube_group_t *group,
     member = &p->index.members[item->zone.entry];
     member->resource = (uint8_t) item->zone.id.resource;
     member->scope = (uint8_t) item->scope;
-    group->scope[member->resource] = item->scope;
+    group->scope[member->resource] = (uint8_t) item->scope;
 
     if (member->group == NULL) {
 
@@ -487,19 +487,21 @@ void
 kube_publisher_trim(kube_publisher_t *p)
 {
     unsigned       n;
+    uint64_t       room;
     kube_rc_t      rc;
     kube_group_t  *last;
 
     rc = KUBE_OK;
+    room = kube_zone_room(p->publication.conf.writer);
 
-    for (n = 0; rc == KUBE_OK && n < LIFE_ROUNDS; n++) {
+    for (n = 0;
+         rc == KUBE_OK && n < LIFE_ROUNDS && p->eviction.bytes > room;
+         n++)
+    {
         last = kube_eviction_last(&p->eviction);
 
         /* what it lacks is wanted, but takes no room */
-        if (last == NULL
-            || p->eviction.bytes <= kube_zone_room(p->publication.conf.writer)
-               + last->lacking)
-        {
+        if (last == NULL || p->eviction.bytes <= room + last->lacking) {
             break;
         }
 
@@ -673,7 +675,7 @@ life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
                        || item->trigger_ms < group->trigger_ms))
         {
             group->trigger_ms = item->trigger_ms;
-            group->trigger = item->zone.id.resource;
+            group->trigger = (uint8_t) item->zone.id.resource;
         }
     }
 
@@ -688,7 +690,7 @@ life_has_place(const kube_publisher_t *p, const kube_group_t *group,
 {
     return kube_resource_info(item->zone.id.resource)->shape
            == KUBE_SHAPE_SERVICE
-           || group->name.len == 0
+           || group->name_len == 0
            || group->slices_n < KUBE_SERVICE_SLICES_MAX
            || p->index.members[item->zone.entry].group == group;
 }
@@ -704,7 +706,9 @@ life_put_refused(kube_publisher_t *p, kube_group_t *group, kube_item_t *item,
 {
     kube_refusal_t  refusal;
 
-    refusal = (kube_refusal_t) { .uid_hash = item->uid_hash };
+    refusal = (kube_refusal_t) {
+        .uid_hash = kube_uid_hash(item->zone.id.meta.uid)
+    };
 
     if (rc == KUBE_FULL) {
         reason = KUBE_REASON_ZONE_FULL;

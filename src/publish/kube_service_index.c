@@ -81,25 +81,22 @@ static kube_group_t *
 index_group_create(kube_service_index_t *index, kube_str_t ns,
     kube_str_t name, uint64_t hash)
 {
-    char             *p;
     kube_group_t     *group;
     kube_resource_t   r;
 
     group = kube_zalloc(index->alloc,
-                        sizeof(kube_group_t) + ns.len + name.len);
+                        offsetof(kube_group_t, key) + ns.len + name.len);
     if (group == NULL) {
         return NULL;
     }
 
-    p = (char *) (group + 1);
-    memcpy(p, ns.data, ns.len);
-    group->ns = (kube_str_t) { p, ns.len };
+    group->ns_len = (uint8_t) ns.len;
+    group->name_len = (uint8_t) name.len;
+    memcpy(group->key, ns.data, ns.len);
 
     if (name.len != 0) {
-        memcpy(p + ns.len, name.data, name.len);
+        memcpy(group->key + ns.len, name.data, name.len);
     }
-
-    group->name = (kube_str_t) { p + ns.len, name.len };
 
     for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
         group->scope[r] = KUBE_SCOPES_MAX;
@@ -138,7 +135,9 @@ kube_service_index_get(kube_service_index_t *index, kube_str_t ns,
     {
         group = kube_map_data(link, kube_group_t, link);
 
-        if (kube_str_eq(group->ns, ns) && kube_str_eq(group->name, name)) {
+        if (kube_str_eq(kube_group_ns(group), ns)
+            && kube_str_eq(kube_group_name(group), name))
+        {
             return group;
         }
     }

@@ -48,6 +48,8 @@
 #define KUBE_SERVICE_INDEX_H
 
 
+#include <assert.h>
+
 #include "kube_hash.h"
 #include "kube_heap.h"
 #include "kube_map.h"
@@ -66,40 +68,65 @@ typedef enum {
 
 typedef struct kube_tenant_s  kube_tenant_t;
 
+/* By size of fields: there is one of these for each Service. */
 typedef struct kube_group_s {
-    kube_map_link_t    link;
-    kube_str_t         ns;          /* both lie behind the struct */
-    kube_str_t         name;        /* empty: slices without the label */
-    uint32_t           service;     /* entry; 0: there is no Service */
-    uint32_t           slices;      /* first entry of a list; 0: none */
-    uint32_t           slices_n;
-    unsigned           pins;        /* in use: not to be freed */
+    kube_map_link_t       link;
 
     /* kube_eviction's; all in bytes of records */
-    kube_heap_node_t   rank;
-    kube_heap_node_t   turn;
-    kube_tenant_t     *tenant;      /* NULL: not added yet */
-    struct kube_group_s  *victim;   /* the next one that is to go */
-    bool               is_static;   /* named in the configuration */
-    bool               guessed;     /* lacks what a predecessor left: its
-                                       size is not known */
-    uint32_t           lacking_n;   /* refused objects of this Service */
-    uint64_t           bytes;       /* held */
-    uint64_t           lacking;     /* of those refused for want of room */
-    uint64_t           demand;      /* both; 0 where nothing is held */
-    uint64_t           want;        /* both, where some is lacking */
+    kube_tenant_t        *tenant;     /* NULL: not added yet */
+    struct kube_group_s  *victim;     /* the next one that is to go */
+    struct kube_group_s  *unranked;   /* the next one that is */
+    uint64_t              bytes;      /* held */
+    uint64_t              lacking;    /* of those refused for want of room */
+    uint64_t              demand;     /* both; 0 where nothing is held; as of
+                                         its rank */
+    kube_heap_node_t      rank;
+    kube_heap_node_t      turn;
+    uint32_t              lacking_n;  /* refused objects of this Service */
 
-    unsigned           scope[KUBE_RESOURCES_ROUTED];   /* or KUBE_SCOPES_MAX */
+    uint32_t              service;    /* entry; 0: there is no Service */
+    uint32_t              slices;     /* first entry of a list; 0: none */
+    uint32_t              slices_n;
 
-    /* kube_service_queue's: what of the group waits for publication */
-    uint32_t           waits;       /* a bit for each resource that changed */
-    bool               held;        /* by a list in progress */
-    uint32_t           list[KUBE_RESOURCES_ROUTED];   /* that changed it */
-
-    /* kube_publisher's */
-    kube_resource_t    trigger;     /* of the slice with trigger_ms */
-    int64_t            trigger_ms;  /* earliest not yet published; 0: none */
+    /* kube_publisher's and kube_service_queue's */
+    int64_t               trigger_ms; /* earliest not yet published; 0: none */
+    uint32_t              list[KUBE_RESOURCES_ROUTED];  /* that changed
+                                         it last */
+    uint16_t              pins;       /* in use: not to be freed */
+    uint8_t               scope[KUBE_RESOURCES_ROUTED];  /* or
+                                         KUBE_SCOPES_MAX */
+    uint8_t               trigger;    /* resource of that slice */
+    uint8_t               waits;      /* for publication: a bit for each
+                                         resource that changed */
+    bool                  held;       /* by a list in progress */
+    bool                  is_unranked;   /* it is not where its rank is */
+    bool                  is_static;  /* named in the configuration */
+    bool                  guessed;    /* lacks what a predecessor left: its
+                                         size is not known */
+    uint8_t               ns_len;
+    uint8_t               name_len;   /* 0: slices without the label */
+    char                  key[];      /* ns, name */
 } kube_group_t;
+
+static_assert(KUBE_SCOPES_MAX <= UINT8_MAX && KUBE_RESOURCES_ROUTED <= 8
+              && KUBE_NAMESPACE_LEN_MAX <= UINT8_MAX
+              && KUBE_NAME_LEN_MAX <= UINT8_MAX,
+              "fields of kube_group_t have one byte");
+
+
+static inline kube_str_t
+kube_group_ns(const kube_group_t *group)
+{
+    return (kube_str_t) { group->key, group->ns_len };
+}
+
+
+static inline kube_str_t
+kube_group_name(const kube_group_t *group)
+{
+    return (kube_str_t) { group->key + group->ns_len, group->name_len };
+}
+
 
 /* Why an object, or its newest version, is not held. */
 typedef struct {
@@ -119,10 +146,10 @@ typedef struct {
     kube_group_t    *group;         /* NULL: in none */
     kube_refusal_t  *refusal;       /* DELETING slice: it becomes REFUSED; or
                                        NULL; owned */
+    kube_lack_t      lack;          /* REFUSED: kube_eviction's */
     uint32_t         prev;          /* slices of the group, by entry */
     uint32_t         next;
     uint32_t         bytes;         /* kube_eviction's: of the newest record */
-    kube_lack_t      lack;          /* REFUSED: kube_eviction's */
     uint32_t         referenced_by; /* slice: entry of the Service whose
                                        published record references it; 0 */
     uint8_t          life;

@@ -10,14 +10,9 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include <assert.h>
 #include <string.h>
 
 #include "kube_service_queue.h"
-
-
-static_assert(KUBE_RESOURCES_ROUTED <= 32,
-              "kube_group_t.waits has a bit for each");
 
 
 kube_rc_t
@@ -78,7 +73,7 @@ kube_service_queue_add(kube_service_queue_t *queue, kube_group_t *group,
     }
 
     if (!(group->waits & (1u << resource))) {
-        group->waits |= 1u << resource;
+        group->waits = (uint8_t) (group->waits | 1u << resource);
         queue->scopes[group->scope[resource]].waiting++;
     }
 
@@ -104,7 +99,7 @@ kube_service_queue_remove(kube_service_queue_t *queue, kube_group_t *group)
 
     for (r = 0; group->waits != 0; r++) {
         if (group->waits & (1u << r)) {
-            group->waits &= ~(1u << r);
+            group->waits = (uint8_t) (group->waits & ~(1u << r));
             queue->scopes[group->scope[r]].waiting--;
         }
     }

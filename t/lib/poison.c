@@ -158,7 +158,7 @@ kube_rc_t
 kube_publication_run(kube_publication_t *publication, kube_group_t *group,
     uint64_t read_ms)
 {
-    if (poison_is("publish", group->name)) {
+    if (poison_is("publish", kube_group_name(group))) {
         abort();
     }
 

@@ -189,9 +189,9 @@ static size_t
 bed_put(char *text, size_t size, size_t len, const kube_group_t *group)
 {
     return len + (size_t) snprintf(text + len, size - len, "%s%.*s/%.*s",
-                                   len != 0 ? " " : "", (int) group->ns.len,
-                                   group->ns.data, (int) group->name.len,
-                                   group->name.data);
+                                   len != 0 ? " " : "", (int) group->ns_len,
+                                   group->key, (int) group->name_len,
+                                   group->key + group->ns_len);
 }
 
 

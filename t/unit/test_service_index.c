@@ -35,8 +35,8 @@ test_index_groups(void **state)
 
     web = kube_service_index_get(&index, KUBE_STR("shop"), KUBE_STR("web"));
     assert_non_null(web);
-    assert_true(kube_str_eq(web->ns, KUBE_STR("shop")));
-    assert_true(kube_str_eq(web->name, KUBE_STR("web")));
+    assert_true(kube_str_eq(kube_group_ns(web), KUBE_STR("shop")));
+    assert_true(kube_str_eq(kube_group_name(web), KUBE_STR("web")));
     assert_true(kube_group_is_empty(web));
     assert_int_equal(web->scope[0], KUBE_SCOPES_MAX);
 
