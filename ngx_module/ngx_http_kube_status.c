@@ -15,6 +15,7 @@
 #include "ngx_http_kube_status.h"
 #include "ngx_kube_ready.h"
 
+#include "kube_objects.h"
 #include "kube_prometheus.h"
 #include "kube_services.h"
 #include "kube_status_json.h"
@@ -45,6 +46,7 @@ static ngx_int_t ngx_http_kube_status_route(ngx_http_kube_status_t *st,
     kube_str_t path);
 static ngx_int_t ngx_http_kube_status_api(ngx_http_kube_status_t *st);
 static ngx_int_t ngx_http_kube_status_events(ngx_http_kube_status_t *st);
+static ngx_int_t ngx_http_kube_status_objects(ngx_http_kube_status_t *st);
 static ngx_int_t ngx_http_kube_status_services(ngx_http_kube_status_t *st,
     kube_str_t path);
 static ngx_int_t ngx_http_kube_status_reports(ngx_http_kube_status_t *st);
@@ -325,6 +327,10 @@ ngx_http_kube_status_route(ngx_http_kube_status_t *st, kube_str_t path)
         return ngx_http_kube_status_api(st);
     }
 
+    if (kube_str_eq(path, KUBE_STR("api/v1/objects"))) {
+        return ngx_http_kube_status_objects(st);
+    }
+
     if (path.len < services.len
         || ngx_strncmp(path.data, services.data, services.len) != 0
         || (path.len > services.len && path.data[services.len] != '/'))
@@ -406,6 +412,30 @@ ngx_http_kube_status_events(ngx_http_kube_status_t *st)
 
     return ngx_http_kube_events(st->request, &st->body, informer,
                                 ngx_http_kube_arg(st->request, "namespace"));
+}
+
+
+static ngx_int_t
+ngx_http_kube_status_objects(ngx_http_kube_status_t *st)
+{
+    uint64_t              after;
+    ngx_kube_informer_t  *informer;
+
+    informer = ngx_http_kube_status_informer(st);
+
+    if (informer == NULL) {
+        return ngx_http_kube_body_error(&st->body, NGX_HTTP_NOT_FOUND,
+                                        "no such informer");
+    }
+
+    if (!kube_objects_after(ngx_http_kube_arg(st->request, "after"), &after)) {
+        return ngx_http_kube_body_error(&st->body, NGX_HTTP_BAD_REQUEST,
+                                        "after must be a \"next\"");
+    }
+
+    return kube_objects_print(&st->body.text, &informer->zone, after,
+                              KUBE_OBJECTS_LIMIT, st->scratch)
+           == KUBE_OK ? NGX_HTTP_OK : NGX_ERROR;
 }
 
 

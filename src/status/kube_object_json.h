@@ -2,8 +2,8 @@
  * kube_object_json - the parts of a Service and a slice that look alike
  * wherever they are printed as JSON.
  *
- * Called by kube_services and by the command line tool.  It prints what it is
- * given; which objects are shown, and in what frame, is the caller's.
+ * Called by kube_services, kube_objects and the command line tool.  It prints
+ * what it is given; which objects are shown, and in what frame, is theirs.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -34,6 +34,10 @@ void kube_json_put_service(kube_json_writer_t *json,
 /* ready, serving and terminating: members of the object that is open. */
 void kube_json_put_conditions(kube_json_writer_t *json,
     const kube_endpoint_t *endpoint);
+
+/* {…}: all that is kept of an object but its metadata. */
+void kube_json_put_object(kube_json_writer_t *json, const char *key,
+    const kube_object_t *object);
 
 
 #endif /* KUBE_OBJECT_JSON_H */
