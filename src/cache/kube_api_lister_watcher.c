@@ -850,6 +850,7 @@ api_begin(api_lw_t *lw, bool watch, const kube_list_options_t *options,
     request.initial_events = (watch && options->initial_events);
     request.rv = options->rv;
     request.not_older_than = options->not_older_than;
+    request.exact = options->exact;
     request.limit = options->limit;
     request.continue_token = options->continue_token;
     request.timeout_s = options->timeout_s;

@@ -33,6 +33,8 @@ typedef struct {
     bool        initial_events;   /* watches: a WatchList, see below */
     bool        not_older_than;   /* resourceVersionMatch; lists, needs rv;
                                      a WatchList always */
+    bool        exact;            /* the same: the state at rv, or STATUS;
+                                     lists of an API server, in its place */
     uint32_t    limit;            /* lists; 0: in one piece */
     kube_str_t  continue_token;   /* lists */
     uint32_t    timeout_s;        /* watches; 0: the source's own */

@@ -67,6 +67,7 @@ static const request_parameter_t  request_parameters[] = {
     P("continue",             PAGE,     TEXT,   continue_token, NULL),
     P("resourceVersion",      VERSIONS, TEXT,   rv,             NULL),
     P("resourceVersionMatch", MATCHES,  FLAG,   not_older_than, "NotOlderThan"),
+    P("resourceVersionMatch", LIST_AT,  FLAG,   exact,          "Exact"),
     P("timeoutSeconds",       WATCHES,  NUMBER, timeout_s,      NULL),
     P("labelSelector",        ALL,      TEXT,   label_selector, NULL),
     P("fieldSelector",        ALL,      TEXT,   field_selector, NULL)

@@ -28,6 +28,7 @@ typedef struct {
     bool             initial_events;    /* watch only: a WatchList */
     kube_str_t       rv;                /* empty: no resourceVersion */
     bool             not_older_than;    /* list with rv, and WatchList */
+    bool             exact;             /* list with rv, in its place */
     uint32_t         limit;             /* list only; 0: no limit */
     kube_str_t       continue_token;    /* list only */
     uint32_t         timeout_s;         /* watch only; 0: the server's choice */

@@ -49,6 +49,13 @@ static const request_case_t  request_cases[] = {
 
     { { .resource = SERVICES, .not_older_than = true }, "/api/v1/services" },
 
+    { { .resource = SERVICES, .rv = S("17"), .exact = true, .limit = 2 },
+      "/api/v1/services?limit=2&resourceVersion=17"
+      "&resourceVersionMatch=Exact" },
+
+    { { .resource = SERVICES, .watch = true, .rv = S("17"), .exact = true },
+      "/api/v1/services?watch=true&resourceVersion=17" },
+
     /* a continuation names no version, whatever the caller left there */
 
     { { .resource = SERVICES, .rv = S("17"), .not_older_than = true,
