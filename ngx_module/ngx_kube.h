@@ -205,8 +205,9 @@ extern const kube_alloc_t  ngx_kube_alloc;
 
 typedef struct ngx_kube_state_s  ngx_kube_state_t;
 
+/* The client, which knows the CA, is borrowed.  NULL: there is to be none. */
 ngx_kube_state_t *ngx_kube_state_create(ngx_kube_informer_t *informer,
-    ngx_log_t *log);
+    kube_client_t *client, ngx_log_t *log);
 void ngx_kube_state_destroy(ngx_kube_state_t *state);
 
 /* Feeds a valid, young file to an informer that wants one. */

@@ -390,7 +390,7 @@ ngx_kube_host_setup(ngx_kube_host_t *host)
         goto failed;
     }
 
-    host->state = ngx_kube_state_create(host->block, host->log);
+    host->state = ngx_kube_state_create(host->block, host->client, host->log);
 
     ngx_memzero(&host->loop, sizeof(ngx_kube_loop_t));
     host->loop.run = ngx_kube_host_run;

@@ -26,7 +26,6 @@
 #include <sys/file.h>
 
 #include "kube_zone_guard.h"
-#include "kube_state.h"
 
 
 #define NGX_KUBE_STATE_FIRST    5000
@@ -88,7 +87,8 @@ ngx_kube_state_prepare(ngx_cycle_t *cycle, ngx_kube_informer_t *informer)
 
 
 ngx_kube_state_t *
-ngx_kube_state_create(ngx_kube_informer_t *informer, ngx_log_t *log)
+ngx_kube_state_create(ngx_kube_informer_t *informer, kube_client_t *client,
+    ngx_log_t *log)
 {
     ngx_kube_state_t  *state;
 
@@ -102,6 +102,7 @@ ngx_kube_state_create(ngx_kube_informer_t *informer, ngx_log_t *log)
     }
 
     state->informer = informer;
+    state->client = client;
     state->log = log;
     state->lock = -1;
     state->fd = -1;
@@ -233,6 +234,7 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
 
     state->next_ms = now_ms + NGX_KUBE_STATE_PERIOD;
 
+    state->info.ca_n = kube_client_ca_marks(state->client, state->info.ca);
     state->sum_new = ngx_kube_state_sum(state);
     state->current_new_ms = ngx_kube_state_current(state);
 
@@ -263,8 +265,9 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
 
 
 /*
- * A hash over the scopes and their digests: it changes whenever the contents
- * of a new file would.  It is never 0, which means "nothing written yet".
+ * A hash over the CA, the scopes and their digests: it changes whenever the
+ * contents of a new file would.  It is never 0, which means "nothing written
+ * yet".
  */
 
 static uint64_t
@@ -280,7 +283,8 @@ ngx_kube_state_sum(ngx_kube_state_t *state)
     zone = &state->informer->zone;
     seed.k0 = 0;
     seed.k1 = 0;
-    sum = 1;
+    sum = kube_hash64(seed, state->info.ca,
+                      state->info.ca_n * sizeof(uint64_t)) | 1;
 
     kube_arena_init(&arena, &ngx_kube_alloc, 1 << 20);
 
@@ -403,8 +407,10 @@ ngx_kube_state_encode(ngx_kube_state_t *state, kube_informer_t *inf)
         return NGX_ERROR;
     }
 
-    rc = kube_state_encode(writer, kube_informer_identity(inf),
-                           state->current_new_ms, state->bytes, size,
+    state->info.identity = kube_informer_identity(inf);
+    state->info.written_ms = state->current_new_ms;
+
+    rc = kube_state_encode(writer, &state->info, state->bytes, size,
                            &state->size);
 
     if (rc != KUBE_OK) {

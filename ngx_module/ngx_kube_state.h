@@ -14,6 +14,8 @@
 
 #include "ngx_kube.h"
 
+#include "kube_state.h"
+
 
 typedef struct {
     char    *file;
@@ -34,6 +36,9 @@ struct ngx_kube_state_s {
     size_t                   written;
 
     uint64_t                 next_ms;        /* 0: not synced yet */
+    kube_client_t           *client;         /* borrowed: knows the CA */
+    kube_state_info_t        info;           /* of what is being written */
+
     uint64_t                 sum;            /* of what was written last */
     uint64_t                 sum_new;
     int64_t                  current_ms;     /* the same: known current then */

@@ -2,8 +2,8 @@
  * ngx_kube_state_load - the state file's reading, once, by an informer that
  * took over a zone without any object.
  *
- * A file is used only where it is sound, of the same server and scopes, young
- * enough, and where nobody but its owner could have written it.  The one
+ * A file is used only where it is sound, of the same server, CA and scopes,
+ * young enough, and where nobody but its owner could have written it.  The one
  * before it takes its place when it is damaged.  Informer process only.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -12,8 +12,6 @@
 
 
 #include "ngx_kube_state.h"
-
-#include "kube_state.h"
 
 
 /* The clock may have been set back by at most this since the writing. */
@@ -200,12 +198,30 @@ static const char *
 ngx_kube_state_unusable(ngx_kube_state_t *state, kube_informer_t *inf,
     const kube_state_info_t *info)
 {
-    int64_t  now;
+    int64_t            now;
+    kube_state_info_t  current;
 
     now = ngx_kube_unix_ms();
 
     if (!kube_informer_accepts_state(inf, info->identity)) {
         return "it is of another server, or other namespaces or selectors";
+    }
+
+    /*
+     * Another cluster may answer at the same address: each has 10.96.0.1.  A CA
+     * that is being replaced stands beside its successor for a while, and the
+     * file is written again as soon as either changes: one shared certificate
+     * is enough.
+     */
+
+    current.ca_n = kube_client_ca_marks(state->client, current.ca);
+
+    if (current.ca_n == 0) {
+        return "the CA cannot be read that it is to be of";
+    }
+
+    if (!kube_state_same_ca(info, &current)) {
+        return "it is of a server with another CA";
     }
 
     if (info->written_ms > now + NGX_KUBE_STATE_SKEW) {

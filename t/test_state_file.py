@@ -6,17 +6,22 @@
 """Cold starts with and without a state file."""
 
 import datetime
+import json
 import os
 import shutil
 import stat
+import subprocess
 import time
 
 import client
+import objects
 import pytest
+from apiserver import ApiServer
 from cluster import Cluster, informer, root
 from library import build_library, preloaded
 from nginx import wait_until
 
+PROGRAM = os.path.join(os.environ.get("KUBE_BUILD_DIR", "build/release"), "kube-informer")
 CONF = """
     upstream web { kube_service shop/web; }
     upstream fail { kube_service shop/web unsynced=fail; }
@@ -59,6 +64,12 @@ def away(seed, request):
         gateway.stop()
     seed.api.refuse()
     seed.api.listen()
+
+
+def read(path):
+    """The bytes of a file."""
+    with open(path, "rb") as f:
+        return f.read()
 
 
 def own(path):
@@ -387,3 +398,119 @@ class TestIgnored:
             write=lambda g: os.chown(g.path("state", NAME), 1, 1),
         )
         unused(gateway, r"state file.*another user")
+
+
+class TestCa:
+    """A file is of a server, and of those who vouch for it."""
+
+    @pytest.fixture(scope="class")
+    def secured(self, pki_of):
+        """A cluster behind TLS that is away, and the file of it."""
+        with Cluster(tls=pki_of("old").server_context()) as made:
+            made.service("shop", "web", 2)
+            block = informer(made.api.url, "ca_file ca.pem;", state=KEEP)
+            gateway = made.nginx(CONF, block=block, start=False)
+            gateway.write("ca.pem", read(pki_of("old").ca_file))
+            gateway.start().status.wait(lambda i: i["state_file"]["written"])
+            made.bytes = read(gateway.path("state", NAME))
+            made.running.remove(gateway)
+            gateway.stop()
+            made.api.refuse()
+            yield made
+
+    @pytest.fixture(autouse=True)
+    def _stop(self, secured, request):
+        """No gateway outlives its test."""
+        request.node.gateways = lambda: secured.running
+        yield
+        for gateway in list(secured.running):
+            secured.running.remove(gateway)
+            gateway.stop()
+
+    @staticmethod
+    def cold(secured, ca, more="ca_file ca.pem;"):
+        """nginx on the file with these certificates as its CA; None: no file."""
+        return cold(
+            secured,
+            secured.bytes,
+            more=more,
+            write=lambda g: ca is None or g.write("ca.pem", ca),
+        )
+
+    @pytest.mark.parametrize("names", ["old", "new old", "old new"])
+    def test_used(self, secured, pki_of, names):
+        """Also while one CA takes the place of another: both are in the bundle."""
+        ca = b"# those we trust\n".join(read(pki_of(n).ca_file) for n in names.split())
+        served(self.cold(secured, ca))
+
+    def test_of_another_ca(self, secured, pki_of):
+        """Another cluster may well have the same address."""
+        gateway = self.cold(secured, read(pki_of("new").ca_file))
+        unused(gateway, r"state file.*a server with another CA")
+
+    @pytest.mark.parametrize("more", ["", "tls_verify off;"], ids=["system", "unverified"])
+    def test_without_a_ca(self, secured, more):
+        unused(self.cold(secured, None, more), r"state file.*a server with another CA")
+
+    def test_unreadable_ca(self, secured):
+        unused(self.cold(secured, None), r"state file.*the CA cannot be read")
+
+
+class TestVerified:
+    """kube-informer --verify of a file: t/test_verify.py has the rest."""
+
+    @staticmethod
+    def verify(path, server):
+        """(exit code, lines, stderr) of one run."""
+        done = subprocess.run(
+            [PROGRAM, "--verify", str(path), "--server", server.url],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, [json.loads(x) for x in done.stdout.splitlines()], done.stderr
+
+    @pytest.fixture
+    def kept(self, seed, tmp_path):
+        """The file."""
+        (tmp_path / NAME).write_bytes(seed.bytes)
+        return tmp_path / NAME
+
+    def test_equal(self, seed, kept):
+        """At the version of the file, whatever came after it."""
+        seed.service("shop", "later")
+        code, lines, errors = self.verify(kept, seed.api)
+        assert (code, errors) == (0, "")
+        assert [(x["type"], x["namespace"], x["count"]) for x in lines] == [
+            ("equal", "shop", 1)
+        ] * 2
+
+    def test_of_another_cluster(self, seed, kept):
+        """It has the same versions, and no object that is the same."""
+        with ApiServer() as other:
+            while other.rv < seed.api.rv:
+                other.put(objects.service("shop", f"other-{other.rv}"))
+            code, lines, _ = self.verify(kept, other)
+        assert code == 1
+        found = {x["name"]: x for x in lines if x["type"] == "different"}
+        assert found["web"]["held"] and not found["web"]["server"]
+        assert found["web-1"]["held"]["object"]["service"] == "web"
+
+    def test_its_version_is_gone(self, seed, kept):
+        """No further try helps: it stays as old as it is."""
+        fault = seed.api.fault(verb="list", status=410, reason="Expired", times=None)
+        code, lines, errors = self.verify(kept, seed.api)
+        seed.api.clear_faults()
+        assert (code, lines) == (2, []) and errors.count("any more") == 2
+        assert fault.fired == 2
+
+    @pytest.mark.parametrize("what", ["flipped", "cut", "empty", "directory", "none"])
+    def test_is_none(self, seed, tmp_path, what):
+        path = tmp_path / "bad"
+        if what == "directory":
+            path.mkdir()
+        elif what != "none":
+            data = {"flipped": flipped(seed.bytes, len(seed.bytes) // 2), "cut": seed.bytes[:99]}
+            path.write_bytes(data.get(what, b""))
+        code, lines, errors = self.verify(path, seed.api)
+        assert (code, lines) == (2, []) and "not compared: " in errors

@@ -85,6 +85,12 @@
                                       * KUBE_NAMESPACES_MAX)
 #define KUBE_SELECTOR_LEN_MAX        1024
 
+/*
+ * Certificates of a CA bundle that a state file remembers: of a larger bundle
+ * those with the smallest marks, so that two that differ in some still meet.
+ */
+#define KUBE_CA_MARKS_MAX            64
+
 /* Retry-After is honoured up to here, in seconds. */
 #define KUBE_RETRY_AFTER_MAX         300
 

@@ -334,3 +334,11 @@ kube_client_server(const kube_client_t *client)
 {
     return kube_transport_server(client->transport);
 }
+
+
+size_t
+kube_client_ca_marks(const kube_client_t *client,
+    uint64_t marks[KUBE_CA_MARKS_MAX])
+{
+    return kube_credentials_ca_marks(client->credentials, marks);
+}

@@ -81,6 +81,10 @@ int kube_client_fd(const kube_client_t *client);
 void kube_client_process(kube_client_t *client, uint64_t now_ms);
 uint64_t kube_client_deadline(const kube_client_t *client);
 
+/* kube_credentials_ca_marks() of its credentials. */
+size_t kube_client_ca_marks(const kube_client_t *client,
+    uint64_t marks[KUBE_CA_MARKS_MAX]);
+
 /* The address the next exchange will be sent to. */
 kube_str_t kube_client_server(const kube_client_t *client);
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kube_ca.h"
 #include "kube_credentials.h"
 #include "kube_exec.h"
 #include "kube_limits.h"
@@ -487,6 +488,34 @@ const char *
 kube_credentials_why(const kube_credentials_t *credentials)
 {
     return credentials->why;
+}
+
+
+size_t
+kube_credentials_ca_marks(const kube_credentials_t *credentials,
+    uint64_t marks[KUBE_CA_MARKS_MAX])
+{
+    size_t                i;
+    const char           *instead;
+    const kube_config_t  *config;
+
+    config = credentials->config;
+
+    if (config->ca.path.len != 0 || config->ca.data.len != 0) {
+        return kube_ca_marks(credentials->now[KUBE_CREDENTIAL_CA], marks);
+    }
+
+    instead = "plain";
+
+    for (i = 0; i < config->servers_n; i++) {
+        if (strncmp(config->servers[i].data, "https:", 6) == 0) {
+            instead = config->tls_verify_off ? "unverified" : "system";
+        }
+    }
+
+    marks[0] = kube_ca_mark(instead);
+
+    return 1;
 }
 
 

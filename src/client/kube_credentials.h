@@ -21,6 +21,7 @@
 
 
 #include "kube_config.h"
+#include "kube_limits.h"
 #include "kube_log.h"
 
 
@@ -81,6 +82,14 @@ uint64_t kube_credentials_due(const kube_credentials_t *credentials);
  * could.
  */
 const char *kube_credentials_why(const kube_credentials_t *credentials);
+
+/*
+ * The marks (kube_ca.h) of those who may vouch for the server now: of the CA,
+ * or one that says that the system's store does, or that nobody has to.
+ * Returns how many; 0: there is a CA, and it has not been read.
+ */
+size_t kube_credentials_ca_marks(const kube_credentials_t *credentials,
+    uint64_t marks[KUBE_CA_MARKS_MAX]);
 
 /* Borrowed until the next refresh; empty if there is none. */
 kube_str_t kube_credentials_get(const kube_credentials_t *credentials,

@@ -12,11 +12,12 @@
 
 #include "kube_state.h"
 #include "kube_zone_image.h"
+#include "kube_zone_reader.h"
 #include "kube_zone_table.h"
 
 
 #define STATE_MAGIC    0x6574617473627563ull
-#define STATE_VERSION  2
+#define STATE_VERSION  3
 
 
 /* All fields are in host order: the file does not leave the machine. */
@@ -29,7 +30,8 @@ typedef struct {
     uint64_t  objects;
     uint64_t  size;
     uint64_t  check;           /* of the header before it and all behind */
-    uint64_t  spare;
+    uint32_t  ca_n;            /* marks that follow, 8 bytes each */
+    uint32_t  scopes_n;        /* records that follow these */
 } state_header_t;
 
 static_assert(sizeof(state_header_t) % 8 == 0, "records are aligned");
@@ -42,7 +44,7 @@ state_checksum(const state_header_t *header, const unsigned char *bytes)
 
     seed.k0 = kube_hash64((kube_seed_t) { STATE_MAGIC, STATE_VERSION },
                           header, offsetof(state_header_t, check));
-    seed.k1 = header->spare;
+    seed.k1 = ((uint64_t) header->ca_n << 32) | header->scopes_n;
 
     return kube_hash64(seed, bytes + sizeof(state_header_t),
                        (size_t) header->size - sizeof(state_header_t));
@@ -52,7 +54,8 @@ state_checksum(const state_header_t *header, const unsigned char *bytes)
 size_t
 kube_state_size(const kube_zone_writer_t *w)
 {
-    return sizeof(state_header_t) + (size_t) w->live_bytes;
+    return sizeof(state_header_t) + KUBE_CA_MARKS_MAX * sizeof(uint64_t)
+           + KUBE_SCOPES_MAX * KUBE_SCOPE_RECORD_MAX + (size_t) w->live_bytes;
 }
 
 
@@ -113,13 +116,48 @@ state_put_all(const kube_zone_writer_t *w, kube_record_kind_t kind,
 }
 
 
+static kube_rc_t
+state_put_scopes(const kube_zone_writer_t *w, unsigned char *buf, size_t size,
+    state_header_t *header)
+{
+    size_t          len;
+    unsigned        scope;
+    kube_record_t  *record;
+    uint64_t        bytes[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
+
+    for (scope = 0; scope < w->zone->geometry.scopes_n; scope++) {
+
+        len = sizeof(bytes);
+
+        if (kube_zone_load_into(w->zone,
+                                kube_zone_scope_number(w->zone, scope, false),
+                                bytes, &len)
+            != KUBE_OK)
+        {
+            continue;
+        }
+
+        record = (kube_record_t *) (void *) bytes;
+
+        if (kube_record_base(record) > size - header->size) {
+            return KUBE_TOO_LARGE;
+        }
+
+        header->size += state_put(buf + header->size, record);
+        header->scopes_n++;
+    }
+
+    return KUBE_OK;
+}
+
+
 kube_rc_t
-kube_state_encode(const kube_zone_writer_t *w, uint64_t identity,
-    int64_t now_unix_ms, void *buf, size_t size, size_t *len)
+kube_state_encode(const kube_zone_writer_t *w, const kube_state_info_t *info,
+    void *buf, size_t size, size_t *len)
 {
     state_header_t  header;
 
-    if (size < sizeof(state_header_t)) {
+    if (size < sizeof(state_header_t) + info->ca_n * sizeof(uint64_t)) {
         return KUBE_TOO_LARGE;
     }
 
@@ -127,11 +165,16 @@ kube_state_encode(const kube_zone_writer_t *w, uint64_t identity,
     header.magic = STATE_MAGIC;
     header.version = STATE_VERSION;
     header.layout = KUBE_ZONE_LAYOUT;
-    header.identity = identity;
-    header.written_ms = now_unix_ms;
-    header.size = sizeof(state_header_t);
+    header.identity = info->identity;
+    header.written_ms = info->written_ms;
+    header.ca_n = (uint32_t) info->ca_n;
+    header.size = sizeof(state_header_t) + info->ca_n * sizeof(uint64_t);
 
-    if (state_put_all(w, KUBE_RECORD_SERVICE, buf, size, &header) != KUBE_OK
+    memcpy((unsigned char *) buf + sizeof(state_header_t), info->ca,
+           info->ca_n * sizeof(uint64_t));
+
+    if (state_put_scopes(w, buf, size, &header) != KUBE_OK
+        || state_put_all(w, KUBE_RECORD_SERVICE, buf, size, &header) != KUBE_OK
         || state_put_all(w, KUBE_RECORD_SLICE, buf, size, &header) != KUBE_OK)
     {
         return KUBE_TOO_LARGE;
@@ -160,12 +203,17 @@ kube_state_check(const void *bytes, size_t len, kube_state_info_t *info)
         || header.version != STATE_VERSION
         || header.layout != KUBE_ZONE_LAYOUT
         || header.size != len
+        || header.ca_n > KUBE_CA_MARKS_MAX
+        || header.ca_n * sizeof(uint64_t) > len - sizeof(state_header_t)
         || state_checksum(&header, bytes) != header.check)
     {
         return KUBE_CORRUPT;
     }
 
     info->identity = header.identity;
+    info->ca_n = header.ca_n;
+    memcpy(info->ca, (const char *) bytes + sizeof(state_header_t),
+           header.ca_n * sizeof(uint64_t));
     info->written_ms = header.written_ms;
     info->objects = header.objects;
     info->size = header.size;
@@ -174,26 +222,69 @@ kube_state_check(const void *bytes, size_t len, kube_state_info_t *info)
 }
 
 
+/* The record at *at, which moves behind it; NULL: the bytes are no file. */
+static const kube_record_t *
+state_next(const void *bytes, size_t len, size_t *at)
+{
+    const kube_record_t  *record;
+
+    record = (const kube_record_t *) (const void *)
+                 ((const char *) bytes + *at);
+
+    if (kube_record_validate(record, len - *at) != KUBE_OK
+        || record->refs_n != 0)
+    {
+        return NULL;
+    }
+
+    *at += record->size;
+
+    return record;
+}
+
+
+/* Where the records of a checked file begin; 0: bytes is not aligned. */
+static size_t
+state_records(const void *bytes, uint32_t *scopes_n)
+{
+    state_header_t  header;
+
+    if ((uintptr_t) bytes % KUBE_ZONE_UNIT != 0) {
+        return 0;
+    }
+
+    memcpy(&header, bytes, sizeof(state_header_t));
+    *scopes_n = header.scopes_n;
+
+    return sizeof(state_header_t) + header.ca_n * sizeof(uint64_t);
+}
+
+
 kube_rc_t
 kube_state_each(const void *bytes, size_t len, kube_state_put_pt put,
     void *ctx)
 {
     size_t                at;
+    uint32_t              scopes_n;
     kube_rc_t             rc;
     const kube_record_t  *record;
 
-    if ((uintptr_t) bytes % KUBE_ZONE_UNIT != 0) {
+    at = state_records(bytes, &scopes_n);
+
+    if (at == 0) {
         return KUBE_INVALID;
     }
 
-    for (at = sizeof(state_header_t); at < len; at += record->size) {
-        record = (const kube_record_t *) (const void *)
-                     ((const char *) bytes + at);
+    while (at < len) {
+        record = state_next(bytes, len, &at);
 
-        if (kube_record_validate(record, len - at) != KUBE_OK
-            || record->refs_n != 0)
-        {
+        if (record == NULL) {
             return KUBE_CORRUPT;
+        }
+
+        if (scopes_n != 0) {
+            scopes_n--;
+            continue;
         }
 
         rc = put(ctx, record);
@@ -204,4 +295,53 @@ kube_state_each(const void *bytes, size_t len, kube_state_put_pt put,
     }
 
     return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_state_scopes(const void *bytes, size_t len, kube_state_scope_pt put,
+    void *ctx)
+{
+    size_t                at;
+    uint32_t              scopes_n;
+    kube_rc_t             rc;
+    kube_scope_info_t     info;
+    const kube_record_t  *record;
+
+    at = state_records(bytes, &scopes_n);
+
+    if (at == 0) {
+        return KUBE_INVALID;
+    }
+
+    for (rc = KUBE_OK; rc == KUBE_OK && scopes_n != 0; scopes_n--) {
+        record = (at < len) ? state_next(bytes, len, &at) : NULL;
+
+        if (record == NULL
+            || kube_zone_scope_decode(record, record->size, &info) != KUBE_OK)
+        {
+            return KUBE_CORRUPT;
+        }
+
+        rc = put(ctx, &info);
+    }
+
+    return rc;
+}
+
+
+bool
+kube_state_same_ca(const kube_state_info_t *a, const kube_state_info_t *b)
+{
+    size_t  i, k;
+
+    for (i = 0; i < a->ca_n; i++) {
+        for (k = 0; k < b->ca_n; k++) {
+            if (a->ca[i] == b->ca[k]) {
+                return true;
+            }
+        }
+    }
+
+    return false;
 }

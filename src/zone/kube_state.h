@@ -4,8 +4,8 @@
  *
  * It does no input or output: the host reads and writes the file.  The
  * format is a header (magic, layout, identity of server and scopes, time,
- * size, checksum) and the records of all Services and slices.
- * decode accepts any bytes.
+ * size, checksum), the marks of the CA, and the records of all scopes, Services
+ * and slices.  Checking and reading accept any bytes.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -16,11 +16,14 @@
 
 
 #include "kube_record.h"
-#include "kube_zone.h"
+#include "kube_zone_scope.h"
 
 
 typedef struct {
-    uint64_t  identity;        /* hash of server, CA and scopes: must match */
+    uint64_t  identity;        /* hash of server and scopes: must match */
+    uint64_t  ca[KUBE_CA_MARKS_MAX];    /* who vouched for the server: one of
+                                           them must still do so */
+    size_t    ca_n;
     int64_t   written_ms;      /* unix ms */
     uint64_t  objects;
     uint64_t  size;            /* of the whole file, bytes */
@@ -29,10 +32,13 @@ typedef struct {
 /* Upper bound of the file's size now. */
 size_t kube_state_size(const kube_zone_writer_t *writer);
 
-/* Writes the whole file into buf; *len is what was used.  KUBE_TOO_LARGE. */
+/*
+ * Writes the whole file into buf, with the identity, marks and time of info;
+ * *len is what was used.  KUBE_TOO_LARGE.
+ */
 kube_rc_t kube_state_encode(const kube_zone_writer_t *writer,
-    uint64_t identity, int64_t now_unix_ms, void *buf, size_t size,
-    size_t *len)  KUBE_MUST_CHECK;
+    const kube_state_info_t *info, void *buf, size_t size, size_t *len)
+    KUBE_MUST_CHECK;
 
 /* Header and checksum of any bytes: KUBE_OK or KUBE_CORRUPT. */
 kube_rc_t kube_state_check(const void *bytes, size_t len,
@@ -48,6 +54,19 @@ typedef kube_rc_t (*kube_state_put_pt)(void *ctx,
     const kube_record_t *record);
 kube_rc_t kube_state_each(const void *bytes, size_t len,
     kube_state_put_pt put, void *ctx)  KUBE_MUST_CHECK;
+
+/*
+ * The same for each scope, as it was published when the file was made.  Objects
+ * are published before their scope: the file may hold newer ones.
+ */
+typedef kube_rc_t (*kube_state_scope_pt)(void *ctx,
+    const kube_scope_info_t *info);
+kube_rc_t kube_state_scopes(const void *bytes, size_t len,
+    kube_state_scope_pt put, void *ctx)  KUBE_MUST_CHECK;
+
+/* True if one of the marks in a stands in b as well. */
+bool kube_state_same_ca(const kube_state_info_t *a,
+    const kube_state_info_t *b);
 
 
 #endif /* KUBE_STATE_H */

@@ -19,7 +19,6 @@
 
 /* An ERROR record has two strings of 255 bytes; a SCOPE record is small. */
 #define SCOPE_CONTENT_MAX     640
-#define SCOPE_RECORD_MAX      256
 
 
 const char *
@@ -90,9 +89,8 @@ scope_error_content(kube_codec_t *c, kube_scope_info_t *info)
 }
 
 
-/* Decodes a SCOPE record; the strings of info point into it. */
-static kube_rc_t
-scope_decode(const void *record, size_t size, kube_scope_info_t *info)
+kube_rc_t
+kube_zone_scope_decode(const void *record, size_t size, kube_scope_info_t *info)
 {
     kube_codec_t  c;
 
@@ -128,7 +126,7 @@ kube_zone_scope_read(const kube_zone_t *zone, unsigned scope,
                         arena, &record);
 
     if (rc == KUBE_OK) {
-        rc = scope_decode(record, record->size, info);
+        rc = kube_zone_scope_decode(record, record->size, info);
     }
 
     if (rc != KUBE_OK) {
@@ -282,7 +280,7 @@ scope_synced(const kube_zone_t *zone, unsigned scope, bool *synced)
 {
     size_t             size;
     kube_rc_t          rc;
-    uint64_t           buf[SCOPE_RECORD_MAX / sizeof(uint64_t)];
+    uint64_t           buf[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
     kube_scope_info_t  info;
 
     *synced = false;
@@ -290,7 +288,9 @@ scope_synced(const kube_zone_t *zone, unsigned scope, bool *synced)
     rc = kube_zone_load_into(zone, kube_zone_scope_number(zone, scope, false),
                              buf, &size);
 
-    if (rc == KUBE_OK && scope_decode(buf, size, &info) == KUBE_OK) {
+    if (rc == KUBE_OK
+        && kube_zone_scope_decode(buf, size, &info) == KUBE_OK)
+    {
         *synced = info.synced;
     }
 

@@ -67,6 +67,16 @@ typedef struct {
 kube_rc_t kube_zone_scope_read(const kube_zone_t *zone, unsigned scope,
     kube_arena_t *arena, kube_scope_info_t *info)  KUBE_MUST_CHECK;
 
+/* What a SCOPE record takes at most, in bytes; a multiple of 8. */
+#define KUBE_SCOPE_RECORD_MAX  256
+
+/*
+ * Decodes a SCOPE record of any size bytes; the strings of info point into it.
+ * KUBE_OK or KUBE_CORRUPT.
+ */
+kube_rc_t kube_zone_scope_decode(const void *record, size_t size,
+    kube_scope_info_t *info)  KUBE_MUST_CHECK;
+
 /*
  * One store makes all of info visible, but the error_* fields.  KUBE_OK,
  * KUBE_FULL (also: the zone has not so many scopes), KUBE_INVALID (ns or rv

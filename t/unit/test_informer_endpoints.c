@@ -166,10 +166,16 @@ static uint64_t  file_identity;
 static void
 file_make(bed_t *b)
 {
+    kube_state_info_t  info;
+
+    memset(&info, 0, sizeof(kube_state_info_t));
+
     file_identity = kube_informer_identity(b->inf);
-    assert_int_equal(kube_state_encode(kube_informer_writer(b->inf),
-                                       file_identity, 1, file, sizeof(file),
-                                       &file_len),
+    info.identity = file_identity;
+    info.written_ms = 1;
+
+    assert_int_equal(kube_state_encode(kube_informer_writer(b->inf), &info,
+                                       file, sizeof(file), &file_len),
                      KUBE_OK);
 }
 

@@ -12,6 +12,13 @@
 
 #define STATE_IDENTITY  0xabcdef12345678ull
 
+static const kube_state_info_t  state_info = {
+    .identity = STATE_IDENTITY,
+    .ca = { 7, 11, 13 },
+    .ca_n = 3,
+    .written_ms = 123456
+};
+
 
 typedef struct {
     zone_test_t  *t;
@@ -109,8 +116,8 @@ state_encode(zone_test_t *t, size_t *len)
     size = kube_state_size(t->writer);
     buf = malloc(size);
     assert_non_null(buf);
-    assert_int_equal(kube_state_encode(t->writer, STATE_IDENTITY, 123456, buf,
-                                       size, len), KUBE_OK);
+    assert_int_equal(kube_state_encode(t->writer, &state_info, buf, size, len),
+                     KUBE_OK);
     assert_true(*len <= size);
 
     return buf;
@@ -134,6 +141,8 @@ test_state_round_trip(void **state)
 
     assert_int_equal(kube_state_check(buf, len, &info), KUBE_OK);
     assert_true(info.identity == STATE_IDENTITY);
+    assert_int_equal(info.ca_n, 3);
+    assert_memory_equal(info.ca, state_info.ca, 3 * sizeof(uint64_t));
     assert_int_equal(info.written_ms, 123456);
     assert_int_equal(info.objects, 60);
     assert_int_equal(info.size, len);
@@ -202,6 +211,106 @@ test_state_empty(void **state)
 }
 
 
+typedef struct {
+    unsigned    n;
+    kube_rc_t   rc;         /* given after the first */
+} state_scopes_t;
+
+
+static kube_rc_t
+state_scope(void *ctx, const kube_scope_info_t *info)
+{
+    char             ns[16];
+    state_scopes_t  *scopes = ctx;
+
+    snprintf(ns, sizeof(ns), "ns-%u", scopes->n);
+    assert_true(kube_str_eq(info->ns, zone_test_str(ns)));
+    assert_true(kube_str_eq(info->rv, KUBE_STR("4711")));
+    assert_int_equal(info->count, 100 + scopes->n);
+    assert_int_equal(info->digest.hi, 9);
+
+    scopes->n++;
+
+    return scopes->rc;
+}
+
+
+/* What each scope was, beside the objects, which do not notice. */
+
+static void
+test_state_scopes(void **state)
+{
+    void               *buf;
+    char                ns[16];
+    size_t              len;
+    unsigned            i;
+    zone_test_t         t;
+    state_put_t         put;
+    state_scopes_t      scopes;
+    kube_scope_info_t   info;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+    state_fill(&t);
+
+    memset(&info, 0, sizeof(kube_scope_info_t));
+    info.rv = KUBE_STR("4711");
+    info.digest.hi = 9;
+
+    for (i = 0; i < 40; i++) {
+        snprintf(ns, sizeof(ns), "ns-%u", i);
+        info.resource = (i % 2) ? KUBE_RESOURCE_ENDPOINTSLICES
+                                : KUBE_RESOURCE_SERVICES;
+        info.ns = zone_test_str(ns);
+        info.count = 100 + i;
+        assert_int_equal(kube_zone_scope_publish(t.writer, i, &info),
+                         KUBE_OK);
+    }
+
+    buf = state_encode(&t, &len);
+    scopes = (state_scopes_t) { 0, KUBE_OK };
+    assert_int_equal(kube_state_scopes(buf, len, state_scope, &scopes),
+                     KUBE_OK);
+    assert_int_equal(scopes.n, 40);
+
+    scopes = (state_scopes_t) { 0, KUBE_FULL };
+    assert_int_equal(kube_state_scopes(buf, len, state_scope, &scopes),
+                     KUBE_FULL);
+    assert_int_equal(scopes.n, 1);
+
+    put = (state_put_t) { NULL, 0, 0, 0 };
+    assert_int_equal(kube_state_each(buf, len, state_put, &put), KUBE_OK);
+    assert_int_equal(put.services + put.slices, 60);
+
+    free(buf);
+    zone_test_close(&t);
+}
+
+
+/* One shared certificate is enough; none at all is nobody's. */
+
+static void
+test_state_same_ca(void **state)
+{
+    kube_state_info_t  a, b;
+
+    (void) state;
+    a = state_info;
+    b = state_info;
+
+    b.ca[0] = 1;
+    b.ca[1] = 2;
+    assert_true(kube_state_same_ca(&a, &b));
+
+    b.ca_n = 2;
+    assert_false(kube_state_same_ca(&a, &b));
+
+    b.ca_n = 0;
+    assert_false(kube_state_same_ca(&a, &b));
+    assert_false(kube_state_same_ca(&b, &b));
+}
+
+
 static void
 test_state_too_small(void **state)
 {
@@ -217,8 +326,8 @@ test_state_too_small(void **state)
     for (room = 0; room < size; room += 8) {
         buf = malloc(room + 1);
         assert_non_null(buf);
-        assert_int_equal(kube_state_encode(t.writer, 1, 1, buf, room, &len),
-                         KUBE_TOO_LARGE);
+        assert_int_equal(kube_state_encode(t.writer, &state_info, buf, room,
+                                           &len), KUBE_TOO_LARGE);
         free(buf);
     }
 
@@ -292,6 +401,8 @@ main(void)
         cmocka_unit_test(test_state_round_trip),
         cmocka_unit_test(test_state_outdated),
         cmocka_unit_test(test_state_empty),
+        cmocka_unit_test(test_state_scopes),
+        cmocka_unit_test(test_state_same_ca),
         cmocka_unit_test(test_state_too_small),
         cmocka_unit_test(test_state_stops),
         cmocka_unit_test(test_state_damaged),
