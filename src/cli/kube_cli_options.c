@@ -29,6 +29,8 @@ enum {
     OPTION_PODS,
     OPTION_RECORD,
     OPTION_REPLAY,
+    OPTION_VERIFY,
+    OPTION_INFORMER,
     OPTION_TIMEOUT,
     OPTION_UNTIL_SYNCED,
     OPTION_DIGEST,
@@ -54,6 +56,8 @@ static const struct option  options_known[] = {
     { "pods",         no_argument,       NULL, OPTION_PODS },
     { "record",       required_argument, NULL, OPTION_RECORD },
     { "replay",       required_argument, NULL, OPTION_REPLAY },
+    { "verify",       required_argument, NULL, OPTION_VERIFY },
+    { "informer",     required_argument, NULL, OPTION_INFORMER },
     { "timeout",      required_argument, NULL, OPTION_TIMEOUT },
     { "until-synced", no_argument,       NULL, OPTION_UNTIL_SYNCED },
     { "digest",       no_argument,       NULL, OPTION_DIGEST },
@@ -73,6 +77,7 @@ kube_cli_usage(void)
 "       kube-informer --server URL [--token-file FILE] [--ca-file FILE] ...\n"
 "       kube-informer --in-cluster ...\n"
 "       kube-informer --replay FILE ...\n"
+"       kube-informer --verify URL|FILE --server URL ...\n"
 "\n"
 "Prints one JSON line for each change of a Service or of its endpoints.\n"
 "\n"
@@ -96,7 +101,21 @@ kube_cli_usage(void)
 "  --verbose             say on stderr what happens\n"
 "  --version, --help (-h)\n"
 "\n"
-"Exit codes: 0 as asked, 1 failure, 2 wrong usage.\n", stdout);
+"Exit codes: 0 as asked, 1 failure, 2 wrong usage.\n"
+"\n"
+"  --verify URL|FILE     compare what a gateway holds, or a state file, with\n"
+"                        the API server at the same resourceVersion, and end;\n"
+"                        URL is that of its kube_status location.  A line for\n"
+"                        each object that differs (what is held, what the\n"
+"                        server has), for each that the gateway says it\n"
+"                        refused, and for each resource and namespace.  The\n"
+"                        gateway's selectors are given with --selector;\n"
+"                        --timeout is 60 where it is not given\n"
+"  --informer NAME       the kube_informer block of the gateway; default, or\n"
+"                        the first\n"
+"\n"
+"Exit codes then: 0 equal, 1 different, 2 not compared: stderr says why.\n",
+          stdout);
 }
 
 
@@ -322,6 +341,16 @@ options_one(kube_cli_options_t *o, int option, const char *value)
         o->replay = value;
         return true;
 
+    case OPTION_VERIFY:
+        o->verify = value;
+        return value[0] != '\0'
+               || options_bad("--verify", "neither a URL nor a file", value);
+
+    case OPTION_INFORMER:
+        o->informer = value;
+        return kube_name_is_label(kube_str(value))
+               || options_bad("--informer", "not a name", value);
+
     case OPTION_SERVER:
     case OPTION_NAMESPACE:
         return options_list(o, option, value);
@@ -424,6 +453,13 @@ kube_cli_options_parse(kube_cli_options_t *options, int argc,
         fputs("kube-informer: one of --kubeconfig, --server, --in-cluster and "
               "--replay is needed; see --help\n", stderr);
         return false;
+    }
+
+    if (options->verify != NULL
+        && (options->replay != NULL || options->record != NULL))
+    {
+        return options_bad("--verify", "a server is needed, not a transcript",
+                           options->verify);
     }
 
     return true;

@@ -25,6 +25,8 @@ typedef struct {
     const char         *ca_file;
     const char         *record;         /* NULL: no transcript is written */
     const char         *replay;         /* NULL: there is a server */
+    const char         *verify;         /* URL or file; NULL: not asked for */
+    const char         *informer;       /* of what is verified; NULL: any */
     const char         *servers[KUBE_CLI_SERVERS_MAX];
     size_t              servers_n;
     bool                in_cluster;

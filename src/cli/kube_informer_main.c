@@ -23,6 +23,7 @@
 #include "kube_cli_json.h"
 #include "kube_cli_options.h"
 #include "kube_cli_pods.h"
+#include "kube_cli_verify.h"
 #include "kube_informer.h"
 #include "kube_transcript.h"
 #include "kube_version.h"
@@ -726,6 +727,22 @@ cli_done(cli_t *cli)
 }
 
 
+static int
+cli_verify(cli_t *cli)
+{
+    kube_log_sink_t  sink;
+
+    (void) signal(SIGPIPE, SIG_IGN);
+
+    sink.write = cli_log;
+    sink.ctx = cli;
+
+    return cli_config(cli) ? kube_cli_verify(&cli->options, &cli->config,
+                                             &cli->alloc, sink)
+                           : 2;
+}
+
+
 int
 main(int argc, char *argv[])
 {
@@ -755,6 +772,12 @@ main(int argc, char *argv[])
 
     kube_arena_init(&cli.arena, &cli.alloc, CLI_ARENA_BYTES);
     kube_config_init(&cli.config, &cli.alloc);
+
+    if (cli.options.verify != NULL) {
+        code = cli_verify(&cli);
+        cli_done(&cli);
+        return code;
+    }
 
     code = 1;
 

@@ -1,0 +1,251 @@
+# kube-informer --verify: what a gateway holds beside a list of the API server at
+# the same resourceVersion; of a state file see test_state_file.py.  A difference is
+# planted by changes that the stand-in tells nobody of.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""Equal, different, refused, moving on, or not to be compared."""
+
+import json
+import os
+import subprocess
+import threading
+
+import objects
+import pytest
+from apiserver import ApiServer
+from cluster import Cluster, informer
+from nginx import PATIENCE
+
+PROGRAM = os.path.join(os.environ.get("KUBE_BUILD_DIR", "build/release"), "kube-informer")
+
+CONF = """
+    upstream web { kube_service $http_x namespaces=shop,infra; }
+    server { listen 127.0.0.1:PORT; location / { proxy_pass http://web; } }
+"""
+SLICES = "endpointslices"
+
+
+def verify(what, *args, server):
+    """(exit code, lines, stderr) of one run."""
+    done = subprocess.run(
+        [PROGRAM, "--verify", what, "--server", server, *args],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60 * PATIENCE,
+    )
+    return done.returncode, [json.loads(x) for x in done.stdout.splitlines()], done.stderr
+
+
+def of(lines, kind):
+    """The lines of a type."""
+    return [x for x in lines if x["type"] == kind]
+
+
+def url(gateway):
+    """Its kube_status location."""
+    return f"http://127.0.0.1:{gateway.status_port}/kube"
+
+
+class Bed:
+    """A cluster and its gateway, which both count as they are."""
+
+    def __init__(self, made, gateway):
+        self.made = made
+        self.api = made.api
+        self.gateway = gateway
+
+    def step(self):
+        """A change that is told: the gateway's versions are newer than any before."""
+        name = f"step-{self.api.rv}"
+        service = self.api.put(objects.service("infra", name))
+        made = objects.slice("infra", name, name, [objects.endpoint("127.9.9.9")])
+        self.gateway.status.wait_rv(self.api.put(made))
+        self.gateway.status.wait_rv(service, "services")
+
+    def verify(self, *args, url_of=None):
+        """The gateway beside its server."""
+        return verify(url_of or url(self.gateway), *args, server=self.api.url)
+
+
+@pytest.fixture(name="bed", scope="module")
+def fixture_bed():
+    """120 Services, in more than one page, and one gateway for all tests."""
+    with Cluster() as made:
+        for n in range(60):
+            made.api.put(objects.service("shop", f"s{n}"))
+            made.api.put(
+                objects.slice("shop", f"s{n}-1", f"s{n}", [objects.endpoint(f"127.8.0.{n + 1}")])
+            )
+        made.service("infra", "web", 2)
+        block = informer(made.api.url, "namespaces all;")
+        gateway = made.nginx(CONF, block=block)
+        gateway.status.wait_synced()
+        yield Bed(made, gateway)
+
+
+class TestGateway:
+    """A running gateway."""
+
+    def test_equal(self, bed):
+        code, lines, errors = bed.verify("--page-size", "7")
+        assert (code, errors) == (0, "")
+        assert [(x["type"], x["resource"]) for x in lines] == [
+            ("equal", "services"),
+            ("equal", SLICES),
+        ]
+        assert all(x["digest"] == x["server_digest"] and x["count"] > 60 for x in lines)
+        exact = [r for r in bed.api.requests if r.query.get("resourceVersionMatch") == "Exact"]
+        assert len(exact) == 2 and len(bed.api.find(page=9)) == 2
+
+    def test_a_change_that_was_not_told(self, bed):
+        """Changed, added and deleted: each is named with what either side has."""
+        api = bed.api
+        old = api.get(SLICES, "shop", "s7-1")
+        gone = api.get("services", "shop", "s9")
+        new = objects.slice("shop", "s7-1", "s7", [objects.endpoint("127.8.9.9")])
+        api.put(new, lost=True)
+        api.put(objects.service("shop", "added"), lost=True)
+        api.delete("services", "shop", "s9", lost=True)
+        bed.step()
+        code, lines, errors = bed.verify()
+        assert (code, errors) == (1, ""), lines
+        assert {x["resource"] for x in of(lines, "unequal")} == {"services", SLICES}
+        found = {(x["resource"], x["name"]): x for x in of(lines, "different")}
+        assert set(found) == {("services", "added"), ("services", "s9"), (SLICES, "s7-1")}
+        assert found["services", "added"]["held"] is None
+        assert found["services", "s9"]["server"] is None
+        both = found[SLICES, "s7-1"]
+        sides = [both[side]["object"]["endpoints"][0]["address"] for side in ("held", "server")]
+        assert sides == ["127.8.0.8", "127.8.9.9"]
+        code, lines, _ = bed.verify("--quiet")
+        assert code == 1 and not of(lines, "different")
+
+        # told of after all
+        api.put(old)
+        api.put(gone)
+        api.delete("services", "shop", "added")
+        bed.step()
+        assert bed.verify()[0] == 0
+
+    def test_a_gateway_that_moves_on(self, bed):
+        """Changes without a pause are no difference; a planted one among them is."""
+        stop = threading.Event()
+
+        def churn():
+            n = 0
+            while not stop.is_set():
+                n += 1
+                ip = f"127.7.{n // 250 % 250}.{n % 250 + 1}"
+                name = f"s{20 + n % 9}"
+                bed.api.put(objects.slice("shop", name + "-1", name, [objects.endpoint(ip)]))
+                stop.wait(0.002)
+
+        thread = threading.Thread(target=churn)
+        thread.start()
+        try:
+            for _ in range(3):
+                code, lines, errors = bed.verify()
+                assert code == 0, (lines, errors)
+            old = bed.api.get(SLICES, "shop", "s7-1")
+            bed.api.delete(SLICES, "shop", "s7-1", lost=True)
+            bed.api.put(
+                objects.slice("shop", "lost-1", "lost", [objects.endpoint("127.8.9.9")]), lost=True
+            )
+            code, lines, errors = bed.verify()
+            assert code == 1, (lines, errors)
+            assert {x["name"] for x in of(lines, "different")} <= {"s7-1", "lost-1"}
+        finally:
+            stop.set()
+            thread.join()
+        bed.api.put(old)
+        bed.api.delete(SLICES, "shop", "lost-1")
+        bed.step()
+        assert bed.verify()[0] == 0
+
+    def test_what_is_refused_is_named(self, bed):
+        """It is in the gateway's status: no difference."""
+        text = (
+            b'{"metadata":{"name":"odd-1","namespace":"shop","uid":"u-odd",'
+            b'"resourceVersion":"%RV%","labels":{"kubernetes.io/service-name":"s1"}},'
+            b'"addressType":7,"endpoints":[],"ports":[]}'
+        )
+        bed.api.put_raw(SLICES, "shop", "odd-1", text)
+        bed.gateway.status.wait(
+            lambda i: any(r["refused"] for r in i["resources"] if r["resource"] == SLICES)
+        )
+        code, lines, errors = bed.verify()
+        assert (code, errors) == (0, ""), lines
+        assert [(x["name"], x["reason"]) for x in of(lines, "refused")] == [("odd-1", "malformed")]
+        bed.api.delete(SLICES, "shop", "odd-1")
+        bed.step()
+        assert not of(bed.verify()[1], "refused")
+
+    def test_a_version_that_was_compacted(self, bed):
+        """It is asked for again at a newer one, which the next bookmark brings."""
+        bed.api.compact()
+        later = threading.Timer(0.3, bed.api.bookmark)
+        later.start()
+        code, lines, errors = bed.verify()
+        later.join()
+        assert code == 0, (lines, errors)
+
+    def test_a_version_that_is_gone_for_good(self, bed):
+        bed.api.fault(verb="list", status=410, reason="Expired", times=None)
+        try:
+            code, lines, errors = bed.verify("--timeout", "2")
+        finally:
+            bed.api.clear_faults()
+        assert code == 2 and not lines
+        assert "does not know version" in errors and "not compared: services" in errors
+
+    def test_the_server_refuses(self, bed):
+        bed.api.fault(verb="list", status=403, resource="services", times=None)
+        try:
+            code, lines, errors = bed.verify()
+        finally:
+            bed.api.clear_faults()
+        assert code == 2 and [x["resource"] for x in lines] == [SLICES]
+        assert "not compared: services in all namespaces: the server answered 403" in errors
+
+    def test_another_cluster(self, bed):
+        """Its versions are others."""
+        with ApiServer(fresh_wait=0.1) as other:
+            code, lines, errors = verify(
+                url(bed.gateway), "--timeout", "2", server=other.url
+            )
+        assert code == 2 and not lines
+        assert "is it the same cluster?" in errors
+
+    @pytest.mark.parametrize(
+        ("path", "args", "says"),
+        [
+            ("/nothing", (), "the answer is 404"),
+            ("/kube", ("--informer", "other"), 'no kube_informer "other"'),
+            (":1", (), "onnect"),
+        ],
+    )
+    def test_no_gateway(self, bed, path, args, says):
+        base = "http://127.0.0.1:1" if path == ":1" else url(bed.gateway)[: -len("/kube")] + path
+        code, lines, errors = bed.verify("--timeout", "1", *args, url_of=base)
+        assert code == 2 and not lines and says in errors, errors
+
+    @pytest.mark.parametrize("after", ["x", "-1", "12884901888", "99999999999999999999999"])
+    def test_a_part_that_is_none(self, bed, after):
+        answer = bed.gateway.status.get(f"/api/v1/objects?after={after}")
+        assert answer.status == 400
+
+    @pytest.mark.parametrize("after", ["4294967295", "8589934591", "12884901887", "4000000"])
+    def test_a_part_behind_the_last(self, bed, after):
+        made = bed.gateway.status.get(f"/api/v1/objects?after={after}").json()
+        assert made["next"] == ""
+
+
+def test_usage():
+    """A transcript has no versions to ask for."""
+    for args in (("--replay", "x"), ("--record", "x", "--server", "http://127.0.0.1:1")):
+        done = subprocess.run(
+            [PROGRAM, "--verify", "x", *args], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2 and "a server is needed" in done.stderr
