@@ -57,14 +57,21 @@ def fixture_flags(installed):
     return flags.split() + [f"-Wl,-rpath,{installed}/lib"]
 
 
-@pytest.fixture(scope="module", name="example")
-def fixture_example(flags, tmp_path_factory):
-    """The example, compiled against what was installed."""
-    program = tmp_path_factory.mktemp("example") / "example"
-    source = os.path.join(ROOT, "src/lib/example/example.c")
+@pytest.fixture(scope="module", name="programs")
+def fixture_programs(flags, tmp_path_factory):
+    """The examples and the test's own program, compiled against what was installed."""
+    folder = tmp_path_factory.mktemp("programs")
     strict = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-g")
-    run("cc", *strict, source, "-o", str(program), *flags)
-    return program
+    sources = ("src/lib/example/example.c", "src/lib/example/ready.c", "t/lib/offers.c")
+    made = []
+    for source in sources:
+        program = folder / os.path.basename(source)[:-2]
+        command = ["cc", *strict, os.path.join(ROOT, source), "-o", str(program), *flags]
+        made.append((subprocess.Popen(command, stderr=subprocess.PIPE, text=True), program))
+    for process, program in made:
+        errors = process.communicate()[1]
+        assert process.returncode == 0, f"{program}: {errors}"
+    return folder
 
 
 def declared():
@@ -134,13 +141,13 @@ int main()
 """
 
 
-@pytest.mark.parametrize("standard", ["c++98", "c++17"])
-def test_cplusplus(flags, tmp_path, standard):
+def test_cplusplus(flags, tmp_path):
     source = tmp_path / "program.cc"
     source.write_text(CPP)
-    strict = (f"-std={standard}", "-pedantic", "-Wall", "-Wextra", "-Werror")
-    run("g++", *strict, str(source), "-o", str(tmp_path / "program"), *flags)
+    strict = ("-pedantic", "-Wall", "-Wextra", "-Werror")
+    run("g++", "-std=c++98", *strict, str(source), "-o", str(tmp_path / "program"), *flags)
     run(str(tmp_path / "program"))
+    run("g++", "-std=c++17", *strict, "-fsyntax-only", str(source), *flags)
 
 
 KUBECONFIG = """
@@ -153,14 +160,17 @@ contexts: [{name: here, context: {cluster: it, user: me}}]
 """
 
 
+VALGRIND = ("valgrind", "-q", "--error-exitcode=9", "--leak-check=full")
+VALGRIND += ("--errors-for-leak-kinds=definite,indirect",)
+
+
 class Example:
-    """The running example, under valgrind."""
+    """A running example."""
 
     def __init__(self, program, *args):
         self.lines = []
         self.process = subprocess.Popen(
-            ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full"]
-            + ["--errors-for-leak-kinds=definite,indirect", str(program), *args],
+            [str(program), *args],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -188,12 +198,12 @@ class Example:
             self.process.wait()
 
 
-def test_example(example, tmp_path):
+def test_example(programs, tmp_path):
     config = tmp_path / "kubeconfig"
     with ApiServer() as api:
         config.write_text(KUBECONFIG % api.url)
         api.put(objects.service("shop", "a"))
-        with Example(example, str(config)) as program:
+        with Example(programs / "example", str(config)) as program:
             program.has("there shop/a 1")
             api.wait_watch("services")
             api.put(objects.service("shop", "b"))
@@ -218,8 +228,53 @@ def test_example(example, tmp_path):
             ]
 
 
-def test_example_without_server(example, tmp_path):
+def slice_of(name, service, ready):
+    """A slice of so many ready endpoints, and one that is not."""
+    made = [objects.endpoint(f"10.0.0.{i + 1}") for i in range(ready)]
+    made.append(objects.endpoint("10.0.0.99", ready=False))
+    return objects.slice("shop", name, service, made)
+
+
+def test_ready(programs, tmp_path):
+    """The controller: the sum over all slices of a Service, whatever happens to them."""
+    config = tmp_path / "kubeconfig"
+    with ApiServer() as api:
+        config.write_text(KUBECONFIG % api.url)
+        api.put(slice_of("a-1", "a", 2))
+        api.put(slice_of("a-2", "a", 3))
+        with Example(programs / "ready", str(config), "shop") as program:
+            program.has("shop/a 5")
+            api.wait_watch("endpointslices", "shop")
+            api.put(slice_of("a-1", "b", 1))
+            program.has("shop/b 1")
+            program.has("shop/a 3")
+            api.delete("endpointslices", "shop", "a-2")
+            program.has("shop/a 0")
+            program.process.send_signal(signal.SIGTERM)
+            code = program.process.wait(timeout=60 * PATIENCE)
+            assert code == 0, program.process.stderr.read()
+
+
+def test_offers(programs):
+    """t/lib/offers.c, under valgrind: what the library offers beside lists and watches."""
+    with ApiServer() as api:
+        api.fault(status=403, resource="pods", times=None)
+        subsets = [
+            {"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 8080}]},
+            {"addresses": [{"ip": "10.0.0.2"}], "ports": [{"port": 9090}]},
+        ]
+        meta = {"namespace": "shop", "name": "web"}
+        api.put(
+            {"kind": "Endpoints", "apiVersion": "v1", "metadata": meta, "subsets": subsets}
+        )
+        run(*VALGRIND, str(programs / "offers"), api.url, timeout=120 * PATIENCE)
+
+
+def test_example_without_server(programs, tmp_path):
     made = subprocess.run(
-        [str(example), str(tmp_path / "none")], capture_output=True, text=True, check=False
+        [str(programs / "example"), str(tmp_path / "none")],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert made.returncode == 1 and "input/output error" in made.stderr
