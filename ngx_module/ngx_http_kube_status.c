@@ -44,6 +44,9 @@ static ngx_int_t ngx_http_kube_below(ngx_http_request_t *r, ngx_str_t *path);
 static ngx_int_t ngx_http_kube_redirect(ngx_http_request_t *r);
 static ngx_int_t ngx_http_kube_status_route(ngx_http_kube_status_t *st,
     kube_str_t path);
+static kube_status_use_t *ngx_http_kube_status_uses(ngx_http_kube_status_t *st,
+    size_t *n);
+static ngx_int_t ngx_http_kube_status_metrics(ngx_http_kube_status_t *st);
 static ngx_int_t ngx_http_kube_status_api(ngx_http_kube_status_t *st);
 static ngx_int_t ngx_http_kube_status_events(ngx_http_kube_status_t *st);
 static ngx_int_t ngx_http_kube_status_objects(ngx_http_kube_status_t *st);
@@ -302,15 +305,7 @@ ngx_http_kube_status_route(ngx_http_kube_status_t *st, kube_str_t path)
     if ((st->parts & NGX_HTTP_KUBE_METRICS)
         && kube_str_eq(path, KUBE_STR("metrics")))
     {
-        if (ngx_http_kube_status_reports(st) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        st->type = NGX_HTTP_KUBE_TYPE_METRICS;
-        kube_prometheus_print(&st->body.text, st->reports,
-                              st->kcf->informers.nelts,
-                              KUBE_STR(NGINX_VERSION));
-        return NGX_HTTP_OK;
+        return ngx_http_kube_status_metrics(st);
     }
 
     if ((st->parts & NGX_HTTP_KUBE_EVENTS)
@@ -345,29 +340,22 @@ ngx_http_kube_status_route(ngx_http_kube_status_t *st, kube_str_t path)
 }
 
 
-static ngx_int_t
-ngx_http_kube_status_api(ngx_http_kube_status_t *st)
+/* What resolves keys; NULL: no memory. */
+
+static kube_status_use_t *
+ngx_http_kube_status_uses(ngx_http_kube_status_t *st, size_t *n)
 {
     ngx_uint_t            i;
     ngx_kube_ref_t      **refs;
-    kube_status_use_t    *use;
-    kube_status_json_t    status;
-
-    if (ngx_http_kube_status_reports(st) != NGX_OK) {
-        return NGX_ERROR;
-    }
+    kube_status_use_t    *uses, *use;
 
     refs = st->kcf->refs.elts;
 
-    use = ngx_pcalloc(st->request->pool, (st->kcf->refs.nelts + 1)
-                                         * sizeof(kube_status_use_t));
-    if (use == NULL) {
-        return NGX_ERROR;
-    }
+    uses = ngx_pcalloc(st->request->pool, (st->kcf->refs.nelts + 1)
+                                          * sizeof(kube_status_use_t));
+    use = uses;
 
-    status.uses = use;
-
-    for (i = 0; i < st->kcf->refs.nelts; i++) {
+    for (i = 0; use != NULL && i < st->kcf->refs.nelts; i++) {
 
         /* kube_ready informer= has no key */
 
@@ -386,12 +374,51 @@ ngx_http_kube_status_api(ngx_http_kube_status_t *st)
         use++;
     }
 
+    *n = use - uses;
+
+    return uses;
+}
+
+
+static ngx_int_t
+ngx_http_kube_status_metrics(ngx_http_kube_status_t *st)
+{
+    size_t              n;
+    kube_status_use_t  *uses;
+
+    uses = ngx_http_kube_status_uses(st, &n);
+
+    if (uses == NULL || ngx_http_kube_status_reports(st) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    st->type = NGX_HTTP_KUBE_TYPE_METRICS;
+
+    kube_prometheus_print(&st->body.text, st->reports,
+                          st->kcf->informers.nelts, KUBE_STR(NGINX_VERSION));
+
+    return kube_prometheus_print_upstreams(&st->body.text, uses, n,
+                                           st->scratch)
+           == KUBE_OK ? NGX_HTTP_OK : NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_kube_status_api(ngx_http_kube_status_t *st)
+{
+    kube_status_json_t  status;
+
+    status.uses = ngx_http_kube_status_uses(st, &status.uses_n);
+
+    if (status.uses == NULL || ngx_http_kube_status_reports(st) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     status.nginx = KUBE_STR(NGINX_VERSION);
     status.worker = (uint64_t) ngx_pid;
     status.now_unix_ms = ngx_kube_unix_ms();
     status.reports = st->reports;
     status.reports_n = st->kcf->informers.nelts;
-    status.uses_n = use - status.uses;
 
     return kube_status_json_print(&st->body.text, &status, st->scratch)
            == KUBE_OK ? NGX_HTTP_OK : NGX_ERROR;

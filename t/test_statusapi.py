@@ -310,6 +310,9 @@ class TestStatus:
         gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1)))
         (web,) = [r for r in gateway.status.status()["upstreams"] if r["name"] == "web"]
         assert web["endpoints"] == 1
+        found = gateway.status.metrics().families["nginx_kube_upstream_endpoints"].samples
+        counts = {(s.labels["informer"], s.labels["upstream"]): s.value for s in found}
+        assert counts == {("default", "web"): 1, ("default", "gone"): 0}
 
     def test_digest_is_of_the_content(self, cluster, gateway):
         """The same content gives the same digest, another another."""
@@ -747,6 +750,7 @@ class TestMetrics:
         "zone_failures_total": "counter",
         "resolve_total": "counter",
         "instance_rebuilds_total": "counter",
+        "upstream_endpoints": "gauge",
     }
 
     def test_all_are_there(self, gateway):
@@ -775,6 +779,9 @@ class TestMetrics:
             names |= {"informer"} if name != "build_info" else set()
             names |= {"resource"} if labels.startswith(("scope", "resource")) else set()
             names |= {"namespace"} if labels.startswith("scope") else set()
+            if name == "upstream_endpoints":
+                assert not family.samples  # its upstream has a key of variables
+                continue
             own = re.search(r"`(\w+)`: (.*)", labels)
             names |= {own[1]} if own else set(re.findall(r"`(\w+)`", labels))
             assert set().union(*(s.labels for s in family.samples)) == names, name

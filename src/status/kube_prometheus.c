@@ -40,15 +40,24 @@ prometheus_label(kube_text_t *text, const char *label, kube_str_t value)
 }
 
 
+/* A line as far as the label that tells the informer. */
+static void
+prometheus_begin(kube_text_t *text, const char *metric, const char *suffix,
+    kube_str_t informer)
+{
+    kube_text_printf(text, PROMETHEUS_PREFIX "%s%s{informer=\"", metric,
+                     suffix);
+    kube_text_escape(text, informer, KUBE_ESCAPE_LABEL);
+    kube_text_put(text, KUBE_STR("\""));
+}
+
+
 /* A line as far as the labels that tell informer and resource. */
 static void
 prometheus_line(kube_text_t *text, const char *metric, const char *suffix,
     const kube_report_t *report, kube_str_t resource)
 {
-    kube_text_printf(text, PROMETHEUS_PREFIX "%s%s{informer=\"", metric,
-                     suffix);
-    kube_text_escape(text, report->name, KUBE_ESCAPE_LABEL);
-    kube_text_put(text, KUBE_STR("\""));
+    prometheus_begin(text, metric, suffix, report->name);
 
     if (resource.len != 0) {
         prometheus_label(text, "resource", resource);
@@ -270,4 +279,40 @@ kube_prometheus_print(kube_text_t *text, const kube_report_t *reports,
             }
         }
     }
+}
+
+
+kube_rc_t
+kube_prometheus_print_upstreams(kube_text_t *text,
+    const kube_status_use_t *uses, size_t n, kube_arena_t *scratch)
+{
+    size_t             i;
+    kube_resolution_t  r;
+
+    prometheus_head(text, "upstream_endpoints", "gauge",
+                    "Endpoints that an upstream with a static key has now.");
+
+    for (i = 0; i < n; i++) {
+
+        if (uses[i].static_key == NULL
+            || !kube_str_eq(uses[i].directive, KUBE_STR("kube_service")))
+        {
+            continue;
+        }
+
+        memset(&r, 0, sizeof(kube_resolution_t));
+        kube_arena_reset(scratch);
+
+        if (kube_resolve(uses[i].resolver, uses[i].static_key, 0, scratch, &r)
+            == KUBE_NOMEM)
+        {
+            return KUBE_NOMEM;
+        }
+
+        prometheus_begin(text, "upstream_endpoints", "", uses[i].informer);
+        prometheus_label(text, "upstream", uses[i].name);
+        kube_text_printf(text, "} %zu\n", r.selection.n);
+    }
+
+    return KUBE_OK;
 }

@@ -14,12 +14,21 @@
 
 
 #include "kube_report.h"
+#include "kube_status_json.h"
 #include "kube_text.h"
 
 
 /* Whether all of it was printed is found in text->failed. */
 void kube_prometheus_print(kube_text_t *text, const kube_report_t *reports,
     size_t n, kube_str_t nginx);
+
+/*
+ * upstream_endpoints: what each upstream whose key is static has now.  Keys are
+ * resolved in scratch, one at a time.  KUBE_OK or KUBE_NOMEM.
+ */
+kube_rc_t kube_prometheus_print_upstreams(kube_text_t *text,
+    const kube_status_use_t *uses, size_t n, kube_arena_t *scratch)
+    KUBE_MUST_CHECK;
 
 
 #endif /* KUBE_PROMETHEUS_H */

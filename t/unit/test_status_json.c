@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include "kube_prometheus.h"
 #include "kube_status_html.h"
 #include "kube_status_json.h"
 #include "status_test.h"
@@ -189,6 +190,22 @@ test_json_uses(void **state)
         "\"endpoints\":0,\"state\":null,");
     has("\"error\":\"no_port\",\"why\":\"Service shop/web has no port 81; it "
         "has http (80)\"");
+
+    /* the metric has a line of each upstream with a static key */
+
+    uses[0].name = KUBE_STR("w\"eb");
+    uses[2].static_key = &key;
+    uses[2].directive = KUBE_STR("kube_resolve");
+    text_test_reset(&st.tt);
+    assert_int_equal(kube_prometheus_print_upstreams(&st.tt.text, uses, 3,
+                                                     &st.t.arena),
+                     KUBE_OK);
+    has("# TYPE nginx_kube_upstream_endpoints gauge\n"
+        "nginx_kube_upstream_endpoints{informer=\"default\","
+        "upstream=\"w\\\"eb\"} 2\n"
+        "nginx_kube_upstream_endpoints{informer=\"default\","
+        "upstream=\"gone\"} 0\n");
+    assert_null(strstr(st.tt.data, "many"));
 }
 
 
@@ -209,6 +226,22 @@ json_oom(alloc_test_t *at, void *ctx)
 
 
 static void
+upstreams_oom(alloc_test_t *at, void *ctx)
+{
+    kube_arena_t  scratch;
+
+    (void) ctx;
+
+    kube_arena_init(&scratch, &at->alloc, 16u << 20);
+    text_test_reset(&st.tt);
+
+    alloc_test_assert_rc(at, kube_prometheus_print_upstreams(&st.tt.text,
+                                 status.uses, status.uses_n, &scratch));
+    kube_arena_done(&scratch);
+}
+
+
+static void
 test_json_oom(void **state)
 {
     kube_key_t         key;
@@ -224,6 +257,7 @@ test_json_oom(void **state)
 
     print();
     ALLOC_TEST_RUN(json_oom, NULL);
+    ALLOC_TEST_RUN(upstreams_oom, NULL);
 }
 
 
