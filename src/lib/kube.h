@@ -86,9 +86,11 @@ uint64_t kube_now_ms(void);
 /*
  * Objects.  What endpoints are found by, not all of what the API has.
  *
- * All slices of a Service, by the label of its name, are its endpoints; a pod
- * may be in two of them for a moment.  Endpoints are what old servers have in
- * their place, one object a Service.  Of Pods only the metadata is asked for.
+ * All slices of a Service, by the label of its name, are its endpoints: a slice
+ * is of one family, so that a Service with both has each pod in slices of
+ * both, and a pod that moves may be in two slices for a moment.  Endpoints are
+ * what old servers have in their place, one object a Service.  Of Pods only the
+ * metadata is asked for.
  */
 
 typedef enum {

@@ -192,8 +192,8 @@ check_library()
     local dir=$work/library warn=(-pedantic -Wall -Wextra -Werror -fsyntax-only)
 
     mkdir -p "$dir/kube" && cp src/lib/kube.h "$dir/kube" \
-        && gcc -std=c99 "${warn[@]}" -I"$dir" src/lib/example/example.c \
-        && clang -std=c99 "${warn[@]}" -I"$dir" src/lib/example/example.c \
+        && gcc -std=c99 "${warn[@]}" -I"$dir" src/lib/example/*.c \
+        && clang -std=c99 "${warn[@]}" -I"$dir" src/lib/example/*.c \
         && g++ -std=c++98 "${warn[@]}" -include "$dir/kube/kube.h" -x c++ \
             /dev/null \
         && man --warnings -l src/lib/kube.3 2>&1 >/dev/null | (! grep .)
