@@ -73,6 +73,45 @@ test_table_items(void **state)
 }
 
 
+/* What no request is routed by has no place, under no name. */
+static void
+test_table_not_routed(void **state)
+{
+    size_t            size;
+    uint32_t          entry;
+    zone_test_t       t;
+    kube_object_t     pod;
+    kube_zone_item_t  item;
+    uint64_t          record[64];
+    kube_record_id_t  id;
+
+    (void) state;
+
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    memset(&pod, 0, sizeof(pod));
+
+    pod.resource = KUBE_RESOURCE_PODS;
+    pod.u.meta.ns = KUBE_STR("shop");
+    pod.u.meta.name = KUBE_STR("web-0");
+    size = kube_record_write(&pod, record, sizeof(record));
+    assert_true(size != 0 && size <= sizeof(record));
+    assert_int_equal(kube_record_validate(record, size), KUBE_OK);
+    assert_int_equal(kube_zone_item(t.writer, (const void *) record, &item),
+                     KUBE_INVALID);
+
+    memset(&id, 0, sizeof(id));
+    id.resource = KUBE_RESOURCE_PODS;
+    id.meta = pod.u.meta;
+    assert_true(kube_record_refused_encode(&id, record) != 0);
+    assert_int_equal(kube_zone_item(t.writer, (const void *) record, &item),
+                     KUBE_INVALID);
+    assert_int_equal(kube_zone_find(&t.zone, KUBE_RESOURCE_PODS,
+                                    KUBE_STR("shop"), KUBE_STR("web-0"),
+                                    &entry), KUBE_NOT_FOUND);
+    zone_test_close(&t);
+}
+
+
 /* Names from outside are of any length. */
 static void
 test_table_item_names(void **state)
@@ -303,6 +342,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_table_items),
+        cmocka_unit_test(test_table_not_routed),
         cmocka_unit_test(test_table_item_names),
         cmocka_unit_test(test_table_item_outlives_entry),
         cmocka_unit_test(test_table_quarantine),
