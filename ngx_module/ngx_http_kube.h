@@ -110,6 +110,8 @@ typedef struct {
 typedef struct {
     ngx_array_t                   upstreams;   /* ngx_http_kube_srv_conf_t * */
     ngx_array_t                   resolved;    /* ngx_http_kube_resolved_t */
+    ngx_array_t                  *trials;      /* of balancing methods; NULL:
+                                                  none was tried yet */
     ngx_array_t                   max_ages;    /* ngx_http_kube_max_age_t */
     size_t                        instances_size;    /* kube_instances */
     ngx_uint_t                    unknown;     /* kube_balancer: probe them */

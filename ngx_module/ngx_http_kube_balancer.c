@@ -75,10 +75,15 @@ static const ngx_http_kube_known_t  ngx_http_kube_known[] = {
     { NULL, 0, 0, { NULL, NULL } }
 };
 
-/* What a known directive does to an upstream. */
+/* What a known directive does to an upstream: to any. */
 typedef struct {
-    ngx_http_upstream_init_pt  init;
-    ngx_http_upstream_init_pt *inner;    /* in the upstream: what it wraps */
+    const ngx_http_kube_known_t *known;
+    ngx_uint_t                   number;   /* among its module's */
+    ngx_uint_t                   index;    /* ctx_index of the module */
+    ngx_http_upstream_init_pt    init;
+    size_t                       inner;    /* where in its part it keeps what
+                                              it wraps */
+    unsigned                     wraps:1;
 } ngx_http_kube_trial_t;
 
 
@@ -88,9 +93,9 @@ static const ngx_http_kube_known_t *ngx_http_kube_method_known(
     ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     ngx_http_upstream_init_pt init, ngx_http_upstream_init_pt **inner,
     ngx_uint_t *number);
+static ngx_array_t *ngx_http_kube_method_trials(ngx_conf_t *cf);
 static ngx_int_t ngx_http_kube_method_try(ngx_conf_t *cf,
-    ngx_http_upstream_srv_conf_t *us, ngx_module_t *module, const char *text,
-    ngx_http_kube_trial_t *trial);
+    ngx_module_t *module, const char *text, ngx_http_kube_trial_t *trial);
 static void ngx_http_kube_method_pool(void *data);
 static ngx_command_t *ngx_http_kube_method_words(ngx_module_t *module,
     const char *text, ngx_array_t *args);
@@ -217,10 +222,59 @@ ngx_http_kube_method_known(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     ngx_http_upstream_init_pt init, ngx_http_upstream_init_pt **inner,
     ngx_uint_t *number)
 {
+    ngx_uint_t              i;
+    ngx_array_t            *trials;
+    ngx_http_kube_trial_t  *trial;
+
+    trials = ngx_http_kube_method_trials(cf);
+    if (trials == NULL) {
+        return NULL;
+    }
+
+    trial = trials->elts;
+
+    for (i = 0; i < trials->nelts; i++) {
+
+        if (trial[i].init != init) {
+            continue;
+        }
+
+        if (trial[i].wraps) {
+            *inner = (ngx_http_upstream_init_pt *)
+                ((u_char *) us->srv_conf[trial[i].index] + trial[i].inner);
+        }
+
+        *number = trial[i].number;
+
+        return trial[i].known;
+    }
+
+    return NULL;
+}
+
+
+/* Once a configuration: each trial keeps a pool, and upstreams are many. */
+
+static ngx_array_t *
+ngx_http_kube_method_trials(ngx_conf_t *cf)
+{
     ngx_uint_t                    i, k;
+    ngx_array_t                  *trials;
     ngx_module_t                 *module;
-    ngx_http_kube_trial_t         trial;
+    ngx_http_kube_trial_t        *trial, tried;
+    ngx_http_kube_main_conf_t    *kmcf;
     const ngx_http_kube_known_t  *known;
+
+    kmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_kube_module);
+
+    if (kmcf->trials != NULL) {
+        return kmcf->trials;
+    }
+
+    trials = ngx_array_create(cf->pool, 8, sizeof(ngx_http_kube_trial_t));
+    if (trials == NULL) {
+        return NULL;
+    }
 
     for (i = 0; cf->cycle->modules[i]; i++) {
 
@@ -229,19 +283,29 @@ ngx_http_kube_method_known(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
 
         for (k = 0; known != NULL && k < 2 && known->tries[k] != NULL; k++) {
 
-            if (ngx_http_kube_method_try(cf, us, module, known->tries[k],
-                                         &trial)
-                == NGX_OK
-                && trial.init == init)
+            ngx_memzero(&tried, sizeof(ngx_http_kube_trial_t));
+
+            if (ngx_http_kube_method_try(cf, module, known->tries[k], &tried)
+                != NGX_OK)
             {
-                *inner = trial.inner;
-                *number = k;
-                return known;
+                continue;
             }
+
+            trial = ngx_array_push(trials);
+            if (trial == NULL) {
+                return NULL;
+            }
+
+            *trial = tried;
+            trial->known = known;
+            trial->number = k;
+            trial->index = module->ctx_index;
         }
     }
 
-    return NULL;
+    kmcf->trials = trials;
+
+    return trials;
 }
 
 
@@ -251,8 +315,8 @@ ngx_http_kube_method_known(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
  */
 
 static ngx_int_t
-ngx_http_kube_method_try(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
-    ngx_module_t *module, const char *text, ngx_http_kube_trial_t *trial)
+ngx_http_kube_method_try(ngx_conf_t *cf, ngx_module_t *module,
+    const char *text, ngx_http_kube_trial_t *trial)
 {
     void                          *part;
     size_t                         at, size;
@@ -338,15 +402,14 @@ ngx_http_kube_method_try(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     }
 
     trial->init = scratch.peer.init_upstream;
-    trial->inner = NULL;
 
     for (at = 0; at + sizeof(kept) <= size; at += sizeof(kept)) {
 
         ngx_memcpy(&kept, (u_char *) part + at, sizeof(kept));
 
         if (kept == ngx_http_kube_method_none) {
-            trial->inner = (ngx_http_upstream_init_pt *)
-                ((u_char *) us->srv_conf[module->ctx_index] + at);
+            trial->inner = at;
+            trial->wraps = 1;
             break;
         }
     }

@@ -235,21 +235,26 @@ ngx_kube_instance_find(ngx_kube_views_t *views, const kube_key_t *key)
 static ngx_kube_instance_t *
 ngx_kube_instance_add(ngx_kube_views_t *views, const kube_key_t *key)
 {
+    size_t                len;
     ngx_kube_instance_t  *instance;
+    char                  text[KUBE_KEY_TEXT_MAX];
 
-    instance = ngx_calloc(sizeof(ngx_kube_instance_t), ngx_cycle->log);
+    len = kube_key_text(key, text);
+
+    instance = ngx_calloc(sizeof(ngx_kube_instance_t) + len, ngx_cycle->log);
     if (instance == NULL) {
         return NULL;
     }
 
     instance->views = views;
-    instance->sn.str.data = instance->text;
-    instance->sn.str.len = kube_key_text(key, (char *) instance->text);
+    instance->sn.str.data = (u_char *) (instance + 1);
+    instance->sn.str.len = len;
+    ngx_memcpy(instance->sn.str.data, text, len);
 
     /* the key's own copy lies in its text: it is not parsed again */
 
     instance->key = *key;
-    instance->key.ns.data = (char *) instance->text;
+    instance->key.ns.data = (char *) instance->sn.str.data;
     instance->key.name.data = instance->key.ns.data + key->ns.len + 1;
     instance->key.port.name.data = instance->key.name.data + key->name.len + 1;
 

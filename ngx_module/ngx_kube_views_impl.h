@@ -35,8 +35,8 @@ struct ngx_kube_instance_s {
     unsigned                waits:1;
     uint64_t                truncated_ms;   /* since when; if large is in use */
 
-    kube_key_t              key;            /* views asked */
-    u_char                  text[KUBE_KEY_TEXT_MAX];
+    kube_key_t              key;            /* views asked; in the text, which
+                                               follows the instance */
 };
 
 

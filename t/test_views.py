@@ -243,6 +243,23 @@ class TestBudget:
         assert row["cause"] == "instance_budget" and "kube_instances" in row["text"]
 
 
+class TestUnused:
+    """An upstream that is configured and not used costs next to nothing."""
+
+    @pytest.mark.skipif(SANITIZED, reason="memory of the sanitizer's own")
+    def test_configured(self, cluster, figure):
+        """Beside as many upstreams of a server each; 16 KiB a trial of a method."""
+        size = {}
+        for what in ("server 127.0.0.1:1;", "kube_service shop/web:http;"):
+            blocks = [f"upstream u{i} {{ {what} keepalive 16; }}\n" for i in range(200)]
+            gateway = cluster.nginx("".join(blocks), workers=1)
+            (worker,) = gateway.workers()
+            size[what] = rss(worker)
+        figure(f"200 upstreams with keepalive, KiB: {size}")
+        static, ours = size.values()
+        assert ours - static < 200 * 8
+
+
 class TestIdle:
     """An instance of a key with variables goes after a minute without use."""
 
