@@ -190,25 +190,3 @@ ngx_http_kube_pick_copy(ngx_kube_reader_t *reader)
         p += s[i]->len;
     }
 }
-
-
-void
-ngx_http_kube_pick_end(ngx_http_kube_pick_t *pick)
-{
-    if (pick->reads) {
-        ngx_kube_reader_leave(&pick->reader);
-        pick->reads = 0;
-    }
-
-    ngx_http_kube_pick_release(pick);
-}
-
-
-void
-ngx_http_kube_pick_release(ngx_http_kube_pick_t *pick)
-{
-    if (pick->view != NULL) {
-        ngx_kube_view_release(pick->view);
-        pick->view = NULL;
-    }
-}

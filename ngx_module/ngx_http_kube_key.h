@@ -61,11 +61,29 @@ void ngx_http_kube_key_resolve(ngx_http_request_t *r,
 void ngx_http_kube_pick_note(ngx_http_kube_pick_t *pick,
     ngx_kube_endpoint_t *endpoint);
 
+
 /* Gives the view back, if there is one. */
-void ngx_http_kube_pick_release(ngx_http_kube_pick_t *pick);
+static ngx_inline void
+ngx_http_kube_pick_release(ngx_http_kube_pick_t *pick)
+{
+    if (pick->view != NULL) {
+        ngx_kube_view_release(pick->view);
+        pick->view = NULL;
+    }
+}
+
 
 /* The same, and tells nothing of it any more. */
-void ngx_http_kube_pick_end(ngx_http_kube_pick_t *pick);
+static ngx_inline void
+ngx_http_kube_pick_end(ngx_http_kube_pick_t *pick)
+{
+    if (pick->reads) {
+        ngx_kube_reader_leave(&pick->reader);
+        pick->reads = 0;
+    }
+
+    ngx_http_kube_pick_release(pick);
+}
 
 
 /* The key's text for this request, in the request's or longer memory. */

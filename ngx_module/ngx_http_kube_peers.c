@@ -20,6 +20,8 @@ static ngx_int_t ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
 static ngx_int_t ngx_http_kube_peers_endpoints(
     ngx_http_kube_srv_conf_t *kscf, ngx_kube_view_t *view,
     ngx_http_kube_peers_t *peers, ngx_pool_t *scratch);
+static ngx_uint_t ngx_http_kube_peers_own(
+    const ngx_http_kube_balancer_t *balancer);
 static ngx_int_t ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
     ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch);
 static ngx_int_t ngx_http_kube_peers_list(ngx_http_kube_srv_conf_t *kscf,
@@ -82,19 +84,13 @@ ngx_http_kube_peers_made(ngx_kube_views_t *views, ngx_kube_view_t *view,
 
 
 ngx_http_kube_listed_t *
-ngx_http_kube_peers_listed(ngx_http_kube_peers_t *peers,
+ngx_http_kube_peers_static(ngx_http_kube_peers_t *peers,
     struct sockaddr *sockaddr)
 {
     ngx_uint_t               i;
-    ngx_kube_sockaddr_t     *sa;
     ngx_http_kube_listed_t  *listed;
 
-    sa = (ngx_kube_sockaddr_t *) sockaddr;
     listed = peers->listing.elts;
-
-    if (peers->n != 0 && sa >= peers->addrs && sa < peers->addrs + peers->n) {
-        return &listed[sa - peers->addrs];
-    }
 
     for (i = peers->n; i < peers->listing.n; i++) {
         if (listed[i].peer->sockaddr == sockaddr) {
@@ -351,6 +347,26 @@ ngx_http_kube_peers_down(ngx_pool_t *pool, ngx_array_t *servers,
 }
 
 
+/* Whether peers keep parts of other modules' configuration that are theirs. */
+
+static ngx_uint_t
+ngx_http_kube_peers_own(const ngx_http_kube_balancer_t *balancer)
+{
+    ngx_uint_t             i;
+    ngx_http_kube_slot_t  *slot;
+
+    slot = balancer->slots.elts;
+
+    for (i = 0; i < balancer->slots.nelts; i++) {
+        if (slot[i].own) {
+            return 1;
+        }
+    }
+
+    return !balancer->plain;
+}
+
+
 ngx_int_t
 ngx_http_kube_peers_parts(ngx_http_kube_balancer_t *balancer,
     ngx_http_upstream_srv_conf_t *us, ngx_pool_t *pool, ngx_pool_t *scratch)
@@ -359,7 +375,8 @@ ngx_http_kube_peers_parts(ngx_http_kube_balancer_t *balancer,
     ngx_uint_t              i;
     ngx_http_kube_slot_t   *slot;
 
-    parts = ngx_palloc(pool, sizeof(void *) * ngx_http_max_module);
+    parts = ngx_palloc(ngx_http_kube_peers_own(balancer) ? pool : scratch,
+                       sizeof(void *) * ngx_http_max_module);
     if (parts == NULL) {
         return NGX_ERROR;
     }
@@ -469,6 +486,11 @@ ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
 #endif
 
     /* keepalive's cache and the like are the upstream's, not the view's */
+
+    if (!ngx_http_kube_peers_own(&kscf->balancer)) {
+        us->srv_conf = kscf->upstream->srv_conf;
+        return NGX_OK;
+    }
 
     slot = kscf->balancer.slots.elts;
 

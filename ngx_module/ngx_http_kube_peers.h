@@ -35,12 +35,8 @@ typedef struct {
 ngx_int_t ngx_http_kube_peers_made(ngx_kube_views_t *views,
     ngx_kube_view_t *view, ngx_kube_view_t *old);
 
-/*
- * The server behind an address that a balancer picked, by the pointer that it
- * was given; the first peers->n of the listing are the view's endpoints in
- * order.  NULL: none.
- */
-ngx_http_kube_listed_t *ngx_http_kube_peers_listed(
+/* The same among what is no endpoint.  For this file. */
+ngx_http_kube_listed_t *ngx_http_kube_peers_static(
     ngx_http_kube_peers_t *peers, struct sockaddr *sockaddr);
 
 /*
@@ -58,6 +54,27 @@ ngx_int_t ngx_http_kube_peers_parts(ngx_http_kube_balancer_t *balancer,
  */
 ngx_http_upstream_server_t *ngx_http_kube_peers_down(ngx_pool_t *pool,
     ngx_array_t *servers, ngx_str_t *name);
+
+
+/*
+ * The server behind an address that a balancer picked, by the pointer that it
+ * was given; the first peers->n of the listing are the view's endpoints in
+ * order.  NULL: none.
+ */
+static ngx_inline ngx_http_kube_listed_t *
+ngx_http_kube_peers_listed(ngx_http_kube_peers_t *peers,
+    struct sockaddr *sockaddr)
+{
+    ngx_kube_sockaddr_t  *sa;
+
+    sa = (ngx_kube_sockaddr_t *) sockaddr;
+
+    if (peers->n != 0 && sa >= peers->addrs && sa < peers->addrs + peers->n) {
+        return &peers->listing.elts[sa - peers->addrs];
+    }
+
+    return ngx_http_kube_peers_static(peers, sockaddr);
+}
 
 
 #endif /* NGX_HTTP_KUBE_PEERS_H */

@@ -9,19 +9,22 @@
 #include "ngx_http_kube_request.h"
 
 
+/* In one piece, as each request that is balanced needs both. */
+typedef struct {
+    ngx_pool_cleanup_t        cleanup;
+    ngx_http_kube_request_t   request;
+} ngx_http_kube_kept_t;
+
+
 static void ngx_http_kube_request_cleanup(void *data);
 
 
 ngx_http_kube_request_t *
-ngx_http_kube_request(ngx_http_request_t *r, ngx_uint_t create)
+ngx_http_kube_request_find(ngx_http_request_t *r, ngx_uint_t create)
 {
     ngx_pool_cleanup_t       *cln;
+    ngx_http_kube_kept_t     *kept;
     ngx_http_kube_request_t  *kr;
-
-    kr = ngx_http_get_module_ctx(r, ngx_http_kube_module);
-    if (kr != NULL) {
-        return kr;
-    }
 
     /* an internal redirect has cleared the context, not the pool */
 
@@ -40,14 +43,14 @@ ngx_http_kube_request(ngx_http_request_t *r, ngx_uint_t create)
         return NULL;
     }
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_kube_request_t));
-    if (cln == NULL) {
+    kept = ngx_palloc(r->pool, sizeof(ngx_http_kube_kept_t));
+    if (kept == NULL) {
         return NULL;
     }
 
     /* the rest of balancing is set when a balancer is */
 
-    kr = cln->data;
+    kr = &kept->request;
     kr->request = r;
     kr->shown = NULL;
     kr->resolutions = NULL;
@@ -57,7 +60,13 @@ ngx_http_kube_request(ngx_http_request_t *r, ngx_uint_t create)
     kr->balancing.pinned = NULL;
     kr->balancing.location = NULL;
 
+    /* what ngx_pool_cleanup_add() does */
+
+    cln = &kept->cleanup;
     cln->handler = ngx_http_kube_request_cleanup;
+    cln->data = kr;
+    cln->next = r->pool->cleanup;
+    r->pool->cleanup = cln;
 
     ngx_http_set_ctx(r, kr, ngx_http_kube_module);
 

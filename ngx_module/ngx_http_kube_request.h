@@ -72,13 +72,25 @@ typedef struct {
 } ngx_http_kube_request_t;
 
 
+/* The same where the module's context has none.  For this file. */
+ngx_http_kube_request_t *ngx_http_kube_request_find(ngx_http_request_t *r,
+    ngx_uint_t create);
+
+
 /*
  * The request's own, made when create is set; NULL: none, or no memory.  It
  * survives internal redirects, which clear module contexts: a clean-up of the
  * request's pool holds it, and gives all views back.
  */
-ngx_http_kube_request_t *ngx_http_kube_request(ngx_http_request_t *r,
-    ngx_uint_t create);
+static ngx_inline ngx_http_kube_request_t *
+ngx_http_kube_request(ngx_http_request_t *r, ngx_uint_t create)
+{
+    ngx_http_kube_request_t  *kr;
+
+    kr = ngx_http_get_module_ctx(r, ngx_http_kube_module);
+
+    return (kr != NULL) ? kr : ngx_http_kube_request_find(r, create);
+}
 
 
 /* Of the upstream that the request is balanced over. */

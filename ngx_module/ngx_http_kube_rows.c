@@ -20,14 +20,6 @@
     (sizeof(ngx_http_kube_row_t) + (str) + (name))
 
 
-/* Angie keeps the end of a pause, which serves the same comparison. */
-#ifdef angie_version
-#define ngx_http_kube_accessed  recover_at
-#else
-#define ngx_http_kube_accessed  accessed
-#endif
-
-
 static ngx_http_kube_set_t *ngx_http_kube_set_get(ngx_http_kube_rows_t *rows,
     ngx_str_t *identity);
 static void ngx_http_kube_set_release(ngx_http_kube_set_t *set);
@@ -219,12 +211,11 @@ ngx_http_kube_rows_begin(ngx_http_kube_listing_t *listing)
 
 
 void
-ngx_http_kube_row_unpin(ngx_http_kube_row_t *row)
+ngx_http_kube_row_drop(ngx_http_kube_row_t *row)
 {
     ngx_http_kube_set_t  *set;
 
     set = row->set;
-    row->pins--;
 
     ngx_http_kube_row_release(row);
     ngx_http_kube_set_release(set);

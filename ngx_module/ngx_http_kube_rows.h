@@ -18,6 +18,13 @@
 #include "ngx_http_kube_sessions.h"
 
 
+/* Angie keeps the end of a pause, which serves the same comparison. */
+#ifdef angie_version
+#define ngx_http_kube_accessed     recover_at
+#else
+#define ngx_http_kube_accessed     accessed
+#endif
+
 /* Beside the endpoints: the number of a static server, from 1 on. */
 #define NGX_HTTP_KUBE_LINE_BACKUP  0x80000000
 
@@ -129,7 +136,47 @@ ngx_http_kube_row_pin(ngx_http_kube_row_t *row)
 }
 
 
-void ngx_http_kube_row_unpin(ngx_http_kube_row_t *row);
+/* The last pin of a row that is not listed.  For this file. */
+void ngx_http_kube_row_drop(ngx_http_kube_row_t *row);
+
+
+static ngx_inline void
+ngx_http_kube_row_unpin(ngx_http_kube_row_t *row)
+{
+    if (--row->pins == 0 && row->listed == 0) {
+        ngx_http_kube_row_drop(row);
+    }
+}
+
+
+/*
+ * What ngx_http_upstream_free_round_robin_peer() does to the peer of a server
+ * that did not fail; single: of one peer alone.
+ */
+static ngx_inline void
+ngx_http_kube_row_served(ngx_http_kube_row_t *row, ngx_uint_t single)
+{
+    ngx_http_upstream_rr_peer_t  *peer;
+
+    peer = row->peer;
+
+    if (peer != NULL) {
+        peer->conns--;
+
+        if (single || peer->ngx_http_kube_accessed < peer->checked) {
+            peer->fails = 0;
+        }
+
+        return;
+    }
+
+    row->server.conns--;
+
+    if (single || row->server.accessed < row->server.checked) {
+        row->server.fails = 0;
+    }
+}
+
 
 /* Reads and changes a row, wherever it is. */
 void ngx_http_kube_row_get(const ngx_http_kube_row_t *row,

@@ -31,6 +31,8 @@ static void ngx_http_kube_stock_lend(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b, ngx_uint_t state);
 static void ngx_http_kube_stock_judge(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b, ngx_uint_t state);
+static void ngx_http_kube_stock_failed(ngx_peer_connection_t *pc,
+    ngx_http_kube_balancing_t *b);
 static void ngx_http_kube_stock_notify(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t type);
 #ifdef angie_version
@@ -237,6 +239,26 @@ static void
 ngx_http_kube_stock_judge(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b, ngx_uint_t state)
 {
+    if (!b->rejected && (b->single || !(state & NGX_PEER_FAILED))) {
+        ngx_http_kube_row_served(b->row, b->single);
+
+    } else {
+        ngx_http_kube_stock_failed(pc, b);
+    }
+
+    if (b->single) {
+        pc->tries = 0;
+
+    } else if (pc->tries) {
+        pc->tries--;
+    }
+}
+
+
+static void
+ngx_http_kube_stock_failed(ngx_peer_connection_t *pc,
+    ngx_http_kube_balancing_t *b)
+{
     time_t                   now;
     ngx_http_kube_row_t     *row;
     ngx_http_kube_server_t   server;
@@ -244,14 +266,11 @@ ngx_http_kube_stock_judge(ngx_peer_connection_t *pc,
     row = b->row;
     ngx_http_kube_row_get(row, &server);
 
-    if (b->rejected) {
+    server.conns--;
 
-        /* was not asked, so nothing is known of it */
+    /* one that was not asked: nothing is known of it */
 
-    } else if (b->single) {
-        server.fails = 0;
-
-    } else if (state & NGX_PEER_FAILED) {
+    if (!b->rejected) {
         now = ngx_time();
 
         server.fails++;
@@ -271,20 +290,9 @@ ngx_http_kube_stock_judge(ngx_peer_connection_t *pc,
         if (server.effective_weight < 0) {
             server.effective_weight = 0;
         }
-
-    } else if (server.accessed < server.checked) {
-        server.fails = 0;
     }
 
-    server.conns--;
     ngx_http_kube_row_set(row, &server);
-
-    if (b->single) {
-        pc->tries = 0;
-
-    } else if (pc->tries) {
-        pc->tries--;
-    }
 }
 
 

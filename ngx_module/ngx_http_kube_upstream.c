@@ -300,6 +300,10 @@ ngx_http_kube_get_untried(ngx_peer_connection_t *pc,
     ngx_int_t   rc;
     ngx_uint_t  n, tries;
 
+    if (b->tried == NULL) {
+        return b->chain.get(pc, b->chain.data);
+    }
+
     for (n = 0; n < 2 * b->peers->listing.n + 32; n++) {
 
         rc = b->chain.get(pc, b->chain.data);

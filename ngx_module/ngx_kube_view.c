@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 
 
-#define NGX_KUBE_VIEW_POOL     1024
+#define NGX_KUBE_VIEW_POOL     768
 #define NGX_KUBE_ARENA_MIN     (16 * 1024 * 1024)
 #define NGX_KUBE_LOG_PERIOD    10000
 
@@ -364,15 +364,11 @@ ngx_kube_view_bytes_gone(void)
 
 
 void
-ngx_kube_view_release(ngx_kube_view_t *view)
+ngx_kube_view_destroy(ngx_kube_view_t *view)
 {
     ngx_queue_t        *q;
     ngx_kube_view_t    *maker;
     ngx_kube_reader_t  *reader;
-
-    if (--view->refs != 0) {
-        return;
-    }
 
     while (!ngx_queue_empty(&view->readers)) {
         q = ngx_queue_head(&view->readers);

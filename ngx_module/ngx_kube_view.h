@@ -125,7 +125,17 @@ void ngx_kube_view_bytes_less(size_t bytes);
 size_t ngx_kube_view_bytes(void);
 uint64_t ngx_kube_view_bytes_gone(void);
 
-void ngx_kube_view_release(ngx_kube_view_t *view);
+/* Nobody refers to it any more.  For this file. */
+void ngx_kube_view_destroy(ngx_kube_view_t *view);
+
+
+static ngx_inline void
+ngx_kube_view_release(ngx_kube_view_t *view)
+{
+    if (--view->refs == 0) {
+        ngx_kube_view_destroy(view);
+    }
+}
 
 
 /* reader: has no view; ended is set. */
