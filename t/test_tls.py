@@ -88,6 +88,17 @@ class TestGood:
         others = b"".join(read(pki_of(name).ca_file) for name in ("other", "new")) * 20
         works(cluster, secured(cluster, pki.server_context(), others + read(pki.ca_file)))
 
+    def test_chain(self, cluster, pki):
+        """The server's certificate, two CAs that it sends along, and ours."""
+        context = pki.server_context(pki.issue("below", "127.0.0.1", below=2))
+        works(cluster, secured(cluster, context, read(pki.ca_file)))
+
+    def test_http_2_is_not_spoken(self, cluster, pki):
+        """Nor is it offered: a server that would like it answers by HTTP/1.1."""
+        context = pki.server_context()
+        context.set_alpn_protocols(["h2"])
+        works(cluster, secured(cluster, context, read(pki.ca_file)))
+
     def test_verification_off_on_demand(self, cluster, pki):
         gateway = secured(cluster, pki.server_context(), more="tls_verify off;")
         works(cluster, gateway)
@@ -129,6 +140,10 @@ class TestBad:
     def test_expired(self, cluster, pki):
         context = pki.server_context(pki.expired())
         refuses(cluster, secured(cluster, context, read(pki.ca_file)), r"(?i)expired|certificate")
+
+    def test_chain_with_a_gap(self, cluster, pki):
+        context = pki.server_context(pki.issue("gap", "127.0.0.1", below=1, chain=False))
+        refuses(cluster, secured(cluster, context, read(pki.ca_file)))
 
     def test_tls_1_1(self, cluster, pki):
         context = pki.server_context()

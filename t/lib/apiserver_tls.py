@@ -26,12 +26,26 @@ class Pki:
         self.ca_file = os.path.join(self.directory, name + ".crt")
         self.ca.cert_pem.write_to_path(self.ca_file)
 
-    def issue(self, label, *names, not_after=None, common_name=None, organization=None):
+    def issue(
+        self,
+        label,
+        *names,
+        not_after=None,
+        common_name=None,
+        organization=None,
+        below=0,
+        chain=True,
+    ):
         """
         Writes label.crt (with the chain) and label.key; returns their paths.
 
         not_after: a datetime; in the past it makes an expired certificate.
+        below: of how many CAs between this one and the certificate; chain: whether
+        they are in the file.
         """
+        ca = self.ca
+        for _ in range(below):
+            ca = ca.create_child_ca()
         options = {}
         if common_name:
             options["common_name"] = common_name
@@ -39,11 +53,11 @@ class Pki:
             options["organization_name"] = organization
         if not_after is not None:
             options["not_after"] = not_after
-        cert = self.ca.issue_cert(*names, **options)
+        cert = ca.issue_cert(*names, **options)
         cert_file = os.path.join(self.directory, f"{self.name}-{label}.crt")
         key_file = os.path.join(self.directory, f"{self.name}-{label}.key")
         with open(cert_file, "wb") as out:
-            for blob in cert.cert_chain_pems:
+            for blob in cert.cert_chain_pems[: None if chain else 1]:
                 out.write(blob.bytes())
         cert.private_key_pem.write_to_path(key_file)
         return cert_file, key_file

@@ -97,7 +97,7 @@ check_symbols()
 
 check_conformance()
 {
-    "$python" t/util/conformance.py
+    "$python" t/util/conformance.py && "$python" t/util/faults.py
 }
 
 
