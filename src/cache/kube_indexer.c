@@ -379,10 +379,15 @@ indexer_deleted(kube_indexer_t *ix, const kube_delta_t *delta,
     /* NULL: not held, but it may have been refused without a name */
     record = kube_zone_newest(ix->conf.writer, item.zone.entry);
 
-    /* the end of an object that was made anew since */
+    /*
+     * The end of an object that was made anew since.  One of the same uid is
+     * that object's: its version was of a past that a backup took back.
+     */
     if (record != NULL
         && record->kind != KUBE_RECORD_REFUSED
         && !(record->flags & KUBE_RECORD_F_STATE_FILE)
+        && (delta->uid_hash == 0
+            || delta->uid_hash != kube_uid_hash(item.zone.held.meta.uid))
         && indexer_is_older(delta->rv, item.zone.held.meta.rv))
     {
         return;
@@ -466,6 +471,11 @@ kube_indexer_apply(kube_indexer_t *ix, const kube_delta_t *delta,
 
         /* an end without a beginning saw nothing: nothing may go for it */
         if (scope->list == scope->synced) {
+            break;
+        }
+
+        /* half of it is of another past: readers wait for the list to come */
+        if (scope->passed_over) {
             break;
         }
 

@@ -334,6 +334,9 @@ it_apply(it_t *it, kube_delta_kind_t kind, const it_object_t *o)
 
     if (kind == KUBE_DELTA_REFUSED) {
         d.reason = KUBE_STR("malformed");
+    }
+
+    if (kind == KUBE_DELTA_REFUSED || kind == KUBE_DELTA_DELETED) {
         d.uid_hash = kube_uid_hash(kube_str(o->uid));
     }
 

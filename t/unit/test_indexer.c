@@ -103,6 +103,7 @@ test_indexer_order(void **state)
     IT_READS(&it, "shop", "web", "2");
 
     /* the end of an earlier one */
+    snprintf(old.uid, sizeof(old.uid), "before");
     assert_int_equal(it_apply(&it, KUBE_DELTA_DELETED, &old), KUBE_OK);
     it_publish(&it);
     IT_READS(&it, "shop", "web", "2");

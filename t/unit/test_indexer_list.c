@@ -204,6 +204,83 @@ test_indexer_rollback(void **state)
 }
 
 
+/*
+ * A WatchList of a server with another past: what it leaves out stays and what
+ * it brings waits, until the list that follows is complete.
+ */
+static void
+test_indexer_other_past(void **state)
+{
+    it_t         it;
+    it_object_t  web, a, b, c, before;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    a = it_slice(&it, "shop", "a", "web");
+    b = it_slice(&it, "shop", "b", "web");
+    c = it_slice(&it, "shop", "c", "web");
+    before = a;
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &b);
+    IT_UPDATE(&it, &c);
+    it_change(&it, &a);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 a=2*2 b=1*2 c=1*2");
+
+    IT_BEGIN(&it, IT_SLICES);
+    IT_UPDATE(&it, &before);
+    it_change(&it, &b);
+    IT_SYNC(&it, IT_SLICES);
+    assert_true(kube_indexer_passed_over(it.ix, IT_SLICES));
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 a=2*2 b=1*2 c=1*2");
+
+    IT_BEGIN(&it, IT_SLICES);
+    IT_LIST(&it, &before);
+    IT_LIST(&it, &b);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 a=1*2 b=2*2");
+
+    it_done(&it);
+}
+
+
+/* What is held of a past that a backup took back ends with its object. */
+static void
+test_indexer_ends_after_rollback(void **state)
+{
+    it_t         it;
+    it_object_t  web;
+
+    (void) state;
+
+    it_zone(&it, ZONE);
+    it.conf.max_outdated_ms = 1000;
+    assert_int_equal(it_start(&it), KUBE_OK);
+    assert_int_equal(it_scopes(&it), KUBE_OK);
+    assert_int_equal(kube_indexer_load(it.ix, it.now_ms), KUBE_OK);
+    web = it_service(&it, "shop", "web");
+    snprintf(web.rv, sizeof(web.rv), "900");
+    IT_UPDATE(&it, &web);
+    it_publish(&it);
+
+    snprintf(web.rv, sizeof(web.rv), "10");
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &web), KUBE_OK);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1");
+
+    snprintf(web.rv, sizeof(web.rv), "11");
+    assert_int_equal(it_apply(&it, KUBE_DELTA_DELETED, &web), KUBE_OK);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "-");
+
+    it_done(&it);
+}
+
+
 /* Other namespaces after a reload: what no scope covers goes at the end. */
 static void
 test_indexer_sweep(void **state)
@@ -266,6 +343,8 @@ main(void)
         cmocka_unit_test(test_indexer_list),
         cmocka_unit_test(test_indexer_list_away),
         cmocka_unit_test(test_indexer_rollback),
+        cmocka_unit_test(test_indexer_other_past),
+        cmocka_unit_test(test_indexer_ends_after_rollback),
         cmocka_unit_test(test_indexer_sweep),
     };
 
