@@ -71,6 +71,12 @@ UNIT_AIDS = $(filter-out $(wildcard t/unit/test_*.c),$(wildcard t/unit/*.c))
 UNIT_BINS = $(UNIT_SRCS:t/unit/%.c=$(OUT)/unit/%)
 UNIT_AID_OBJS = $(UNIT_AIDS:t/unit/%.c=$(OUT)/unit/%.o)
 
+# The simulator: its own build of the zone has failpoints.
+
+SIM_SRCS = $(filter-out t/sim/sim_main.c,$(wildcard t/sim/*.c))
+SIM_OBJS = $(SIM_SRCS:t/sim/%.c=$(OUT)/sim/%.o) \
+    $(patsubst src/zone/%.c,$(OUT)/sim/zone/%.o,$(filter src/zone/%,$(LIB_SRCS)))
+
 # What the tests see.  Sanitizers: nginx itself frees nothing at exit, and each
 # of its modules defines ngx_module_names.
 
@@ -87,7 +93,7 @@ SUBMAKE = $(MAKE) --no-print-directory
 DEPS = @sh t/util/deps.sh
 
 
-.PHONY: bench-programs help matrix build modules lib cli demo demo-cluster test proof converge \
+.PHONY: bench-programs help matrix sim build modules lib cli demo demo-cluster test proof converge \
     model mutants unit tsan unit-run instructions bench bench-smoke \
     bench-decode fuzz ring2 e2e testbed lint sources sizes \
     bare nginx-src install install-lib clean
@@ -109,6 +115,8 @@ help: ## print this text
 #:   SKIP_DEPS=1                install no Debian packages
 #:   T=reflector                unit: this module's tests only
 #:   CHECK="style tidy"         lint: these checks only
+#:   SEED=7 SEEDS=100           sim: the first seed, and how many
+#:   SIM_ARGS=...               sim: more arguments (t/sim/sim_main.c)
 #:   M="a-word"                 mutants: those with the word in their line
 #:   PYTEST_ARGS=...            test, e2e: more arguments for pytest
 #:   PYTEST_PROCESSES=1         test: this many pytest processes, not four
@@ -200,6 +208,7 @@ proof: ## on demand: the long forms of the tests, t/proof among them
 	$(DEPS) test
 	@KUBE_PROOF=1 UNIT_TIMEOUT=1800 $(SUBMAKE) unit SKIP_DEPS=1
 	@$(SUBMAKE) tsan SKIP_DEPS=1 T='zone*'
+	@$(SUBMAKE) sim SKIP_DEPS=1 SIM_ARGS="--events 10000000 --least 100"
 	@$(SUBMAKE) model
 	@$(SUBMAKE) build SKIP_DEPS=1
 	@$(if $(PROOF_TESTS),KUBE_PROOF=1 $(TEST_ENV) $(PYTHON) -m pytest -q \
@@ -214,6 +223,18 @@ model: ## on demand: the zone's protocol under loom (needs cargo, 1.63 or newer)
 	$(DEPS) model
 	@mkdir -p build/model
 	@cd t/model && cargo run --quiet --locked --target-dir $(abspath build/model)
+
+# One seed with its trace: SEED=7 SIM_ARGS=--verbose.  What fails says how.
+
+SEED ?= 1
+SEEDS ?= 1000
+
+sim: ## API servers, processes and time simulated out of SEED, SEEDS runs; SIM_ARGS
+	$(DEPS) unit
+	@$(SUBMAKE) lib
+	@+flock $(OUT)/.lock $(SUBMAKE) -j$(JOBS) $(OUT)/sim/sim
+	@$(OUT)/sim/sim --seed $(SEED) --seeds $(if $(call given,SEED,x),$(if \
+	    $(call given,SEEDS,x),$(SEEDS),1),$(SEEDS)) $(SIM_ARGS)
 
 mutants: ## on demand: plant bugs and see the unit tests find each; M="word" for some
 	$(DEPS) unit
@@ -259,7 +280,24 @@ $(OUT)/unit/%.o: t/unit/%.c Makefile
 $(OUT)/unit/test_%: $(OUT)/unit/test_%.o $(UNIT_AID_OBJS) $(OUT)/libkube.a
 	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) -o $@ $^ -lcmocka $(LIBS)
 
+$(OUT)/sim/%.o: t/sim/%.c Makefile
+	@mkdir -p $(@D)
+	@$(CC) $(STD) $(WARN_TEST) $(OPT_$(BUILD)) -MMD -MP -DKUBE_FAILPOINTS \
+	    $(INC_cli) -Isrc/cache -c -o $@ $<
+
+$(OUT)/sim/zone/%.o: src/zone/%.c Makefile
+	@mkdir -p $(@D)
+	@$(CC) $(STD) $(WARN) $(OPT_$(BUILD)) -MMD -MP -DKUBE_FAILPOINTS \
+	    $(INC_zone) -c -o $@ $<
+
+$(OUT)/sim/sim: $(OUT)/sim/sim_main.o $(SIM_OBJS) $(OUT)/libkube.a
+	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) -o $@ $^ $(LIBS)
+
+$(OUT)/unit/test_sim: $(OUT)/unit/test_sim.o $(SIM_OBJS) $(OUT)/libkube.a
+	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) -o $@ $^ -lcmocka $(LIBS)
+
 .PRECIOUS: $(OUT)/unit/%.o
+-include $(wildcard $(OUT)/sim/*.d $(OUT)/sim/zone/*.d)
 -include $(wildcard $(OUT)/unit/*.d)
 
 # Most tests wait most of their time: more processes than processors.  A file

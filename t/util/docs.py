@@ -94,7 +94,7 @@ def main():
     names = {p.name for p in ROOT.rglob("*") if "build" not in p.relative_to(ROOT).parts}
     code = "\n".join(
         p.read_text()
-        for pattern in ("src/*/*.[ch]", "ngx_module/*.[ch]", "t/unit/*.[ch]")
+        for pattern in ("src/*/*.[ch]", "ngx_module/*.[ch]", "t/unit/*.[ch]", "t/sim/*.[ch]")
         for p in ROOT.glob(pattern)
     )
     code = set(re.findall(r"\w+", code))

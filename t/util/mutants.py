@@ -45,7 +45,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ROOT / "t/mutants"
 WORK = ROOT / "build/mutants"
-PARTS = ("src", "t/unit", "t/util", "t/model", "config", "Makefile")
+PARTS = ("src", "t/unit", "t/sim", "t/util", "t/model", "config", "Makefile")
 LIMIT = 300
 PLAIN, SANITIZED = "debug", "asan"
 

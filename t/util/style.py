@@ -4,7 +4,7 @@
 Copyright (C) the nginx-kube-informer authors
 SPDX-License-Identifier: BSD-2-Clause
 
-    style.py [FILE ...]     default: src/, ngx_module/ and t/unit/
+    style.py [FILE ...]     default: src/, ngx_module/, t/unit/ and t/sim/
 
 Declarations after statements are left to the compiler, which knows better.
 """
@@ -233,7 +233,7 @@ def main(argv):
     """Entry point."""
     paths = [Path(a) for a in argv] or sorted(
         p
-        for pattern in ("src/*/*.[ch]", "ngx_module/*.[ch]", "t/unit/*.[ch]")
+        for pattern in ("src/*/*.[ch]", "ngx_module/*.[ch]", "t/unit/*.[ch]", "t/sim/*.[ch]")
         for p in ROOT.glob(pattern)
     )
     count = 0
