@@ -3,7 +3,7 @@
  * its envelope was read in, what is taken keeps within its limits, and text
  * that is not used changes nothing.
  *
- * The first byte chooses what the rest is: an object of either resource, a
+ * The first byte chooses what the rest is: an object of a resource, a
  * watch event, a list's metadata.  No test: an aid to find what the tests
  * lack.  test_decode_oracle compares with another decoder.
  *
@@ -76,6 +76,23 @@ fuzz_check_object(const kube_object_t *o)
 
         for (i = 0; i < o->u.service.ports_n; i++) {
             fuzz_assert(o->u.service.ports[i].port != 0);
+        }
+
+        return;
+    }
+
+    if (kube_resource_info(o->resource)->shape == KUBE_SHAPE_METADATA) {
+        fuzz_assert(o->u.partial.labels_n <= KUBE_LABELS_MAX);
+
+        for (i = 0; i < o->u.partial.labels_n; i++) {
+            fuzz_assert(o->u.partial.labels[i].name.len != 0
+                        && o->u.partial.labels[i].name.len
+                           <= KUBE_LABEL_NAME_MAX
+                        && o->u.partial.labels[i].value.len
+                           <= KUBE_LABEL_VALUE_MAX);
+            fuzz_assert(i == 0
+                        || kube_str_cmp(o->u.partial.labels[i - 1].name,
+                                        o->u.partial.labels[i].name) < 0);
         }
 
         return;
@@ -256,6 +273,11 @@ fuzz_object(kube_arena_t *arena, kube_resource_t resource, kube_str_t text)
         fuzz_assert(again.u.slice.ports_n == object.u.slice.ports_n);
         fuzz_same(again.u.slice.service, object.u.slice.service);
 
+    } else if (kube_resource_info(resource)->shape == KUBE_SHAPE_METADATA) {
+        fuzz_assert(again.u.partial.labels_n == object.u.partial.labels_n);
+        fuzz_assert(again.u.partial.deletion_ms
+                    == object.u.partial.deletion_ms);
+
     } else {
         fuzz_assert(again.u.service.ports_n == object.u.service.ports_n);
         fuzz_assert(again.u.service.type == object.u.service.type);
@@ -317,7 +339,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     what = data[0];
     resource = (what & 1) ? KUBE_RESOURCE_SERVICES
-                          : KUBE_RESOURCE_ENDPOINTSLICES;
+               : (what & 0x80) ? KUBE_RESOURCE_PODS
+               : KUBE_RESOURCE_ENDPOINTSLICES;
 
     copy = malloc(size - 1);
     fuzz_assert(copy != NULL);

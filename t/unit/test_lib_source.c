@@ -266,6 +266,10 @@ test_in_and_out(void **state)
         check_object(o);
         assert_string_equal(kube_informer_rv(b.informers[i]), "2");
 
+        /* a source has bookmarks to send, as a server */
+        assert_true(kube_deadline_ms(b.kube)
+                    <= kube_now_ms() + KUBE_MEMORY_BOOKMARK_MS);
+
         assert_int_equal(kube_local_source_put(other.sources[i], o), 0);
         kube_v1_object_release(o);
         bed_settle(&other);
