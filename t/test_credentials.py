@@ -8,8 +8,13 @@
 import base64
 import contextlib
 import datetime
+import hashlib
+import json
 import os
+import socket
+import threading
 
+import objects
 import pytest
 from apiserver import READ, Rule
 from cluster import informer, root
@@ -234,12 +239,13 @@ def indented(text):
     return "\n    ".join(text.splitlines())
 
 
-def with_kubeconfig(cluster, user, more="", server=None, context="", files=()):
+def with_kubeconfig(
+    cluster, user, more="", server=None, context="", files=(), state="state_path off;", **conf
+):
     """A gateway that is configured by a kubeconfig."""
     cluster.service("shop", "web")
-    gateway = cluster.nginx(
-        CONF, block=informer(f"api kubeconfig=kube.yaml{context};"), start=False
-    )
+    block = informer(f"api kubeconfig=kube.yaml{context};", state=state)
+    gateway = cluster.nginx(CONF, block=block, start=False, **conf)
     for name, text in dict(files).items():
         gateway.write(name, text)
     gateway.write(
@@ -498,6 +504,159 @@ class TestSecretsStayAway:
         gateway.reload_refused(gateway.conf, r"kube\.yaml.*regular file|kube\.yaml.*not a file")
         os.rename(gateway.path("kept.yaml"), gateway.path("kube.yaml"))
         following(cluster, gateway)
+
+
+def readable_memory(pid):
+    """All that a process has mapped and may read, the zone included, as bytes."""
+    chunks = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            where, mode = line.split()[:2]
+            if not mode.startswith("r") or "[v" in line:
+                continue
+            begin, end = (int(x, 16) for x in where.split("-"))
+            memory.seek(begin)
+            with contextlib.suppress(OSError):
+                chunks.append(memory.read(end - begin))
+    return b"".join(chunks)
+
+
+class Proxy(threading.Thread):
+    """A proxy that connects whoever says the password to where he wants."""
+
+    def __init__(self, user, password):
+        super().__init__(daemon=True)
+        self.word = base64.b64encode(f"{user}:{password}".encode()).decode()
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.heads = []
+        self.start()
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(
+                    target=self._serve, args=(self.socket.accept()[0],), daemon=True
+                ).start()
+
+    def _serve(self, client):
+        head = b""
+        with contextlib.suppress(OSError), client:
+            while b"\r\n\r\n" not in head:
+                head += client.recv(4096)
+            self.heads.append(head.decode())
+            if f"Basic {self.word}" not in self.heads[-1]:
+                client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+                return
+            host, port = head.split()[1].decode().rsplit(":", 1)
+            with socket.create_connection((host, int(port))) as server:
+                client.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
+                threading.Thread(
+                    target=self._relay, args=(server, client), daemon=True
+                ).start()
+                self._relay(client, server)
+
+    @staticmethod
+    def _relay(one, other):
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        """No further connection."""
+        self.socket.close()
+
+
+def segment(n):
+    """A part of a JWT that is like no other."""
+    return base64.urlsafe_b64encode(hashlib.sha256(b"segment %d" % n).digest()).decode().strip("=")
+
+
+def traces(*secrets):
+    """What tells of secrets: they, their parts, and both in base64 wherever they begin."""
+    found = set()
+    for secret in secrets:
+        for part in {secret, *secret.split(".")}:
+            text = part.encode()
+            found.add(text)
+            for k in range(3):
+                coded = base64.b64encode(b"\0" * k + text).decode()
+                found.add(coded[4 * (k > 0): len(coded) - 4].encode())
+    assert all(len(x) >= 16 for x in found), found
+    return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone may read /proc/PID/mem")
+class TestScan:
+    """
+    After a run with everything that can log in, nothing of it is in a process
+    but the informer's, in the zone, a file, a log or an answer.
+    """
+
+    PASSWORD = "proxys-password-0123456789"
+
+    def scan(self, gateway, secrets, control):
+        """All that is there; control: what the informer process has to have."""
+        found = traces(*secrets)
+        assert control.encode() in readable_memory(gateway.informer())
+        places = {"log": gateway.log().encode(), "stderr": gateway.stderr().encode()}
+        for path in ("/", "/metrics", "/api/v1/status", "/api/v1/services", "/api/v1/objects",
+                     "/api/v1/services/shop/web"):
+            places[path] = gateway.status.get(path).text.encode()
+        for name in ("access.log", *os.listdir(gateway.path("state"))):
+            path = gateway.path(name if "." not in name or name == "access.log"
+                                else os.path.join("state", name))
+            with contextlib.suppress(FileNotFoundError), open(path, "rb") as f:
+                places[name] = f.read()
+        for pid in [gateway.master, *gateway.workers()]:
+            places[pid] = readable_memory(pid)
+            # the control: the zone is among it
+            assert b"kubernetes-is-held" in places[pid]
+        assert any(name.endswith(".state") for name in map(str, places)), list(places)
+        assert not [(place, x) for place, text in places.items() for x in found if x in text]
+
+    def test_all_at_once(self, cluster, pki):
+        """A plugin that says a token and a certificate, behind a proxy with a password."""
+        token = ".".join(segment(n) for n in range(3))
+        cert, key = pki.client("gateway")
+        cluster.api.set_tls(pki.server_context(client_ca=pki.ca_file))
+        cluster.api.auth.add_token(token, "gateway", [Rule(READ)])
+        cluster.api.put(objects.service("shop", "kubernetes-is-held"))
+        proxy = Proxy("gate", self.PASSWORD)
+        gateway = with_kubeconfig(cluster, "", level="debug", state="state_path state;")
+        said = {"token": token, "clientCertificateData": open(cert).read(),
+                "clientKeyData": open(key).read()}
+        gateway.write("said.json", json.dumps({
+            "kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1",
+            "status": said}))
+        user = (
+            "exec:\n  apiVersion: client.authentication.k8s.io/v1\n  command: cat\n"
+            f"  args: [{gateway.path('said.json')}]\n  interactiveMode: Never\n"
+        )
+        text = (
+            f"certificate-authority-data: {coded(pki.ca_file)}\n"
+            f"proxy-url: http://gate:{self.PASSWORD}@127.0.0.1:{proxy.port}"
+        )
+        gateway.write("kube.yaml", KUBECONFIG.format(
+            server=cluster.api.url, cluster=indented(text), user=indented(user)))
+        started(gateway)
+        following(cluster, gateway)
+        gateway.status.wait(lambda i: i["state_file"]["written"])
+        assert proxy.heads and {r.user for r in cluster.api.requests} == {"gateway"}
+        lines = open(key).read().splitlines()[1:-1]
+        secrets = [token, self.PASSWORD, f"gate:{self.PASSWORD}", *lines[:3]]
+        self.scan(gateway, secrets, token)
+
+        # refused, and while nobody answers
+        cluster.api.auth.revoke_token(token)
+        cluster.api.close_watches(how="clean")
+        gateway.status.wait(lambda i: i["degraded"])
+        proxy.close()
+        cluster.api.refuse()
+        gateway.reload(gone=True)
+        gateway.status.wait_state("backoff")
+        self.scan(gateway, secrets, token)
 
 
 class TestClientCertificate:
