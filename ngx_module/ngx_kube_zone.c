@@ -17,6 +17,7 @@
 #include "ngx_kube.h"
 
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #include "kube_zone_copy.h"
@@ -24,6 +25,11 @@
 
 
 static void ngx_kube_zone_cleanup(void *data);
+static void ngx_kube_zone_close(ngx_kube_informer_t *informer);
+#if (KUBE_DEBUG)
+static void ngx_kube_zone_read_only(ngx_kube_informer_t *informer,
+    uint64_t from, uint64_t to);
+#endif
 static ngx_int_t ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data);
 static ngx_int_t ngx_kube_zone_scopes(ngx_shm_zone_t *shm_zone,
     ngx_kube_informer_t *informer);
@@ -66,7 +72,7 @@ ngx_kube_zone_cleanup(void *data)
 {
     ngx_kube_informer_t  *informer = data;
 
-    ngx_kube_zone_leave(informer);
+    ngx_kube_zone_close(informer);
 
     if (informer->events_fd != -1) {
         (void) close(informer->events_fd);
@@ -75,14 +81,63 @@ ngx_kube_zone_cleanup(void *data)
 }
 
 
-void
-ngx_kube_zone_leave(ngx_kube_informer_t *informer)
+static void
+ngx_kube_zone_close(ngx_kube_informer_t *informer)
 {
     if (informer->zone.guard_fd != KUBE_ZONE_PRIVATE) {
         (void) close(informer->zone.guard_fd);
         informer->zone.guard_fd = KUBE_ZONE_PRIVATE;
     }
 }
+
+
+void
+ngx_kube_zone_leave(ngx_kube_informer_t *informer)
+{
+    ngx_kube_zone_close(informer);
+
+#if (KUBE_DEBUG)
+
+    /* what is left: nginx's slab header, the image's own, and workers' rows */
+
+    ngx_kube_zone_read_only(informer, informer->zone.geometry.buckets,
+                            informer->zone.geometry.workers);
+    ngx_kube_zone_read_only(informer, informer->zone.geometry.events,
+                            informer->zone.size);
+
+#endif
+}
+
+
+#if (KUBE_DEBUG)
+
+/*
+ * The whole pages between two places of the image, in this process alone.  A
+ * page that a writable part begins or ends in stays writable.  Free of cost,
+ * but not for production: a write that nobody would ever read would end a
+ * worker there.
+ */
+
+static void
+ngx_kube_zone_read_only(ngx_kube_informer_t *informer, uint64_t from,
+    uint64_t to)
+{
+    u_char  *begin, *end;
+
+    begin = (u_char *) informer->zone.image + from;
+    end = (u_char *) informer->zone.image + to;
+
+    begin = ngx_align_ptr(begin, ngx_pagesize);
+    end -= (uintptr_t) end % ngx_pagesize;
+
+    if (begin < end && mprotect(begin, end - begin, PROT_READ) == -1) {
+        ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, ngx_errno,
+                      "kube zone \"%V\": mprotect() failed",
+                      &informer->shm_zone->shm.name);
+    }
+}
+
+#endif
 
 
 static ngx_int_t

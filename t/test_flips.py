@@ -79,7 +79,7 @@ class TestFlips:
         gateway.allow(r"another process has changed the zone")
         cluster.steady(gateway)
         processes = [gateway.read_pid(), gateway.informer(), *gateway.workers()]
-        zone = Zone(gateway.workers()[0])
+        zone = Zone(gateway.read_pid())
         chance = random.Random(1)
         done = 0
         try:
