@@ -561,10 +561,12 @@ const kube_lack_t *
 kube_publication_lack(const kube_publication_t *p,
     const kube_zone_item_t *item)
 {
+    const kube_member_t       *member;
     const kube_unnamed_row_t  *row;
 
     if (item->entry != 0) {
-        return &p->index->members[item->entry].lack;
+        member = &p->index->members[item->entry];
+        return (member->life == KUBE_LIFE_REFUSED) ? &member->lack : NULL;
     }
 
     row = kube_unnamed_find(&p->unnamed, &item->id);

@@ -465,11 +465,14 @@ kube_publisher_found_refused(kube_publisher_t *p, kube_group_t *group,
 void
 kube_publisher_finish(kube_publisher_t *p)
 {
-    uint32_t       i;
-    kube_group_t  *group;
+    uint32_t              i;
+    kube_group_t         *group;
+    const kube_member_t  *member;
 
     for (i = 1; i <= kube_publisher_top(p); i++) {
-        group = p->index.members[i].lack.group;
+        member = &p->index.members[i];
+        group = (member->life == KUBE_LIFE_REFUSED) ? member->lack.group
+                                                    : NULL;
 
         /* what is not evicted for want of memory is by the next list */
         if (group != NULL

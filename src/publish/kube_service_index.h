@@ -140,18 +140,26 @@ typedef struct {
 typedef struct {
     kube_group_t    *group;         /* that lacks it; NULL: none */
     uint32_t         bytes;
+    uint32_t         none;          /* 0: where a member has referenced_by */
 } kube_lack_t;
 
 typedef struct {
     kube_group_t    *group;         /* NULL: in none */
     kube_refusal_t  *refusal;       /* DELETING slice: it becomes REFUSED; or
                                        NULL; owned */
-    kube_lack_t      lack;          /* REFUSED: kube_eviction's */
-    uint32_t         prev;          /* slices of the group, by entry */
-    uint32_t         next;
-    uint32_t         bytes;         /* kube_eviction's: of the newest record */
-    uint32_t         referenced_by; /* slice: entry of the Service whose
-                                       published record references it; 0 */
+
+    union {
+        kube_lack_t  lack;          /* REFUSED: kube_eviction's */
+
+        struct {
+            uint32_t  prev;         /* slices of the group, by entry */
+            uint32_t  next;
+            uint32_t  bytes;        /* kube_eviction's: of the newest record */
+            uint32_t  referenced_by;    /* slice: entry of the Service whose
+                                           published record references it; 0 */
+        };
+    };
+
     uint8_t          life;
     uint8_t          resource;
     uint8_t          scope;
@@ -159,6 +167,11 @@ typedef struct {
                                        record is flagged so */
     bool             lacks_room;    /* REFUSED or outdated for want of room */
 } kube_member_t;
+
+static_assert(offsetof(kube_member_t, lack) + offsetof(kube_lack_t, none)
+              == offsetof(kube_member_t, referenced_by)
+              || sizeof(void *) != sizeof(uint64_t),
+              "no Service references what is refused");
 
 typedef struct {
     const kube_alloc_t  *alloc;

@@ -533,22 +533,16 @@ kube_zone_ref_at(const kube_zone_t *zone, uint32_t offset,
 
 /*
  * Reads the header of the record at offset, word by word: of an image that
- * changes it is one that was checked, whatever is there a moment later.
- * False: no record with such a size can be there.
+ * changes it is one that can be checked, whatever is there a moment later.
+ * The caller bounds offset.
  */
-static inline bool
-kube_zone_header_at(const kube_zone_t *zone, uint32_t offset,
+static inline void
+kube_zone_header_load(const kube_zone_t *zone, uint32_t offset,
     kube_record_t *header)
 {
-    size_t              i, room;
+    size_t              i;
     uint64_t            words[sizeof(kube_record_t) / KUBE_ZONE_UNIT];
     const kube_word_t  *from;
-
-    room = kube_zone_room_at(zone, offset);
-
-    if (room == 0) {
-        return false;
-    }
 
     from = kube_zone_words(zone, offset);
 
@@ -557,6 +551,23 @@ kube_zone_header_at(const kube_zone_t *zone, uint32_t offset,
     }
 
     memcpy(header, words, sizeof(kube_record_t));
+}
+
+
+/* The same of any offset.  False: no record with such a size can be there. */
+static inline bool
+kube_zone_header_at(const kube_zone_t *zone, uint32_t offset,
+    kube_record_t *header)
+{
+    size_t  room;
+
+    room = kube_zone_room_at(zone, offset);
+
+    if (room == 0) {
+        return false;
+    }
+
+    kube_zone_header_load(zone, offset, header);
 
     return header->size > sizeof(kube_record_t)
            && header->size <= room

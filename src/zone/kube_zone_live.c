@@ -156,14 +156,16 @@ kube_zone_live_header(const kube_zone_writer_t *w, uint32_t offset,
 
     size = kube_zone_live_size(w, offset);
 
-    if (size != 0
-        && kube_zone_header_at(w->zone, offset, header)
-        && header->size == size
-        && header->entry != 0
-        && header->entry <= kube_zone_server_number(w->zone)
-        && kube_zone_refs_fit(header))
-    {
-        return true;
+    if (size != 0) {
+        kube_zone_header_load(w->zone, offset, header);
+
+        if (header->size == size
+            && header->entry != 0
+            && header->entry <= kube_zone_server_number(w->zone)
+            && kube_zone_refs_fit(header))
+        {
+            return true;
+        }
     }
 
     *w->suspect = true;
