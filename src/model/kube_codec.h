@@ -106,7 +106,9 @@ kube_codec_copy(unsigned char *to, const unsigned char *from, size_t len)
 static inline KUBE_CODEC_INLINE void
 kube_codec_put(kube_codec_t *c, const void *bytes, size_t len)
 {
-    if (c->size <= c->cap && len <= c->cap - c->size && len != 0) {
+    if (c->size <= c->cap && len <= c->cap - c->size
+        && bytes != NULL && len != 0)
+    {
         kube_codec_copy(c->to + c->size, bytes, len);
     }
 
