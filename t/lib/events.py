@@ -46,8 +46,9 @@ class Events:
     def __exit__(self, *_exc):
         self.sock.close()
 
-    def read(self, most=1 << 30):
-        """Reads what is there, at most so many bytes; returns self."""
+    def receive(self, most=1 << 30):
+        """Takes what is there, at most so many bytes, and looks at nothing; returns self."""
+        parts = []
         while not self.closed and most > 0:
             if not select.select([self.sock], [], [], 0)[0]:
                 break
@@ -56,8 +57,14 @@ class Events:
             except ConnectionResetError:
                 more = b""
             self.closed = not more
-            self.wire += more
+            parts.append(more)
             most -= len(more)
+        self.wire += b"".join(parts)
+        return self
+
+    def read(self, most=1 << 30):
+        """Reads what is there, at most so many bytes; returns self."""
+        self.receive(most)
         if self.head is None and b"\r\n\r\n" in self.wire:
             head, _, self.wire = self.wire.partition(b"\r\n\r\n")
             self.head = head.decode()
@@ -67,19 +74,24 @@ class Events:
         return self
 
     def _chunks(self):
-        while b"\r\n" in self.wire and not self.ended:
-            size, _, rest = self.wire.partition(b"\r\n")
-            n = int(size, 16)
-            if len(rest) < n + 2:
-                return
-            assert rest[n : n + 2] == b"\r\n"
-            self.body += rest[:n]
-            self.wire = rest[n + 2 :]
+        parts, at = [self.body], 0
+        while not self.ended:
+            end = self.wire.find(b"\r\n", at)
+            if end < 0:
+                break
+            n = int(self.wire[at:end], 16)
+            after = end + 2 + n
+            if len(self.wire) < after + 2:
+                break
+            assert self.wire[after : after + 2] == b"\r\n"
+            parts.append(self.wire[end + 2 : after])
+            at = after + 2
             self.ended = n == 0
+        self.wire, self.body = self.wire[at:], b"".join(parts)
 
     def _blocks(self):
-        while b"\n\n" in self.body:
-            block, _, self.body = self.body.partition(b"\n\n")
+        *blocks, self.body = self.body.split(b"\n\n")
+        for block in blocks:
             kind, data = "message", None
             for line in block.decode().split("\n"):
                 name, _, value = line.partition(": ")

@@ -7,6 +7,7 @@
 
 import collections
 import os
+import re
 import threading
 import time
 
@@ -19,14 +20,17 @@ from nginx import rss
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 
-WORKERS, CLIENTS, SLICES = 20, 60, 200
-RATE = 1000
+WORKERS, CLIENTS, SLICES = 20, 40, 200
+RATE, BATCH = 1000, 20
+ADDRESS = re.compile(rb'"127\.1\.[0-9]+\.[0-9]+"')
 SECONDS = float(os.environ.get("KUBE_PROOF_SECONDS", "20"))
 
 
 def test_everybody_is_told(cluster, figure):
     """No change is wrong or out of order for its object, and memory is bounded."""
     cluster.service("shop", "web", 1)
+    feed.changes(cluster, SLICES, SLICES)
+    names = [key for key in cluster.api.state_at("endpointslices") if key[1] != "web-1"]
     gateway = cluster.nginx(
         feed.SLOW, workers=WORKERS, block=informer(cluster.api.url, zone="kube 8m")
     )
@@ -38,7 +42,13 @@ def test_everybody_is_told(cluster, figure):
     def read():
         while not stop.wait(0.02):
             for stream in streams:
-                stream.read()
+                stream.receive()
+
+    def change(n):
+        """Some slices get another address, one batch after the other."""
+        text = b'"127.1.%d.%d"' % (n // 250 % 250, n % 250 + 1)
+        keys = [names[(n * BATCH + k) % len(names)] for k in range(BATCH)]
+        cluster.api.edit_all("endpointslices", keys, lambda item: ADDRESS.sub(text, item))
 
     try:
         for stream in (*streams, slow):
@@ -47,7 +57,7 @@ def test_everybody_is_told(cluster, figure):
         reader = threading.Thread(target=read)
         reader.start()
         begun = time.monotonic()
-        with repeated(lambda n: feed.changes(cluster, 1, SLICES), RATE) as done:
+        with repeated(change, RATE / BATCH) as done:
             time.sleep(SECONDS)
         took = time.monotonic() - begun
         after = sum(rss(pid) for pid in gateway.workers())
@@ -67,7 +77,8 @@ def test_everybody_is_told(cluster, figure):
         assert all(v == sorted(set(v)) for v in versions.values())
         assert feed.held(whole).items() <= feed.stored(cluster).items()
         assert "overflow" in slow.kinds()
-        figure(f"{len(done) / took:.0f} changes/s, {len(whole.events)} events, {CLIENTS} clients "
+        figure(f"{len(done) * BATCH / took:.0f} changes/s, {len(whole.events)} events, "
+               f"{CLIENTS} clients "
                f"in {WORKERS} workers late {late} times, the slow one "
                f"{slow.kinds().count('overflow')}; workers grew by {after - before} KiB")
         # a buffer each; and in each worker the ring's pages, and what nginx's pools take
