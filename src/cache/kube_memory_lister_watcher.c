@@ -1,588 +1,23 @@
 /*
- * kube_memory_lister_watcher - objects in memory as a source.
+ * kube_memory_lister_watcher - objects in memory as a source: its calls.
  *
- * Three parts: the states of objects, which are never changed and are shared
- * by the objects, the changes and the calls; the source, which is an array of
- * the newest states in the order of their keys and a ring of changes; and the
- * calls.  Nobody is called back; the owner polls.
- *
- * Versions have no gaps: the change that made version v stands in the ring at
- * v modulo its size.  A watch has told everything up to call->rv, and what
- * follows there is a change that it has to tell, or call->rv is the newest
- * version: so ready() need not look.
+ * A list takes the states of its page, with a reference each; a watch has told
+ * everything up to call->rv, and what follows there is a change that it has to
+ * tell, or call->rv is the newest version: so ready() need not look.  Nobody is
+ * called back; the owner, a reflector, polls.  It changes no object.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "kube_memory_lister_watcher.h"
-#include "kube_record.h"
+#include "kube_memory_impl.h"
 
 
 /* The largest object that a record may be of, decoded. */
 #define MEMORY_ARENA_BYTES  (4 * (size_t) KUBE_OBJECT_BYTES_MAX)
-
-/* "18446744073709551615/namespace/name" */
-#define MEMORY_TOKEN_MAX    (20 + 1 + KUBE_KEY_LEN_MAX + 1)
-
-/* One state of an object; id borrows from the record. */
-typedef struct {
-    unsigned             refs;
-    uint64_t             rv;
-    int64_t              trigger_ms;
-    kube_record_id_t     id;
-    alignas(8) unsigned char  record[];
-} memory_state_t;
-
-typedef struct {
-    kube_watch_type_t    type;
-    bool                 quiet;
-    memory_state_t      *state;        /* of DELETED: the last */
-    memory_state_t      *before;       /* NULL: there was none */
-} memory_change_t;
-
-/* A page of a list, or a watch: struct kube_call_s for those outside. */
-typedef struct memory_call_s  memory_call_t;
-
-struct memory_call_s {
-    memory_call_t       *next;         /* of the source */
-    bool                 watch;
-    bool                 opened;       /* OPENED was handed over */
-    bool                 meta;         /* so was META */
-    bool                 over;         /* so was STATUS or END */
-    bool                 ended;        /* END is all that is left: ended_rc */
-    bool                 initial_end;  /* a bookmark is due that says so */
-    bool                 bookmark;     /* one is due */
-    bool                 more;         /* the list has another page */
-    kube_rc_t            ended_rc;
-    kube_verdict_t       verdict;      /* OK, or a STATUS is all that is left */
-    int                  code;
-    uint32_t             retry_after_s;
-    uint64_t             rv;           /* of a list; a watch: told up to it */
-    uint64_t             deadline_ms;  /* of a watch */
-    uint64_t             bookmark_ms;
-    size_t               fresh;        /* bytes that no ALIVE has told of */
-    memory_state_t     **items;        /* owned, with a reference each */
-    size_t               items_n;
-    size_t               at;
-    memory_state_t      *held;         /* of the result handed over last */
-    char                 token[MEMORY_TOKEN_MAX];
-};
-
-typedef struct {
-    unsigned             n;            /* calls that are refused */
-    int                  code;
-    uint32_t             retry_after_s;
-} memory_refusal_t;
-
-typedef struct memory_lw_s  memory_lw_t;
-
-struct memory_lw_s {
-    kube_memory_source_t  *source;
-    memory_lw_t           *next;       /* of the source */
-    kube_str_t             ns;         /* owned; empty: all */
-    memory_call_t         *calls;
-    kube_arena_t           arena;      /* of one result */
-    kube_status_t          status;     /* of one result */
-    kube_rv_t              rv;         /* of one result */
-};
-
-struct kube_memory_source_s {
-    kube_alloc_t           alloc;
-    kube_resource_t        resource;
-    bool                   quiet;
-    uint64_t               rv;
-    uint64_t               forgotten;  /* the changes up to it are */
-    memory_lw_t           *lws;
-    void                  *objects;    /* memory_state_t *, in order */
-    size_t                 objects_n;
-    size_t                 objects_cap;
-    memory_change_t       *changes;
-    size_t                 changes_max;
-    memory_refusal_t       refusals[2];    /* of lists, of watches */
-};
-
-
-static void
-memory_release(const kube_alloc_t *alloc, memory_state_t *state)
-{
-    if (state != NULL && --state->refs == 0) {
-        kube_free(alloc, state);
-    }
-}
-
-
-static memory_state_t *
-memory_hold(memory_state_t *state)
-{
-    if (state != NULL) {
-        state->refs++;
-    }
-
-    return state;
-}
-
-
-static memory_state_t *
-memory_state_create(const kube_alloc_t *alloc, const kube_object_t *object,
-    uint64_t rv)
-{
-    size_t           size;
-    memory_state_t  *state;
-
-    size = kube_record_size(object);
-
-    state = kube_zalloc(alloc, sizeof(memory_state_t) + size);
-    if (state == NULL) {
-        return NULL;
-    }
-
-    kube_record_encode(object, state->record);
-
-    if (kube_record_id(state->record, size, &state->id) != KUBE_OK) {
-        kube_free(alloc, state);
-        return NULL;
-    }
-
-    state->refs = 1;
-    state->rv = rv;
-
-    if (kube_resource_info(object->resource)->shape == KUBE_SHAPE_SLICE) {
-        state->trigger_ms = object->u.slice.trigger_ms;
-    }
-
-    return state;
-}
-
-
-static int
-memory_cmp(const memory_state_t *state, kube_str_t ns, kube_str_t name)
-{
-    int  cmp;
-
-    cmp = kube_str_cmp(state->id.meta.ns, ns);
-
-    return (cmp != 0) ? cmp : kube_str_cmp(state->id.meta.name, name);
-}
-
-
-/*
- * The place of a key among n states: of the state that has it, or where it
- * would stand.
- */
-static size_t
-memory_place(memory_state_t *const *states, size_t n, kube_str_t ns,
-    kube_str_t name, bool *found)
-{
-    int     cmp;
-    size_t  low, middle;
-
-    *found = false;
-    low = 0;
-
-    while (low < n) {
-        middle = low + (n - low) / 2;
-        cmp = memory_cmp(states[middle], ns, name);
-
-        if (cmp == 0) {
-            *found = true;
-            return middle;
-        }
-
-        if (cmp < 0) {
-            low = middle + 1;
-
-        } else {
-            n = middle;
-        }
-    }
-
-    return low;
-}
-
-
-static memory_change_t *
-memory_change(const kube_memory_source_t *source, uint64_t rv)
-{
-    return &source->changes[rv % source->changes_max];
-}
-
-
-/* Forgets the oldest change. */
-static void
-memory_forget(kube_memory_source_t *source)
-{
-    memory_change_t  *change;
-
-    change = memory_change(source, ++source->forgotten);
-
-    memory_release(&source->alloc, change->state);
-    memory_release(&source->alloc, change->before);
-    memset(change, 0, sizeof(memory_change_t));
-}
-
-
-static bool
-memory_is_in(const memory_lw_t *lw, const memory_state_t *state)
-{
-    return lw->ns.len == 0 || kube_str_eq(lw->ns, state->id.meta.ns);
-}
-
-
-/* True if a watch of the lister-watcher has to tell the change of rv. */
-static bool
-memory_tells(const memory_lw_t *lw, uint64_t rv)
-{
-    const memory_change_t  *change;
-
-    change = memory_change(lw->source, rv);
-
-    return !change->quiet && memory_is_in(lw, change->state);
-}
-
-
-/* Moves a watch over the changes that it does not tell. */
-static void
-memory_skip(const memory_lw_t *lw, memory_call_t *call)
-{
-    while (call->rv >= lw->source->forgotten
-           && call->rv < lw->source->rv
-           && !memory_tells(lw, call->rv + 1))
-    {
-        call->rv++;
-    }
-}
-
-
-/* The source is at its next version.  Takes both references over. */
-static void
-memory_changed(kube_memory_source_t *source, kube_watch_type_t type,
-    memory_state_t *state, memory_state_t *before)
-{
-    memory_lw_t    *lw;
-    memory_call_t  *call;
-
-    if (source->rv - source->forgotten == source->changes_max) {
-        memory_forget(source);
-    }
-
-    source->rv++;
-
-    *memory_change(source, source->rv) = (memory_change_t) {
-        .type = type,
-        .quiet = source->quiet,
-        .state = state,
-        .before = before
-    };
-
-    for (lw = source->lws; lw != NULL; lw = lw->next) {
-        for (call = lw->calls; call != NULL; call = call->next) {
-
-            if (call->watch && call->rv == source->rv - 1) {
-                memory_skip(lw, call);
-            }
-        }
-    }
-}
-
-
-kube_memory_source_t *
-kube_memory_source_create(const kube_alloc_t *alloc, kube_resource_t resource,
-    size_t changes_max)
-{
-    kube_memory_source_t  *source;
-
-    changes_max += (changes_max == 0);
-
-    if (changes_max > SIZE_MAX / sizeof(memory_change_t)) {
-        return NULL;
-    }
-
-    source = kube_zalloc(alloc, sizeof(kube_memory_source_t));
-    if (source == NULL) {
-        return NULL;
-    }
-
-    source->changes = kube_zalloc(alloc,
-                                  changes_max * sizeof(memory_change_t));
-    if (source->changes == NULL) {
-        kube_free(alloc, source);
-        return NULL;
-    }
-
-    source->alloc = *alloc;
-    source->resource = resource;
-    source->changes_max = changes_max;
-    source->rv = 1;
-    source->forgotten = 1;
-
-    return source;
-}
-
-
-void
-kube_memory_source_destroy(kube_memory_source_t *source)
-{
-    size_t            i;
-    memory_state_t  **objects;
-
-    if (source == NULL) {
-        return;
-    }
-
-    kube_memory_source_compact(source);
-    objects = source->objects;
-
-    for (i = 0; i < source->objects_n; i++) {
-        memory_release(&source->alloc, objects[i]);
-    }
-
-    kube_free(&source->alloc, source->objects);
-    kube_free(&source->alloc, source->changes);
-    kube_free(&source->alloc, source);
-}
-
-
-void
-kube_memory_source_compact(kube_memory_source_t *source)
-{
-    while (source->forgotten != source->rv) {
-        memory_forget(source);
-    }
-}
-
-
-kube_rc_t
-kube_memory_source_remove(kube_memory_source_t *source, kube_str_t ns,
-    kube_str_t name)
-{
-    bool              found;
-    size_t            at;
-    memory_state_t   *state, **objects;
-
-    objects = source->objects;
-    at = memory_place(objects, source->objects_n, ns, name, &found);
-
-    if (!found) {
-        return KUBE_NOT_FOUND;
-    }
-
-    state = objects[at];
-    source->objects_n--;
-    memmove(&objects[at], &objects[at + 1],
-            (source->objects_n - at) * sizeof(memory_state_t *));
-
-    memory_changed(source, KUBE_WATCH_DELETED, state, memory_hold(state));
-
-    return KUBE_OK;
-}
-
-
-static bool
-memory_is_good(const kube_memory_source_t *source,
-    const kube_object_t *object)
-{
-    return object->resource == source->resource
-           && kube_name_is_label(object->u.meta.ns)
-           && kube_resource_info(object->resource)->is_name(
-                  object->u.meta.name)
-           && kube_record_size(object) != 0;
-}
-
-
-kube_rc_t
-kube_memory_source_put(kube_memory_source_t *source,
-    const kube_object_t *object)
-{
-    bool              found, again;
-    char              uid[sizeof("memory-") + 20];
-    size_t            at;
-    kube_str_t        ns, name;
-    kube_object_t     copy;
-    memory_state_t   *state, **objects;
-
-    if (!memory_is_good(source, object)) {
-        return KUBE_INVALID;
-    }
-
-    ns = object->u.meta.ns;
-    name = object->u.meta.name;
-
-    if (kube_array_reserve(&source->alloc, &source->objects,
-                           &source->objects_cap, source->objects_n + 1,
-                           sizeof(memory_state_t *), SIZE_MAX)
-        != KUBE_OK)
-    {
-        return KUBE_NOMEM;
-    }
-
-    objects = source->objects;
-    at = memory_place(objects, source->objects_n, ns, name, &found);
-
-    copy = *object;
-    copy.u.meta.rv = KUBE_STR_NULL;
-    again = false;
-
-    if (copy.u.meta.uid.len != 0) {
-        again = (found && !kube_str_eq(objects[at]->id.meta.uid,
-                                       copy.u.meta.uid));
-
-    } else if (found) {
-        copy.u.meta.uid = objects[at]->id.meta.uid;
-
-    } else {
-        (void) snprintf(uid, sizeof(uid), "memory-%llu",
-                        (unsigned long long) source->rv + 1);
-        copy.u.meta.uid = kube_str(uid);
-    }
-
-    state = memory_state_create(&source->alloc, &copy,
-                                source->rv + 1 + again);
-    if (state == NULL) {
-        return KUBE_NOMEM;
-    }
-
-    if (again) {
-        memory_changed(source, KUBE_WATCH_DELETED, objects[at],
-                       memory_hold(objects[at]));
-        objects[at] = state;
-        memory_changed(source, KUBE_WATCH_ADDED, memory_hold(state), NULL);
-
-        return KUBE_OK;
-    }
-
-    if (found) {
-        memory_changed(source, KUBE_WATCH_MODIFIED, memory_hold(state),
-                       objects[at]);
-        objects[at] = state;
-
-        return KUBE_OK;
-    }
-
-    memmove(&objects[at + 1], &objects[at],
-            (source->objects_n - at) * sizeof(memory_state_t *));
-
-    objects[at] = state;
-    source->objects_n++;
-    memory_changed(source, KUBE_WATCH_ADDED, memory_hold(state), NULL);
-
-    return KUBE_OK;
-}
-
-
-uint64_t
-kube_memory_source_rv(const kube_memory_source_t *source)
-{
-    return source->rv;
-}
-
-
-size_t
-kube_memory_source_count(const kube_memory_source_t *source)
-{
-    return source->objects_n;
-}
-
-
-void
-kube_memory_source_quiet(kube_memory_source_t *source, bool quiet)
-{
-    source->quiet = quiet;
-}
-
-
-void
-kube_memory_source_refuse(kube_memory_source_t *source, bool watches,
-    unsigned n, int code, uint32_t retry_after_s)
-{
-    source->refusals[watches] = (memory_refusal_t) {
-        .n = n,
-        .code = code,
-        .retry_after_s = retry_after_s
-    };
-}
-
-
-void
-kube_memory_source_bookmark(kube_memory_source_t *source)
-{
-    memory_lw_t    *lw;
-    memory_call_t  *call;
-
-    for (lw = source->lws; lw != NULL; lw = lw->next) {
-        for (call = lw->calls; call != NULL; call = call->next) {
-            call->bookmark = call->watch;
-        }
-    }
-}
-
-
-void
-kube_memory_source_reset(kube_memory_source_t *source, kube_rc_t rc)
-{
-    memory_lw_t    *lw;
-    memory_call_t  *call;
-
-    for (lw = source->lws; lw != NULL; lw = lw->next) {
-        for (call = lw->calls; call != NULL; call = call->next) {
-            call->ended = true;
-            call->ended_rc = rc;
-        }
-    }
-}
-
-
-void
-kube_memory_source_process(kube_memory_source_t *source, uint64_t now_ms)
-{
-    memory_lw_t    *lw;
-    memory_call_t  *call;
-
-    for (lw = source->lws; lw != NULL; lw = lw->next) {
-        for (call = lw->calls; call != NULL; call = call->next) {
-
-            if (!call->ended && now_ms >= call->deadline_ms) {
-                call->ended = true;
-                call->ended_rc = KUBE_OK;
-            }
-
-            if (now_ms >= call->bookmark_ms) {
-                call->bookmark = true;
-                call->bookmark_ms = now_ms + KUBE_MEMORY_BOOKMARK_MS;
-            }
-        }
-    }
-}
-
-
-uint64_t
-kube_memory_source_deadline(const kube_memory_source_t *source)
-{
-    uint64_t              deadline_ms;
-    const memory_lw_t    *lw;
-    const memory_call_t  *call;
-
-    deadline_ms = KUBE_NEVER;
-
-    for (lw = source->lws; lw != NULL; lw = lw->next) {
-        for (call = lw->calls; call != NULL; call = call->next) {
-
-            if (!call->ended && call->deadline_ms < deadline_ms) {
-                deadline_ms = call->deadline_ms;
-            }
-
-            if (!call->ended && call->bookmark_ms < deadline_ms) {
-                deadline_ms = call->bookmark_ms;
-            }
-        }
-    }
-
-    return deadline_ms;
-}
 
 
 static void
@@ -613,8 +48,8 @@ memory_snapshot(const memory_lw_t *lw, memory_call_t *call, uint64_t rv,
     first = 0;
 
     if (after != NULL) {
-        first = memory_place(objects, source->objects_n, after->ns,
-                             after->name, &found);
+        first = kube_memory_place(objects, source->objects_n, after->ns,
+                                  after->name, &found);
         first += found;
     }
 
@@ -631,25 +66,25 @@ memory_snapshot(const memory_lw_t *lw, memory_call_t *call, uint64_t rv,
 
     for (i = first; i < source->objects_n; i++) {
 
-        if (objects[i]->rv <= rv && memory_is_in(lw, objects[i])) {
+        if (objects[i]->rv <= rv && kube_memory_is_in(lw, objects[i])) {
             items[call->items_n++] = objects[i];
         }
     }
 
     for (v = rv + 1; v <= source->rv; v++) {
-        state = memory_change(source, v)->before;
+        state = kube_memory_change(source, v)->before;
 
         if (state == NULL
             || state->rv > rv
-            || !memory_is_in(lw, state)
+            || !kube_memory_is_in(lw, state)
             || (after != NULL
-                && memory_cmp(state, after->ns, after->name) <= 0))
+                && kube_memory_cmp(state, after->ns, after->name) <= 0))
         {
             continue;
         }
 
-        at = memory_place(items, call->items_n, state->id.meta.ns,
-                          state->id.meta.name, &found);
+        at = kube_memory_place(items, call->items_n, state->id.meta.ns,
+                               state->id.meta.name, &found);
 
         memmove(&items[at + 1], &items[at],
                 (call->items_n - at) * sizeof(memory_state_t *));
@@ -670,7 +105,7 @@ memory_snapshot(const memory_lw_t *lw, memory_call_t *call, uint64_t rv,
     }
 
     for (i = 0; i < call->items_n; i++) {
-        (void) memory_hold(items[i]);
+        (void) kube_memory_hold(items[i]);
     }
 
     return KUBE_OK;
@@ -807,7 +242,7 @@ memory_watch_begin(memory_lw_t *lw, memory_call_t *call,
     }
 
     call->rv = rv;
-    memory_skip(lw, call);
+    kube_memory_skip(lw, call);
 
     return KUBE_OK;
 }
@@ -822,10 +257,10 @@ memory_call_free(const memory_lw_t *lw, memory_call_t *call)
     alloc = &lw->source->alloc;
 
     for (i = 0; i < call->items_n; i++) {
-        memory_release(alloc, call->items[i]);
+        kube_memory_release(alloc, call->items[i]);
     }
 
-    memory_release(alloc, call->held);
+    kube_memory_release(alloc, call->held);
 
     kube_free(alloc, call->items);
     kube_free(alloc, call);
@@ -991,7 +426,7 @@ memory_event(memory_lw_t *lw, memory_call_t *call, kube_result_t *result)
     kube_rc_t               rc;
     const memory_change_t  *change;
 
-    change = memory_change(lw->source, ++call->rv);
+    change = kube_memory_change(lw->source, ++call->rv);
     call->held = change->state;
     call->held->refs++;
 
@@ -999,7 +434,7 @@ memory_event(memory_lw_t *lw, memory_call_t *call, kube_result_t *result)
     rc = memory_object(lw, call, change->state, call->rv, result);
     result->type = change->type;
 
-    memory_skip(lw, call);
+    kube_memory_skip(lw, call);
 
     return rc;
 }
@@ -1091,7 +526,7 @@ memory_next(void *ctx, kube_call_t *handle, kube_result_t *result)
     }
 
     kube_arena_reset(&lw->arena);
-    memory_release(&lw->source->alloc, call->held);
+    kube_memory_release(&lw->source->alloc, call->held);
     call->held = NULL;
 
     if (call->ended) {

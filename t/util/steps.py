@@ -59,7 +59,8 @@ def main(argv):
 
     lines = [" | ".join(["| input", *states]) + " |", "|---" * (len(states) + 1) + "|"]
     for name in inputs:
-        row = [code.get((state, name), "").replace("reflector_", "") for state in states]
+        row = [code.get((state, name), "") for state in states]
+        row = [re.sub("^(kube_step|reflector)_", "", word) for word in row]
         row = ["-" if word == "ignore" else word for word in row]
         lines.append(f"| {name} | " + " | ".join(row) + " |")
     table = BEGIN + "\n".join(lines) + "\n" + END

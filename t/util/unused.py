@@ -45,7 +45,7 @@ OFFERED = {
     "src/base/kube_work_queue.c",
     "src/cache/kube_cache_sync.c",
     "src/cache/kube_factory.c",
-    "src/cache/kube_memory_lister_watcher.c",
+    "src/cache/kube_memory_source.c",
     "src/cache/kube_processor.c",
     "src/cache/kube_shared_informer.c",
     "src/cache/kube_store.c",
