@@ -72,6 +72,9 @@ RESOURCE = {
     "lists": int,
     "watches": int,
     "relists": int,
+    "relist_reasons": dict.fromkeys(
+        ("expired", "too_large_rv", "room", "protocol", "silent", "other"), int
+    ),
     "events": {"added": int, "modified": int, "deleted": int, "bookmark": int, "error": int},
     "skipped": int,
     "refused": [{"key": str, "reason": str, "outdated?": bool, "age_seconds?": float}],

@@ -578,7 +578,11 @@ const RESOURCES = [
     ["Objects", (r) => number(r.objects), "number"],
     ["Lists", (r) => r.lists, "number"],
     ["Watches", (r) => r.watches, "number"],
-    ["Relists", (r) => r.relists, "number"],
+    ["Relists", (r) => ({ text: number(r.relists),
+                          title: Object.entries(r.relist_reasons)
+                              .filter(([, n]) => n > 0)
+                              .map(([why, n]) => `${why}: ${n}`).join(", ") }),
+        "number"],
     ["Events", (r) => number(r.events.added + r.events.modified
                            + r.events.deleted), "number"],
     ["Skipped", (r) => r.skipped, "number"],

@@ -312,6 +312,7 @@ kube_reflector_input(kube_reflector_machine_t *m, const kube_input_t *input,
     if (m->state == KUBE_REFLECTOR_WATCHING && reflector_says[input->kind]) {
         m->watch.heard = true;
         m->watch.silent = 0;
+        m->watch.second_ms = KUBE_NEVER;
         m->list.bookmarks |= (input->kind == KUBE_INPUT_BOOKMARK);
     }
 

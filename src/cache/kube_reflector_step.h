@@ -138,7 +138,8 @@
 #define KUBE_STREAM_MS           10000    /* a WatchList without a byte */
 #define KUBE_STREAM_BROKEN_MAX   3        /* WatchLists without their end */
 #define KUBE_TRAITS_MS           3600000  /* what a server lacks is known */
-#define KUBE_SECOND_MS           10000    /* between two second watches */
+#define KUBE_SECOND_MS           10000    /* between two second watches of a
+                                             silence */
 #define KUBE_OBJECT_MS           60000    /* an event begun, not complete */
 #define KUBE_TIMEOUT_MAX_MS      600000   /* to which LIST and OPEN double */
 #define KUBE_RELIST_PACE_MS      10000    /* between lists that a 410 causes */
@@ -346,7 +347,7 @@ typedef struct {
     uint64_t                partial_ms;     /* since when inside an event */
     uint64_t                deadline_ms;    /* absolute */
     uint64_t                second_ms;      /* when the last second watch was
-                                               asked for */
+                                               asked for, of this silence */
     uint64_t                second_deadline_ms;    /* absolute, of it */
 } kube_reflector_watch_t;
 

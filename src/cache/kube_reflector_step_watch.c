@@ -242,6 +242,7 @@ kube_step_replaced(kube_reflector_machine_t *m)
     m->watch.moved = 0;
     m->watch.partial_ms = KUBE_NEVER;
     m->watch.deadline_ms = m->watch.second_deadline_ms;
+    m->watch.second_ms = KUBE_NEVER;
 
     return kube_step_watch_opened(m);
 }

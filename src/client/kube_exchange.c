@@ -455,6 +455,7 @@ exchange_write_cb(char *data, size_t size, size_t n, void *arg)
     env->taken_bytes += n;
     env->heard = true;
     e->suspect = 0;
+    e->relieved_ms = KUBE_NEVER;
 
     return exchange_take(e, e->handler->bytes(e->ctx, data, n)) ? n : 0;
 }

@@ -96,8 +96,9 @@ struct kube_exchange_s {
     size_t                          server;        /* index of the address */
     uint64_t                        created_ms;
     uint64_t                        look_ms;       /* at its socket, next */
-    uint64_t                        relieved_ms;   /* when a connection stood
-                                                      in its place, or NEVER */
+    uint64_t                        relieved_ms;   /* since it is suspect, when
+                                                      a connection stood in its
+                                                      place; or NEVER */
     size_t                          header_bytes;
     kube_stage_t                    stage;
     kube_rc_t                       rc;            /* of over */

@@ -152,6 +152,12 @@ static const kube_fact_t  facts_scope[] = {
       KUBE_FACT_NUMBER, SCOPE_COUNTER(RELISTS) },
 
 #define XX(name, family, text, counts)                                        \
+    { "relist_reasons", text, NULL, NO_HELP,                                  \
+      KUBE_FACT_NUMBER, SCOPE_COUNTER(name) },
+    KUBE_COUNTER_RELIST_MAP(XX)
+#undef XX
+
+#define XX(name, family, text, counts)                                        \
     { "events", text, NULL, NO_HELP,                                          \
       KUBE_FACT_NUMBER, SCOPE_COUNTER(name) },
     KUBE_COUNTER_EVENT_MAP(XX)

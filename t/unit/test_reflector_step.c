@@ -204,8 +204,13 @@ test_second_watch(void **state)
                      + KUBE_DEADLINE_MARGIN_MS);
     assert_true(b.r.deadline_ms > first_ms);
 
+    /* another silence is another matter, whichever watch has ended the last */
+
+    assert_int_equal(say(&b, KUBE_INPUT_SUSPECT), KUBE_ACTION_SECOND);
+    assert_int_equal(say(&b, KUBE_INPUT_SUSPECT), KUBE_ACTION_NONE);
     assert_int_equal(say_rv(&b, KUBE_INPUT_EVENT, "101"), KUBE_ACTION_NONE);
     assert_str(kube_rv_str(&b.r.rv), "101");
+    assert_int_equal(say(&b, KUBE_INPUT_SUSPECT), KUBE_ACTION_SECOND);
 }
 
 

@@ -55,10 +55,18 @@ getsockopt(int fd, int level, int option, void *value, socklen_t *len)
 }
 
 
+/* The server's end of the first connection. */
+static int  served_fd;
+
+
 /* The head of a watch; of the first one not even that where arg says so. */
 static bool
 serve_watch(http_bed_t *server, int fd)
 {
+    if (http_bed_connections(server) == 1) {
+        served_fd = fd;
+    }
+
     return (server->arg != NULL && http_bed_connections(server) == 1)
            || http_bed_puts(fd, WATCH_HEAD);
 }
@@ -308,6 +316,60 @@ test_unwanted(void **state)
 }
 
 
+/* The transport's clock. */
+static uint64_t
+silence_now_ms(void)
+{
+    return transport_bed_now_ms() + ahead_ms;
+}
+
+
+/*
+ * A peer that has spoken since may fall silent again: that is seen after 7 s,
+ * and nothing has to be waited for until 10 s are over.  A busy machine gets
+ * several tries.
+ */
+static void
+test_again(void **state)
+{
+    unsigned                n;
+    uint64_t                healed_ms, took_ms;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    silence_open(f, NULL);
+    transport_bed_start(f, &c);
+    silence_until_responses(f, &c);
+
+    silent_fd = silence_socket(f);
+    silent_probes = KUBE_TCP_PROBES;
+    silence_until_healed(f, 1);
+    assert_true(kube_transport_suspect(f->transport, c.exchange));
+    took_ms = KUBE_NEVER;
+
+    for (n = 2; took_ms >= 9500; n++) {
+        assert_true(n < 6);
+        healed_ms = silence_now_ms();
+
+        silent_probes = 0;
+        assert_true(http_bed_puts(served_fd, "1\r\nx\r\n"));
+
+        while (kube_transport_suspect(f->transport, c.exchange)) {
+            silence_step(f);
+        }
+
+        silent_probes = KUBE_TCP_PROBES;
+        silence_until_healed(f, n);
+        took_ms = silence_now_ms() - healed_ms;
+    }
+
+    assert_int_equal(c.dones, 0);
+
+    kube_transport_cancel(f->transport, c.exchange);
+    transport_bed_free(&c);
+}
+
+
 /* One probe without an answer is a lost packet. */
 static void
 test_one_probe(void **state)
@@ -418,6 +480,7 @@ main(void)
         SILENCE_TEST(test_refused_and_back),
         SILENCE_TEST(test_which_is_back),
         SILENCE_TEST(test_unwanted),
+        SILENCE_TEST(test_again),
         SILENCE_TEST(test_one_probe),
         SILENCE_TEST(test_second_beside_first),
         SILENCE_TEST(test_no_head),
