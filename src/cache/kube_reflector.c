@@ -172,13 +172,17 @@ reflector_replace(kube_reflector_t *r)
 }
 
 
-/* Opens a second watch beside one that is silent; looks what became of it. */
+/*
+ * Opens a second watch beside one that is silent, and looks what became of it;
+ * a list that is silent is asked for again.
+ */
 static void
 reflector_run_second(kube_reflector_t *r)
 {
     kube_result_t  result;
 
-    if (r->machine.state != KUBE_REFLECTOR_WATCHING
+    if ((r->machine.state != KUBE_REFLECTOR_WATCHING
+         && r->machine.state != KUBE_REFLECTOR_LISTING)
         || r->action.kind != KUBE_ACTION_NONE
         || r->paused)
     {
@@ -187,7 +191,9 @@ reflector_run_second(kube_reflector_t *r)
 
     if (r->second.handle == NULL) {
 
-        if (r->lw.suspect == NULL
+        if (r->call.handle == NULL
+            || r->call.opened_ms == KUBE_NEVER
+            || r->lw.suspect == NULL
             || !r->lw.suspect(r->lw.ctx, r->call.handle))
         {
             return;

@@ -224,6 +224,7 @@ static const reflector_step_pt
         [KUBE_INPUT_CLOSED] = reflector_closed,
         [KUBE_INPUT_FAILED] = reflector_failed,
         [KUBE_INPUT_TIMER] = reflector_call_timer,
+        [KUBE_INPUT_SUSPECT] = kube_step_list_suspect,
         [KUBE_INPUT_RELIST] = reflector_relist_later,
         [KUBE_INPUT_STOP] = reflector_stop
     },

@@ -27,6 +27,8 @@
  *                                  CONSISTENT
  *              STATUS too large -> CONSISTENT at once, once
  *              STATUS invalid   -> BACKOFF, CONSISTENT: it may be the version
+ *              SUSPECT          -> LISTING: the page again, at once; the first
+ *                                  as a new list
  *              other STATUS, FAILED, PROTOCOL, CLOSED, TIMER -> BACKOFF, list
  *   STREAMING  SENT, OPENED     -> STREAMING (the timers start)
  *              ITEM             -> STREAMING (progress)
@@ -138,8 +140,8 @@
 #define KUBE_STREAM_MS           10000    /* a WatchList without a byte */
 #define KUBE_STREAM_BROKEN_MAX   3        /* WatchLists without their end */
 #define KUBE_TRAITS_MS           3600000  /* what a server lacks is known */
-#define KUBE_SECOND_MS           10000    /* between two second watches of a
-                                             silence */
+#define KUBE_SECOND_MS           10000    /* between two second requests of
+                                             a silence */
 #define KUBE_OBJECT_MS           60000    /* an event begun, not complete */
 #define KUBE_TIMEOUT_MAX_MS      600000   /* to which LIST and OPEN double */
 #define KUBE_RELIST_PACE_MS      10000    /* between lists that a 410 causes */
@@ -192,7 +194,8 @@ typedef enum {
     KUBE_INPUT_CLOSED,        /* the watch ended as HTTP says */
     KUBE_INPUT_FAILED,        /* transport; rc */
     KUBE_INPUT_TIMER,         /* deadline_ms has come */
-    KUBE_INPUT_SUSPECT,       /* who answers the watch is silent */
+    KUBE_INPUT_SUSPECT,       /* who answers is silent, and a connection to it
+                                 stands */
     KUBE_INPUT_REPLACED,      /* the second watch was granted, and the first is
                                  closed */
     KUBE_INPUT_HEALED,        /* the server can be connected to again */

@@ -606,3 +606,19 @@ kube_step_timed_out(kube_reflector_machine_t *m, const char *what)
 
     return action;
 }
+
+
+/* Another request in place of one whose server is silent: now and then. */
+bool
+kube_step_may_ask_twice(kube_reflector_machine_t *m)
+{
+    if (m->watch.second_ms != KUBE_NEVER
+        && m->now_ms - m->watch.second_ms < KUBE_SECOND_MS)
+    {
+        return false;
+    }
+
+    m->watch.second_ms = m->now_ms;
+
+    return true;
+}

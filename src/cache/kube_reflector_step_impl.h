@@ -63,6 +63,7 @@ kube_action_t kube_step_end(kube_reflector_machine_t *m, kube_rc_t rc);
 bool kube_step_is_unauthorized(kube_reflector_machine_t *m);
 kube_action_t kube_step_timed_out(kube_reflector_machine_t *m,
     const char *what);
+bool kube_step_may_ask_twice(kube_reflector_machine_t *m);
 
 
 /* Steps: m->input is what happened; named by it and, where that means different
@@ -93,6 +94,7 @@ kube_action_t kube_step_stream_done(kube_reflector_machine_t *m);
 kube_action_t kube_step_stream_unreadable(kube_reflector_machine_t *m);
 kube_action_t kube_step_stream_protocol(kube_reflector_machine_t *m);
 kube_action_t kube_step_list_status(kube_reflector_machine_t *m);
+kube_action_t kube_step_list_suspect(kube_reflector_machine_t *m);
 kube_action_t kube_step_stream_status(kube_reflector_machine_t *m);
 kube_action_t kube_step_stream_timer(kube_reflector_machine_t *m);
 

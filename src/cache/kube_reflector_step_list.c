@@ -393,3 +393,20 @@ kube_step_stream_timer(kube_reflector_machine_t *m)
 
     return action;
 }
+
+
+/*
+ * What is left of the page waits for the server's retransmission timer: it is
+ * asked for again over the connection that stands.  A first page begins a new
+ * list, for what it has brought may be gone by then.
+ */
+kube_action_t
+kube_step_list_suspect(kube_reflector_machine_t *m)
+{
+    if (!kube_step_may_ask_twice(m)) {
+        return kube_step_nothing;
+    }
+
+    return (m->list.pages != 0) ? kube_step_page_action(m)
+                                : kube_step_list(m);
+}

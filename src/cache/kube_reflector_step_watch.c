@@ -217,13 +217,10 @@ kube_step_suspect(kube_reflector_machine_t *m)
 {
     uint32_t  timeout_s;
 
-    if (m->watch.second_ms != KUBE_NEVER
-        && m->now_ms - m->watch.second_ms < KUBE_SECOND_MS)
-    {
+    if (!kube_step_may_ask_twice(m)) {
         return kube_step_nothing;
     }
 
-    m->watch.second_ms = m->now_ms;
     timeout_s = kube_step_draw_timeout(m, &m->watch.second_deadline_ms);
 
     return (kube_action_t) {

@@ -113,6 +113,74 @@ test_first_speaks_first(void **state)
 }
 
 
+/*
+ * A page of which the rest does not come is asked for again, over and over but
+ * not often: the first one as another list, for what it had may be gone.
+ */
+static void
+test_list_is_silent(void **state)
+{
+    bed_t           b;
+    unsigned        page;
+    const char     *asked;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    for (page = 0; page < 2; page++) {
+        bed_init(&b);
+        bed_start(&b, "");
+        asked = "resourceVersion=0";
+
+        if (page == 1) {
+            io_answer(&b.io, bed_x(&b), 200,
+                      LIST("5", ",\"continue\":\"token\"", FULL("api", "3")));
+            bed_process(&b);
+            asked = "continue=token";
+        }
+
+        x = bed_x(&b);
+        assert_non_null(strstr(x->path, asked));
+        assert_true(io_head(x, 200, "application/json", 0));
+        assert_true(io_body(&b.io, x,
+                            "{\"kind\":\"ServiceList\",\"metadata\":"
+                            "{\"resourceVersion\":\"5\"},\"items\":["
+                            FULL("gone", "4") ","));
+        bed_process(&b);
+
+        b.io.now_ms += 6000;
+        b.io.suspect = x;
+        bed_process(&b);
+        assert_int_equal(b.io.cancelled, 1);
+        assert_int_equal(b.io.started, page + 2);
+
+        /* of another version, where it is another list */
+
+        x = bed_x(&b);
+        asked = page ? "continue=token" : "resourceVersion=5&";
+        assert_non_null(strstr(x->path, asked));
+        assert_true(io_head(x, 200, "application/json", 0));
+        b.io.suspect = x;
+        b.io.now_ms += KUBE_SECOND_MS - 1;
+        bed_process(&b);
+        assert_int_equal(b.io.started, page + 2);
+        b.io.now_ms++;
+        bed_process(&b);
+        assert_int_equal(b.io.cancelled, 2);
+        assert_int_equal(b.io.started, page + 3);
+        b.io.suspect = NULL;
+
+        io_answer(&b.io, bed_x(&b), 200, LIST("9", "", FULL("web", "8")));
+        bed_process(&b);
+        assert_string_equal(drained(&b),
+                            page ? "[ R:shop/api@3 R:shop/gone@4 R:shop/web@8 ]"
+                                 : "[ R:shop/gone@4 [ R:shop/web@8 ]");
+        assert_rv(&b, page ? "5" : "9");
+        bed_done(&b);
+    }
+}
+
+
 /* Whatever becomes of the second alone is nothing to the first. */
 static void
 test_second_fails(void **state)
@@ -351,6 +419,7 @@ main(void)
         cmocka_unit_test(test_first_speaks_first),
         cmocka_unit_test(test_second_fails),
         cmocka_unit_test(test_second_is_silent),
+        cmocka_unit_test(test_list_is_silent),
         cmocka_unit_test(test_first_ends),
         cmocka_unit_test(test_both_end),
         cmocka_unit_test(test_only_open_watches),

@@ -34,6 +34,7 @@ static const char *const  matrix[KUBE_REFLECTOR_STATES][KUBE_INPUTS] = {
         [KUBE_INPUT_CLOSED] = "BACKOFF sleep",
         [KUBE_INPUT_FAILED] = "BACKOFF sleep",
         [KUBE_INPUT_TIMER] = "BACKOFF sleep",
+        [KUBE_INPUT_SUSPECT] = "LISTING list",
         [KUBE_INPUT_RELIST] = "",
         [KUBE_INPUT_STOP] = "STOPPED stop"
     },

@@ -408,8 +408,8 @@ test_random_walk(void **state)
 {
     (void) state;
 
-    random_walk(KUBE_WATCH_LIST_OFF, 37);
-    random_walk(KUBE_WATCH_LIST_AUTO, 52);
+    random_walk(KUBE_WATCH_LIST_OFF, 38);
+    random_walk(KUBE_WATCH_LIST_AUTO, 53);
 }
 
 
