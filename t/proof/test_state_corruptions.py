@@ -72,7 +72,7 @@ def test_of_the_future(public_path):
     """Written while the clock was a day ahead."""
     library, ahead = public_path / "clock.so", public_path / "ahead"
     build_library("clock", library)
-    ahead.touch()
+    ahead.write_text("86400")
     env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_FILE": str(ahead)}
     with Cluster() as made:
         made.service("shop", "web")

@@ -1,0 +1,53 @@
+# A CA takes the place of another while nginx runs, both in the bundle for a while:
+# the state file that is written meanwhile is of both, so that there is no moment at
+# which a cold start has none.  The rules themselves are in t/test_state_file.py.
+#
+# Copyright (C) the nginx-kube-informer authors
+# SPDX-License-Identifier: BSD-2-Clause
+"""The state file over the rotation of a CA."""
+
+import os
+
+from cluster import Cluster, informer
+from nginx import wait_until
+from test_state_file import CONF, KEEP, NAME, cold, read, served, unused
+
+# The bundle is read again each minute, and a file is written once a minute.
+ROTATION_S = 200
+
+
+def test_rotation(pki_of):
+    old, new = (read(pki_of(name).ca_file) for name in ("old", "new"))
+    with Cluster(tls=pki_of("old").server_context()) as made:
+        made.service("shop", "web")
+        block = informer(made.api.url, "ca_file ca.pem;", state=KEEP)
+        gateway = made.nginx(CONF, block=block, start=False)
+        gateway.write("ca.pem", old)
+        path = gateway.path("state", NAME)
+        gateway.start().status.wait(lambda i: i["state_file"]["written"])
+        first = read(path)
+        before = os.stat(path).st_ino
+
+        gateway.write("ca.pem", new + old)
+        wait_until(lambda: os.stat(path).st_ino != before, ROTATION_S)
+        both = read(path)
+        assert len(both) == len(first) + 8
+        made.running.remove(gateway)
+        gateway.stop()
+
+        made.api.refuse()
+        for contents, ca, used in (
+            (first, old, True),
+            (first, new, False),
+            (both, old, True),
+            (both, new, True),
+        ):
+            gateway = cold(
+                made, contents, more="ca_file ca.pem;", write=lambda g, ca=ca: g.write("ca.pem", ca)
+            )
+            if used:
+                served(gateway)
+            else:
+                unused(gateway, r"state file.*a server with another CA")
+            made.running.remove(gateway)
+            gateway.stop()
