@@ -401,10 +401,11 @@ verify_list(verify_t *v)
     verify_forget(v);
     token[0] = '\0';
 
-    do {
-        ok = verify_page(v, &lw, token);
+    ok = verify_page(v, &lw, token);
 
-    } while (ok && token[0] != '\0');
+    while (ok && token[0] != '\0') {
+        ok = verify_page(v, &lw, token);
+    }
 
     lw.destroy(lw.ctx);
 
