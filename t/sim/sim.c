@@ -709,6 +709,13 @@ sim_settle(sim_t *s)
         s->conf.totals->settle_ms = s->now_ms - began_ms;
     }
 
+    if (!s->restored && s->now_ms - began_ms > s->conf.totals->plain_ms
+        && !(s->faults & (SIM_FAULT(KILL) | SIM_FAULT(CRASH)
+                          | SIM_FAULT(MEMORY))))
+    {
+        s->conf.totals->plain_ms = s->now_ms - began_ms;
+    }
+
     kube_zone_usage(&s->zone, &usage);
     sim_say(s, "equal after %llu ms; %llu of %llu bytes used, %llu refused",
             (unsigned long long) (s->now_ms - began_ms),
@@ -716,6 +723,7 @@ sim_settle(sim_t *s)
             (unsigned long long) usage.records_bytes,
             (unsigned long long) usage.refused);
     s->quiet = false;
+    s->restored = false;
 }
 
 

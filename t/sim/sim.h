@@ -329,7 +329,9 @@ typedef struct {
     uint64_t  reads;
     uint64_t  allocations;
     uint64_t  failures;        /* allocations that failed */
-    uint64_t  settle_ms;       /* the longest, without a restored backup */
+    uint64_t  settle_ms;       /* until all was equal, the longest */
+    uint64_t  plain_ms;        /* the same of rounds without a backup, a death
+                                  or memory that failed */
     uint64_t  requests_max;    /* most in ten seconds, of one scope */
     uint64_t  fired[SIM_FAULTS];
 } sim_totals_t;
@@ -350,6 +352,7 @@ typedef struct {
     kube_random_t   random;
     uint32_t        faults;
     bool            quiet;     /* no fault any more */
+    bool            restored;  /* from a backup, in this round */
     bool            bookmarks;
     bool            watch_list;    /* the servers have it */
     bool            by_namespace;  /* two of them are followed */

@@ -612,6 +612,12 @@ check_refuses(sim_t *s, unsigned ns)
         return false;
     }
 
+    /* a Service is published without a slice, then that is named */
+
+    if (s->process.inside) {
+        return true;
+    }
+
     cursor = 0;
 
     for ( ;; ) {
@@ -830,9 +836,12 @@ check_snapshot(sim_t *s, unsigned key, sim_seen_t *seen,
                  seen->service.era);
     }
 
-    /* deltas that found no memory are applied later than those before them */
+    /*
+     * Deltas that found no memory are applied later than those before them; a
+     * Service is published while a list holds it back if a slice has to go.
+     */
 
-    if (!(s->faults & SIM_FAULT(MOVE))
+    if (!(s->faults & (SIM_FAULT(MOVE) | SIM_FAULT(FULL)))
         && (!s->process.memory.failed
             || s->now_ms - s->process.memory.failed_ms > CHECK_MEMORY_MS)
         && !set_find(s, &seen->set, key, set)

@@ -370,6 +370,8 @@ sim_etcd_restore(sim_t *s, bool ahead)
     era->rv = rv;
     s->etcd.newest = (rv > s->etcd.newest) ? rv : s->etcd.newest;
 
+    s->restored = true;
+
     sim_say(s, "restored from a backup: %llu now", (unsigned long long) rv);
 
     return true;

@@ -181,9 +181,10 @@ main_print(const sim_totals_t *t)
            "runs with one that failed\n", (unsigned long long) t->checks,
            (unsigned long long) t->reads, (unsigned long long) t->allocations,
            (unsigned long long) t->failures);
-    printf("sim: equal %llu ms after the last fault at the latest, %llu "
-           "requests of a scope in ten seconds at most\n",
-           (unsigned long long) t->settle_ms,
+    printf("sim: equal %llu ms after the last fault at the latest, %llu ms "
+           "without a backup and a death, %llu requests of a scope in ten "
+           "seconds at most\n", (unsigned long long) t->settle_ms,
+           (unsigned long long) t->plain_ms,
            (unsigned long long) t->requests_max);
     printf("sim: faults:");
 
