@@ -66,11 +66,12 @@ def test_relist(cluster):
     gateway = cluster.nginx(CONF, more=scene(cluster), workers=1)
     settled(cluster, gateway)
     cluster.api.refuse()
-    cluster.api.delete("services", "infra", "s1")
+    gone = cluster.api.delete("services", "infra", "s1")
     cluster.api.delete(SLICES, "infra", "s1-1")
     cluster.service("infra", "more", pods=[objects.endpoint("10.9.1.1")])
     cluster.api.compact()
     cluster.api.listen()
+    gateway.status.wait_rv(gone, "services")
     settled(cluster, gateway)
     keys = {(s["namespace"], s["name"]) for s in gateway.status.services()}
     assert ("infra", "s1") not in keys and ("infra", "more") in keys
