@@ -167,8 +167,10 @@ ngx_http_kube_rows_take(ngx_http_kube_listing_t *listing)
     for (i = 0; i < listing->n; i++) {
         row = listing->elts[i].row;
 
-        ngx_http_kube_server_read(row->peer, &row->server);
-        row->peer = NULL;
+        if (row->peer != NULL) {
+            ngx_http_kube_server_read(row->peer, &row->server);
+            row->peer = NULL;
+        }
     }
 
     listing->set->user = NULL;
