@@ -48,12 +48,12 @@ version_of()
 }
 
 
-# build TREE DIR: the modules, that nginx, and the command
+# build TREE DIR: the modules, that nginx, the command and libkube
 build()
 {
     make --no-print-directory -C "$root" modules OUT="$2" NGINX_SRC="$1" \
         NGINX_BINARY=1 NGINX_STATIC="${NGINX_STATIC:-0}" \
-        && make --no-print-directory -C "$root" cli OUT="$2"
+        && make --no-print-directory -C "$root" cli lib OUT="$2"
 }
 
 
