@@ -31,6 +31,7 @@ static ngx_http_kube_row_t *ngx_http_kube_row_find(ngx_http_kube_set_t *set,
 static void ngx_http_kube_row_release(ngx_http_kube_row_t *row);
 static void ngx_http_kube_rows_take(ngx_http_kube_listing_t *listing);
 static void ngx_http_kube_rows_begin(ngx_http_kube_listing_t *listing);
+static void ngx_http_kube_rows_bound(ngx_http_kube_listing_t *listing);
 
 
 void
@@ -144,6 +145,7 @@ ngx_http_kube_rows_write(ngx_http_kube_listing_t *listing)
     }
 
     ngx_http_kube_rows_begin(listing);
+    ngx_http_kube_rows_bound(listing);
 
     for (i = 0; i < listing->n; i++) {
         listed = &listing->elts[i];
@@ -208,6 +210,34 @@ ngx_http_kube_rows_begin(ngx_http_kube_listing_t *listing)
         row = listing->elts[i].row;
         row->server.current_weight = (i < turn) ? (turn - n) * row->weight
                                                 : turn * row->weight;
+    }
+}
+
+
+/*
+ * Among many servers one may be owed, or have had, as many turns as there were
+ * weights.  Where few of them are left it would get all requests, or none, for
+ * so long: no more than the weights of these.
+ */
+
+static void
+ngx_http_kube_rows_bound(ngx_http_kube_listing_t *listing)
+{
+    ngx_int_t                total;
+    ngx_uint_t               i;
+    ngx_http_kube_server_t  *server;
+
+    total = 0;
+
+    for (i = 0; i < listing->n; i++) {
+        total += listing->elts[i].row->weight;
+    }
+
+    for (i = 0; i < listing->n; i++) {
+        server = &listing->elts[i].row->server;
+
+        server->current_weight = ngx_min(server->current_weight, total);
+        server->current_weight = ngx_max(server->current_weight, -total);
     }
 }
 

@@ -217,6 +217,18 @@ class TestTurns:
         assert min(mine) >= 0.9 * mean and max(mine) <= 1.1 * mean, count
         assert sum(mine) >= 0.8 * 320, count
 
+    @pytest.mark.parametrize("method", ["", "least_conn;"])
+    def test_few_of_many_are_left(self, cluster, method):
+        pods = cluster.service("shop", "web", 30)
+        gateway = beside(cluster, pods, method)
+        served = {gateway.get().backend for _ in range(20)}
+        had = [p for p in pods if p.name in served][:2]
+        left = [p for p in pods if p.name not in served][:1] + had
+        gateway.status.wait_rv(cluster.slice("shop", "web", left))
+        # who is still owed a turn among 30 does not get ten in a row
+        names = [gateway.get().backend for _ in range(12)]
+        assert {p.name for p in left} <= set(names[:8]), names
+
     def test_begins_anywhere(self, cluster):
         cluster.service("shop", "web", 10)
         blocks = "".join(f"    upstream u{n} {{ kube_service shop/web; }}\n" for n in range(8))
