@@ -6,6 +6,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Equal, different, refused, moving on, or not to be compared."""
 
+import http.server
 import json
 import os
 import subprocess
@@ -199,6 +200,69 @@ class TestGateway:
             bed.api.clear_faults()
         assert code == 2 and not lines
         assert "does not know version" in errors and "not compared: services" in errors
+
+    def test_a_server_that_lists_another_version(self, bed):
+        """Kubernetes before 1.19 has no resourceVersionMatch: what it lists is newer."""
+        old = bed.api.get(SLICES, "shop", "s7-1")
+        new = objects.slice("shop", "s7-1", "s7", [objects.endpoint("127.8.9.9")])
+        bed.api.put(new, lost=True)
+        bed.api.fault(verb="list", as_of=bed.api.rv, times=None)
+        try:
+            code, lines, errors = bed.verify("--timeout", "4")
+        finally:
+            bed.api.clear_faults()
+        assert code == 2 and [x["type"] for x in lines] == ["equal"], lines
+        assert "no notice of resourceVersionMatch=Exact" in errors
+        bed.api.put(old)
+        bed.step()
+
+    def test_an_older_state_of_what_is_gone(self, bed):
+        """Requests are still sent there: a deletion was missed."""
+        text = (
+            b'{"metadata":{"name":"s8-1","namespace":"shop","uid":"%UID%",'
+            b'"resourceVersion":"%RV%","labels":{"kubernetes.io/service-name":"s8"}},'
+            b'"addressType":7,"endpoints":[],"ports":[]}'
+        )
+        old = bed.api.get(SLICES, "shop", "s8-1")
+        uid = old["metadata"]["uid"].encode()
+        bed.api.put_raw(SLICES, "shop", "s8-1", text.replace(b"%UID%", uid))
+        bed.gateway.status.wait(
+            lambda i: any(r["refused"] for r in i["resources"] if r["resource"] == SLICES)
+        )
+        assert bed.verify()[0] == 0
+        bed.api.delete(SLICES, "shop", "s8-1", lost=True)
+        bed.step()
+        code, lines, errors = bed.verify()
+        assert (code, errors) == (1, ""), lines
+        (found,) = of(lines, "different")
+        assert found["name"] == "s8-1" and found["held"] and found["server"] is None
+        bed.api.put(old)
+        bed.step()
+        assert bed.verify()[0] == 0
+
+    def test_a_stale_gateway(self, bed):
+        """Equal at its version, which is long ago."""
+
+        class Stale(http.server.BaseHTTPRequestHandler):
+            """The gateway's status, two minutes later."""
+
+            def do_GET(self):  # noqa: N802
+                """Answers."""
+                made = bed.gateway.status.status()
+                made["informers"][0].update(stale=True, age_seconds=123.4)
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(json.dumps(made).encode())
+
+            def log_message(self, *_args):
+                """Nobody reads it."""
+
+        with http.server.HTTPServer(("127.0.0.1", 0), Stale) as server:
+            threading.Thread(target=server.serve_forever).start()
+            port = server.server_address[1]
+            code, _, errors = bed.verify(url_of=f"http://127.0.0.1:{port}/kube")
+            server.shutdown()
+        assert code == 0 and "stale" in errors and "123 seconds ago" in errors
 
     def test_the_server_refuses(self, bed):
         bed.api.fault(verb="list", status=403, resource="services", times=None)

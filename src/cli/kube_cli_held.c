@@ -405,6 +405,9 @@ kube_cli_held_scopes(kube_cli_held_t *held)
                           held->informer ? held->informer : "default");
     }
 
+    held->stale = cJSON_IsTrue(kube_json_get(informer, "stale"));
+    held->age_s = held_number(informer, "age_seconds");
+
     cJSON_ArrayForEach(scope, kube_json_get(informer, "resources")) {
         ok = ok && (held_scope(held, scope)
                     || held_fails(held, "%s: a status of another version",

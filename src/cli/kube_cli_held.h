@@ -53,6 +53,8 @@ typedef struct {
     kube_str_t          file;        /* mapped; empty: it is a gateway */
     kube_cli_scope_t    scopes[KUBE_SCOPES_MAX];
     size_t              scopes_n;
+    bool                stale;       /* the gateway says so of itself */
+    uint64_t            age_s;       /* since evidence that it is current */
     char                why[512];    /* what failed, for people */
 } kube_cli_held_t;
 

@@ -80,6 +80,8 @@ typedef struct {
     kube_map_t                 map;          /* of these */
     uint64_t                   count;        /* of the server's, as below */
     kube_digest_t              digest;
+    kube_rv_t                  listed;       /* another version than asked for;
+                                                len 0: none was met */
     size_t                     different;    /* whatever has happened since */
     size_t                     unsure;       /* unless the gateway moved on */
     uint64_t                   rows;         /* that are held */
@@ -274,6 +276,14 @@ verify_results(verify_t *v, const kube_lister_watcher_t *lw,
 
         switch (result.kind) {
 
+        case KUBE_RESULT_META:
+
+            if (kube_rv_cmp(&result.rv, &v->scope.rv) != 0) {
+                v->listed = result.rv;
+            }
+
+            break;
+
         case KUBE_RESULT_ITEM:
 
             if (!verify_item(v, &result)) {
@@ -399,6 +409,7 @@ verify_list(verify_t *v)
     }
 
     verify_forget(v);
+    v->listed.len = 0;
     token[0] = '\0';
 
     ok = verify_page(v, &lw, token);
@@ -580,7 +591,9 @@ verify_row(void *ctx, const kube_cli_row_t *row)
         object->seen = true;
     }
 
-    if (row->outdated) {
+    /* of one that is gone no older state is held either */
+
+    if (row->outdated && object != NULL) {
         return true;
     }
 
@@ -814,6 +827,16 @@ verify_scope(verify_t *v)
         return VERIFY_EQUAL;
     }
 
+    if (v->listed.len != 0) {
+        v->fatal = (v->held.file.len != 0);
+        (void) verify_fails(v, "asked for version %.*s, the server listed "
+                            "%.*s: it takes no notice of "
+                            "resourceVersionMatch=Exact",
+                            (int) v->scope.rv.len, v->scope.rv.data,
+                            (int) v->listed.len, v->listed.data);
+        return v->fatal ? VERIFY_FAILED : VERIFY_OPEN;
+    }
+
     lines = NULL;
     v->lines = open_memstream(&lines, &len);
 
@@ -932,6 +955,12 @@ verify_code(const verify_t *v)
     const verify_scope_t  *scope;
 
     code = 0;
+
+    if (v->held.stale) {
+        fprintf(stderr, "kube-informer: the gateway is stale: what it holds is "
+                "compared at a version that it had %llu seconds ago\n",
+                (unsigned long long) v->held.age_s);
+    }
 
     for (i = 0; i < v->scopes_n; i++) {
         scope = &v->scopes[i];
