@@ -230,11 +230,27 @@ static uint64_t
 ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     uint64_t now_ms)
 {
-    int64_t  refresh, age;
+    size_t    n;
+    int64_t   refresh, age;
+    uint64_t  marks[KUBE_CA_MARKS_MAX];
 
     state->next_ms = now_ms + NGX_KUBE_STATE_PERIOD;
 
-    state->info.ca_n = kube_client_ca_marks(state->client, state->info.ca);
+    /*
+     * A bundle that was spoilt meanwhile has no certificate: a file without
+     * marks could not be used by anybody, and it would take a good one's place.
+     */
+
+    n = kube_client_ca_marks(state->client, marks);
+
+    if (n != 0) {
+        ngx_memcpy(state->info.ca, marks, n * sizeof(uint64_t));
+        state->info.ca_n = n;
+
+    } else if (state->info.ca_n == 0) {
+        return state->next_ms;
+    }
+
     state->sum_new = ngx_kube_state_sum(state);
     state->current_new_ms = ngx_kube_state_current(state);
 

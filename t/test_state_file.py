@@ -9,6 +9,7 @@ import datetime
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import time
@@ -454,6 +455,27 @@ class TestCa:
 
     def test_unreadable_ca(self, secured):
         unused(self.cold(secured, None), r"state file.*the CA cannot be read")
+
+    def test_a_ca_that_is_spoilt(self, secured, pki_of):
+        """A file without marks, that nobody could use, takes no good one's place."""
+        secured.api.listen()
+        block = informer(secured.api.url, "ca_file ca.pem;", state=KEEP)
+        gateway = secured.nginx(CONF, block=block, start=False)
+        good = read(pki_of("old").ca_file)
+        gateway.write("ca.pem", good)
+        gateway.start().status.wait(lambda i: i["state_file"]["written"])
+        old = gateway.informer()
+        gateway.write("ca.pem", good.replace(b"CERTIFICATE", b"PUBLIC KEY"))
+        gateway.allow(r"cache manager process \d+ exited on signal 9")
+        gateway.kill(signal.SIGKILL, old)
+        wait_until(lambda: gateway.informer() not in (None, old))
+        secured.api.refuse()
+        time.sleep(8)
+        secured.bytes, kept = read(gateway.path("state", NAME)), secured.bytes
+        try:
+            served(self.cold(secured, good))
+        finally:
+            secured.bytes = kept
 
 
 class TestVerified:
