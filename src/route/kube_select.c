@@ -530,7 +530,8 @@ select_hash(const kube_selector_t *s, const kube_choice_t *choice,
     kube_addr_number_t  number;
     const kube_seed_t  *seed;
 
-    static const kube_seed_t  none;
+    /* not 0, for which all would meet */
+    static const kube_seed_t  none = { 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93 };
 
     seed = (s->options->seed != NULL) ? s->options->seed : &none;
     rest = 0;

@@ -92,7 +92,7 @@ typedef struct {
     uint32_t              max;                 /* endpoints chosen at most;
                                                   0: KUBE_SERVICE_BUILT_MAX */
     const kube_seed_t    *seed;                /* secret, such as the zone's;
-                                                  NULL: zeros */
+                                                  NULL: a known one */
 } kube_select_options_t;
 
 /* Strings borrow from the snapshot. */

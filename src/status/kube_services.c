@@ -258,6 +258,7 @@ services_read(const kube_services_t *services, kube_str_t ns, kube_str_t name,
     resolver.zone = services->zone;
     resolver.namespaces.all = true;
     resolver.select.policy = services->policy;
+    resolver.select.seed = &services->zone->geometry.seed;
 
     kube_arena_reset(scratch);
 

@@ -1297,6 +1297,63 @@ test_select_pieces_oom(void **state)
 }
 
 
+/* Without a seed, too, many endpoints are told apart in few steps. */
+static void
+test_select_many_without_seed(void **state)
+{
+    size_t                 i;
+    clock_t                began;
+    kube_port_t            port, service_port;
+    alloc_test_t           at;
+    kube_arena_t           arena;
+    kube_slice_t           slice;
+    kube_service_t         service;
+    kube_endpoint_t       *eps;
+    kube_selector_t       *made;
+    kube_select_options_t  options;
+
+    (void) state;
+
+    memset(&service, 0, sizeof(kube_service_t));
+    memset(&slice, 0, sizeof(kube_slice_t));
+    memset(&options, 0, sizeof(kube_select_options_t));
+    service_port = port_of("", 80, KUBE_PROTOCOL_TCP);
+    service.ports = &service_port;
+    service.ports_n = 1;
+    port = port_of("", 8080, KUBE_PROTOCOL_TCP);
+    slice.ports = &port;
+    slice.ports_n = 1;
+    slice.family = KUBE_FAMILY_IPV4;
+    slice.endpoints_n = 60000;
+    eps = calloc(slice.endpoints_n, sizeof(kube_endpoint_t));
+    assert_non_null(eps);
+    slice.endpoints = eps;
+
+    for (i = 0; i < slice.endpoints_n; i++) {
+        eps[i].address.family = KUBE_FAMILY_IPV4;
+        eps[i].address.bytes[0] = 10;
+        eps[i].address.bytes[2] = (uint8_t) (i >> 8);
+        eps[i].address.bytes[3] = (uint8_t) i;
+        eps[i].ready = true;
+    }
+
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1 << 20);
+    assert_int_equal(kube_selector_create(&arena, &service, &no_port, &options,
+                                          KUBE_SELECT_BORROW, &made), KUBE_OK);
+
+    /* 30 ms; 20 s where all meet */
+    began = clock();
+    assert_int_equal(kube_selector_add(made, &slice), KUBE_OK);
+    assert_true(clock() - began < 2 * CLOCKS_PER_SEC);
+
+    kube_selector_done(made);
+    kube_arena_done(&arena);
+    alloc_test_assert_no_leak(&at);
+    free(eps);
+}
+
+
 int
 main(void)
 {
@@ -1318,6 +1375,7 @@ main(void)
         cmocka_unit_test(test_select_oom),
         cmocka_unit_test(test_select_ceiling),
         cmocka_unit_test(test_select_many),
+        cmocka_unit_test(test_select_many_without_seed),
         cmocka_unit_test(test_select_pieces_oom),
     };
 
