@@ -101,6 +101,10 @@ ngx_kube_state_create(ngx_kube_informer_t *informer, kube_client_t *client,
         return NULL;
     }
 
+    /* RLIMIT_FSIZE: write() fails then, as for want of space */
+
+    (void) signal(SIGXFSZ, SIG_IGN);
+
     state->informer = informer;
     state->client = client;
     state->log = log;
