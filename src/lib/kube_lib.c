@@ -284,8 +284,18 @@ lib_sources(kube_t *kube, kube_error_t *error)
     size_t                i;
     kube_local_source_t  *source;
 
+    if (kube->options.sources == NULL && kube->options.sources_n != 0) {
+        error->what = "sources_n without sources";
+        return KUBE_INVALID;
+    }
+
     for (i = 0; i < kube->options.sources_n; i++) {
         source = kube->options.sources[i];
+
+        if (source == NULL) {
+            error->what = "a source that is NULL";
+            return KUBE_INVALID;
+        }
 
         if (kube->sources[source->resource] != NULL) {
             error->what = "two sources of one resource";
@@ -306,6 +316,7 @@ lib_options(kube_t *kube, kube_error_t *error)
     size_t           i;
     kube_rc_t        rc;
     kube_options_t  *o;
+    const char      *p;
     const char      *selectors[KUBE_RESOURCES];
 
     o = &kube->options;
@@ -326,6 +337,14 @@ lib_options(kube_t *kube, kube_error_t *error)
     {
         error->what = "options that do not go together, or out of range";
         return KUBE_INVALID;
+    }
+
+    /* It becomes part of a header: no control character may end that. */
+    for (p = o->agent; p != NULL && *p != '\0'; p++) {
+        if ((unsigned char) *p < 0x20 || *p == 0x7f) {
+            error->what = "an agent with a control character";
+            return KUBE_INVALID;
+        }
     }
 
     selectors[KUBE_RESOURCE_SERVICES] = o->service_selector;
