@@ -208,7 +208,7 @@ proof: ## on demand: the long forms of the tests, t/proof among them
 	$(DEPS) test
 	@KUBE_PROOF=1 UNIT_TIMEOUT=1800 $(SUBMAKE) unit SKIP_DEPS=1
 	@$(SUBMAKE) tsan SKIP_DEPS=1 T='zone*'
-	@$(SUBMAKE) sim SKIP_DEPS=1 SIM_ARGS="--events 10000000 --least 100"
+	@$(SUBMAKE) sim SKIP_DEPS=1 SIM_ARGS="--events 15000000 --least 100"
 	@$(SUBMAKE) model
 	@$(SUBMAKE) build SKIP_DEPS=1
 	@$(if $(PROOF_TESTS),KUBE_PROOF=1 $(TEST_ENV) $(PYTHON) -m pytest -q \
