@@ -593,6 +593,8 @@ test_options(void **state)
     size_t   i;
     kube_t  *kube;
 
+    static kube_local_source_t  *none[1];
+
     struct {
         const char      *says;
         int              rc;
@@ -607,6 +609,10 @@ test_options(void **state)
         { "together", KUBE_E_INVALID,
           { .server = "https://a", .connect_timeout_ms = 600001 } },
         { "", KUBE_E_INVALID, { .server = "http://example.com" } },
+        { "agent", KUBE_E_INVALID,
+          { .server = "http://127.0.0.1:1", .agent = "a\r\nX-More: b" } },
+        { "sources", KUBE_E_INVALID, { .sources_n = 1 } },
+        { "source", KUBE_E_INVALID, { .sources = none, .sources_n = 1 } },
         { "long", KUBE_E_TOO_LARGE,
           { .server = "https://a", .slice_selector = long_selector } },
         { "", KUBE_E_OK,
