@@ -19,9 +19,9 @@
 #include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "kube_cli_clock.h"
 #include "kube_cli_held.h"
 #include "kube_json.h"
 #include "kube_state.h"
@@ -180,11 +180,9 @@ held_perform(CURL *curl, const char *url, held_body_t *body, char *error,
 static long
 held_timeout(const kube_cli_held_t *held)
 {
-    uint64_t         now_ms;
-    struct timespec  ts;
+    uint64_t  now_ms;
 
-    (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-    now_ms = (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
+    now_ms = kube_cli_now_ms();
 
     if (now_ms >= held->ends_ms) {
         return 1;

@@ -15,10 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kube_api_lister_watcher.h"
+#include "kube_cli_clock.h"
 #include "kube_cli_held.h"
 #include "kube_cli_verify.h"
 #include "kube_map.h"
@@ -89,19 +89,6 @@ typedef struct {
     bool                       fatal;        /* no further try helps */
     char                       why[512];
 } verify_t;
-
-
-static uint64_t
-verify_now(void)
-{
-    struct timespec  ts;
-
-    if (clock_gettime(CLOCK_MONOTONIC, &ts) != 0) {
-        abort();
-    }
-
-    return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
-}
 
 
 static bool verify_fails(verify_t *v, const char *fmt, ...)
@@ -295,7 +282,7 @@ verify_results(verify_t *v, const kube_lister_watcher_t *lw,
         case KUBE_RESULT_STATUS:
 
             if (result.status->verdict == KUBE_VERDICT_UNAUTHORIZED) {
-                lw->credentials(lw->ctx, verify_now());
+                lw->credentials(lw->ctx, kube_cli_now_ms());
             }
 
             return verify_refused(v, result.status);
@@ -329,7 +316,7 @@ verify_wait(verify_t *v)
     uint64_t        now_ms, until_ms;
     struct pollfd   fd;
 
-    now_ms = verify_now();
+    now_ms = kube_cli_now_ms();
 
     if (now_ms >= v->ends_ms) {
         return verify_fails(v, "the server did not answer in time");
@@ -347,7 +334,7 @@ verify_wait(verify_t *v)
         return verify_fails(v, "poll() failed: %s", strerror(errno));
     }
 
-    kube_client_process(v->client, verify_now());
+    kube_client_process(v->client, kube_cli_now_ms());
 
     return true;
 }
@@ -367,7 +354,7 @@ verify_page(verify_t *v, const kube_lister_watcher_t *lw,
     options.limit = (uint32_t) v->options->page_size;
     options.continue_token = kube_str(token);
 
-    call = lw->list(lw->ctx, &options, verify_now());
+    call = lw->list(lw->ctx, &options, kube_cli_now_ms());
 
     if (call == NULL) {
         return verify_fails(v, "out of memory");
@@ -912,7 +899,7 @@ verify_look(verify_t *v)
 
         /* that the time is over would hide what kept us until then */
 
-        if (v->known->why[0] == '\0' || verify_now() < v->ends_ms) {
+        if (v->known->why[0] == '\0' || kube_cli_now_ms() < v->ends_ms) {
             memcpy(v->known->why, v->why, sizeof(v->why));
         }
     }
@@ -937,7 +924,7 @@ verify_run(verify_t *v)
         }
 
         if (n == KUBE_CLI_VERIFY_TRIES
-            || verify_now() + KUBE_CLI_VERIFY_PAUSE_MS >= v->ends_ms)
+            || kube_cli_now_ms() + KUBE_CLI_VERIFY_PAUSE_MS >= v->ends_ms)
         {
             return v->scopes_n != 0 || verify_fails(v, "%s", v->held.why);
         }
@@ -1003,8 +990,9 @@ kube_cli_verify(const kube_cli_options_t *options,
 
     v->options = options;
     v->alloc = *alloc;
-    v->ends_ms = verify_now() + (options->timeout_ms ? options->timeout_ms
-                                                     : KUBE_CLI_VERIFY_MS);
+    v->ends_ms = kube_cli_now_ms()
+                 + (options->timeout_ms ? options->timeout_ms
+                                        : KUBE_CLI_VERIFY_MS);
     code = 2;
 
     memset(&client, 0, sizeof(kube_client_conf_t));

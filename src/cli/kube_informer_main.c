@@ -17,9 +17,9 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "kube_cli_clock.h"
 #include "kube_cli_json.h"
 #include "kube_cli_options.h"
 #include "kube_cli_pods.h"
@@ -100,19 +100,6 @@ cli_pages_free(void *ctx, void *p, size_t size)
     (void) ctx;
 
     (void) munmap(p, size);
-}
-
-
-static uint64_t
-cli_clock_ms(clockid_t id)
-{
-    struct timespec  ts;
-
-    if (clock_gettime(id, &ts) != 0) {
-        abort();
-    }
-
-    return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
 }
 
 
@@ -365,7 +352,7 @@ cli_zone(cli_t *cli)
 
     cli->mem = mem;
 
-    seed.k0 = cli_clock_ms(CLOCK_REALTIME);
+    seed.k0 = kube_cli_clock_ms(CLOCK_REALTIME);
     seed.k1 = (uint64_t) getpid();
 
     if (kube_zone_create(&cli->zone, mem, cli->options.zone_size, seed)
@@ -524,7 +511,7 @@ cli_informer(cli_t *cli)
     conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
     conf.max_outdated_ms = KUBE_OUTDATED_MS_DEFAULT;
     conf.reflector = kube_reflector_conf_defaults(
-                         cli_clock_ms(CLOCK_REALTIME) * 1000003
+                         kube_cli_clock_ms(CLOCK_REALTIME) * 1000003
                          + (uint64_t) getpid());
     conf.reflector.page_size = (uint32_t) cli->options.page_size;
     conf.reflector.watch_list = cli->options.watch_list;
@@ -609,7 +596,7 @@ cli_step(cli_t *cli, uint64_t now_ms)
     }
 
     rc = kube_informer_process(cli->informer, now_ms,
-                               (int64_t) cli_clock_ms(CLOCK_REALTIME));
+                               (int64_t) kube_cli_clock_ms(CLOCK_REALTIME));
 
     if (rc != KUBE_OK && rc != KUBE_NOMEM) {
         return cli_error("informer", kube_rc_text(rc));
@@ -652,7 +639,7 @@ cli_run(cli_t *cli)
         fds[1].fd = kube_client_fd(cli->client);
     }
 
-    now_ms = cli_clock_ms(CLOCK_MONOTONIC);
+    now_ms = kube_cli_now_ms();
     cli->ends_ms = cli->options.timeout_ms ? now_ms + cli->options.timeout_ms
                                            : UINT64_MAX;
 
@@ -690,7 +677,7 @@ cli_run(cli_t *cli)
             return 1;
         }
 
-        now_ms = cli_clock_ms(CLOCK_MONOTONIC);
+        now_ms = kube_cli_now_ms();
     }
 }
 
