@@ -201,7 +201,6 @@ static ngx_command_t  ngx_kube_block_commands[] = {
       ngx_kube_refuse_planned, 0, 0, NULL }
 
     ngx_kube_planned("field_selector"),
-    ngx_kube_planned("endpoints"),
     ngx_kube_planned("resync"),
     ngx_kube_planned("max_stale"),
     ngx_kube_planned("topology_node"),
