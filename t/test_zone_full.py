@@ -268,6 +268,25 @@ def test_full_zone(cluster, figure):
     assert full_zone(cluster, figure, 1, 100, churn=2, relists=0) < 15 * PATIENCE
 
 
+class Relisted:
+    """One gateway whose scopes are listed again while nothing changes."""
+
+    rows, held, relist = Full.rows, staticmethod(Full.held), Full.relist
+
+    def __init__(self, cluster, gateway, pods):
+        self.cluster, self.gateways, self.pods = cluster, [gateway], pods
+
+    def check(self, times, load):
+        """Who is held stays, and is not written anew; each request finds it."""
+        before = self.held(self.gateways[0])
+        total = load.total
+        for _ in range(times):
+            self.relist()
+            assert self.held(self.gateways[0]) == before
+        wait_until(lambda: load.total > total + 20)
+        assert not load.failures
+
+
 class TestSmall:
     """A zone of 512k, in quick."""
 
@@ -367,6 +386,27 @@ class TestSmall:
         assert by(gateway, "ns-009/no-such-one") == "no_service"
         gateway.wait_log(r"recovered: zone_full")
         assert len(gateway.grep_log(r"recovered: zone_full")) == 1
+
+    def test_lists_after_a_take_over(self, cluster, gateway):
+        """
+        A process that took over knows of most that has no room neither a name
+        nor a size: its first lists of an unchanged cluster evict nobody.
+        """
+        relisted = Relisted(cluster, gateway, self.pods)
+        taken = gateway.status.informer()["writer"]["takeovers"]
+        with gateway.load(pause=0.005) as load:
+            relisted.relist()
+            wait_until(lambda: load.total > 20)
+            relisted.check(1, load)
+            for signo in (signal.SIGKILL, signal.SIGHUP):
+                if signo == signal.SIGKILL:
+                    gateway.kill(signo, gateway.informer())
+                    gateway.allow(r"exited on signal 9")
+                else:
+                    gateway.change(gone=True)
+                taken += 1
+                wait_until(lambda: gateway.status.informer()["writer"]["takeovers"] >= taken)
+                relisted.check(2, load)
 
     def test_grows_by_reload(self, cluster, gateway):
         """A larger zone takes what was refused."""

@@ -288,7 +288,7 @@ eviction_update(kube_eviction_t *eviction, kube_group_t *group,
 
     kube_heap_remove(&group->tenant->lacking, &group->turn);
 
-    if (group->lacking != 0 && !group->guessed) {
+    if (group->lacking != 0) {
         rc = kube_heap_insert(&group->tenant->lacking, &group->turn);
         (void) rc;
     }

@@ -575,6 +575,45 @@ kube_publication_lack(const kube_publication_t *p,
 }
 
 
+bool
+kube_publication_guesses(const kube_publication_t *p, unsigned scope,
+    uint64_t *unnamed)
+{
+    bool                guesses;
+    unsigned            i, end;
+    const kube_room_t  *room;
+
+    guesses = false;
+    *unnamed = 0;
+    i = scope - scope % KUBE_SCOPES_A_NAMESPACE;
+    end = i + KUBE_SCOPES_A_NAMESPACE;
+
+    for ( /* void */ ; i < end && i < KUBE_SCOPES_MAX; i++) {
+        room = &p->scopes[i].room;
+        guesses |= (room->unknown != 0);
+        *unnamed += room->more;
+    }
+
+    return guesses;
+}
+
+
+void
+kube_publication_want(kube_publication_t *p, unsigned scope)
+{
+    unsigned      i, end;
+    kube_room_t  *room;
+
+    i = scope - scope % KUBE_SCOPES_A_NAMESPACE;
+    end = i + KUBE_SCOPES_A_NAMESPACE;
+
+    for ( /* void */ ; i < end && i < KUBE_SCOPES_MAX; i++) {
+        room = &p->scopes[i].room;
+        room->wanted = (room->unknown != 0);
+    }
+}
+
+
 void
 kube_publication_list_begin(kube_publication_t *p, unsigned scope)
 {
@@ -585,6 +624,7 @@ kube_publication_list_begin(kube_publication_t *p, unsigned scope)
     room->more_listed = 0;
     room->crowded = false;
     room->has_place = false;
+    room->wanted = false;
     room->returned = false;
     room->asked = false;
     room->urgent = false;
@@ -601,6 +641,7 @@ kube_publication_list_end(kube_publication_t *p, unsigned scope)
     room = &p->scopes[scope].room;
     room->more = room->more_listed;
     room->unknown = 0;
+    room->wanted = false;
     bucket = 0;
 
     while ((row = kube_unnamed_unseen(&p->unnamed, scope, room->list, &bucket))
@@ -665,7 +706,6 @@ publication_lacks(kube_publication_t *p, kube_lack_t *lack,
     kube_group_t *group, uint32_t size)
 {
     if (group != NULL) {
-        group->guessed = false;
         kube_eviction_lacks(p->eviction, lack, group,
                             kube_eviction_charge(p->eviction, size));
     }

@@ -37,6 +37,7 @@ typedef struct {
     bool      crowded;         /* slices were refused, since the last list or
                                   before, for their Service has too many */
     bool      has_place;       /* ... and one has come to have less */
+    bool      wanted;          /* a list is to tell what a newcomer wants */
     bool      returned;        /* a list would bring something */
     bool      idle;            /* and much room lies idle */
     bool      asked;           /* a list was asked for */
@@ -141,6 +142,18 @@ void kube_publication_end_unnamed(kube_publication_t *p,
 /* What the item lacks as one that is refused; NULL: it is not, or not known. */
 const kube_lack_t *kube_publication_lack(const kube_publication_t *p,
     const kube_zone_item_t *item);
+
+/*
+ * True if a predecessor has refused something for want of room, of the scope
+ * or of the other one of its namespace, which no list has shown since: until
+ * both are listed nobody knows what these Services demand, nor their ranks.
+ * *unnamed: how many objects of these two have no name, and no row.
+ */
+bool kube_publication_guesses(const kube_publication_t *p, unsigned scope,
+    uint64_t *unnamed);
+
+/* Asks for the lists of these two that are missing. */
+void kube_publication_want(kube_publication_t *p, unsigned scope);
 
 /* A list of the scope begins, or ended: what it has not seen is gone. */
 void kube_publication_list_begin(kube_publication_t *p, unsigned scope);

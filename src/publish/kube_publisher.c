@@ -466,11 +466,21 @@ kube_publisher_found_unnamed(kube_publisher_t *p, unsigned scope, uint64_t n)
 }
 
 
+/* What a group lacks and a predecessor has refused is not known to be all. */
 static void
 publisher_room_found(void *ctx, const kube_group_t *group)
 {
     unsigned           r;
+    uint64_t           unnamed;
     kube_publisher_t  *p = ctx;
+
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
+        if (kube_publication_guesses(&p->publication, group->scope[r],
+                                     &unnamed))
+        {
+            return;
+        }
+    }
 
     for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
         p->publication.scopes[group->scope[r]].room.returned = true;
@@ -480,8 +490,7 @@ publisher_room_found(void *ctx, const kube_group_t *group)
 
 /*
  * Room for what no group is known to lack: found at take-over, without a row,
- * or refused for another reason and without a name.  A zone with a quarter of
- * it free was not full when it was left: it was copied from a smaller one.
+ * or refused for another reason and without a name.
  */
 static bool
 publisher_room_unknown(const kube_publisher_t *p, const kube_room_t *room)
@@ -492,7 +501,7 @@ publisher_room_unknown(const kube_publisher_t *p, const kube_room_t *room)
     held = p->eviction.bytes;
 
     if (room->unknown != 0
-        && (held < size / 4 * 3
+        && (kube_publisher_was_copied(p)
             || held + size / PUBLISHER_CHURN <= room->found_bytes))
     {
         return true;
@@ -524,6 +533,7 @@ kube_publisher_look_for_room(kube_publisher_t *p)
         room = &p->publication.scopes[i].room;
         room->returned = !kube_service_queue_listing(&p->queue, i)
                          && (room->has_place
+                             || room->wanted
                              || (publisher_lacks(room)
                                  && (room->returned
                                      || publisher_room_unknown(p, room))));

@@ -16,6 +16,7 @@
 
 #include "kube_publication.h"
 #include "kube_service_queue.h"
+#include "kube_zone_writer.h"
 
 
 struct kube_publisher_s {
@@ -34,6 +35,18 @@ static inline uint32_t
 kube_publisher_top(const kube_publisher_t *p)
 {
     return kube_zone_writer_top(p->publication.conf.writer);
+}
+
+
+/*
+ * A zone with a quarter of it free was not full when a predecessor left it: it
+ * was copied from a smaller one.
+ */
+static inline bool
+kube_publisher_was_copied(const kube_publisher_t *p)
+{
+    return p->eviction.bytes
+           < kube_zone_room(p->publication.conf.writer) / 4 * 3;
 }
 
 

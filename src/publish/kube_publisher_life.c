@@ -453,7 +453,6 @@ kube_publisher_found_refused(kube_publisher_t *p, kube_group_t *group,
 
     /* the name of a slice does not say whose it was, nor one how large */
     if (member->lacks_room && kube_member_is_service(member)) {
-        group->guessed = true;
         kube_eviction_lacks(&p->eviction, &member->lack, group,
                             kube_eviction_charge(&p->eviction, 0));
     }
@@ -553,6 +552,51 @@ life_excess(const kube_publisher_t *p, uint64_t more)
 
 
 /*
+ * True if the item is not to be taken yet, for which need bytes are missing: a
+ * predecessor has refused objects, and what their Services demand is not known
+ * until both resources are listed.  Nobody is evicted for what a list shows
+ * until then, and of a Service that may be one of those no part is taken, with
+ * which it would seem to have no endpoints.  Where an event tells of such a
+ * Service, the lists are asked for.
+ */
+static bool
+life_is_unranked(kube_publisher_t *p, const kube_group_t *group,
+    const kube_item_t *item, uint64_t need)
+{
+    uint64_t              unnamed;
+    const kube_member_t  *member;
+
+    if (!kube_publication_guesses(&p->publication, item->scope, &unnamed)) {
+        return false;
+    }
+
+    if (need != 0 && item->read_ms == KUBE_NEVER) {
+        return true;
+    }
+
+    member = &p->index.members[item->zone.entry];
+
+    if (group->bytes != 0
+        || (unnamed == 0
+            && group->lacking == 0
+            && member->life != KUBE_LIFE_REFUSED)
+        || kube_publisher_was_copied(p))
+    {
+        return false;
+    }
+
+    if (item->read_ms != KUBE_NEVER
+        && kube_resource_info(item->zone.id.resource)->shape
+           == KUBE_SHAPE_SERVICE)
+    {
+        kube_publication_want(&p->publication, item->scope);
+    }
+
+    return true;
+}
+
+
+/*
  * Stages a newer record of what is held.  It may use the reserve while the
  * older one is there, but must fit in the end.
  */
@@ -561,6 +605,13 @@ life_stage_update(kube_publisher_t *p, kube_group_t *group,
     kube_item_t *item, uint64_t more)
 {
     kube_rc_t  rc;
+
+    /* for want of room it is older than it could be */
+    if (p->index.members[item->zone.entry].lacks_room
+        && life_is_unranked(p, group, item, life_excess(p, more)))
+    {
+        return KUBE_FULL;
+    }
 
     rc = (more != 0) ? life_make_room(p, group, more,
                                       life_excess(p, more))
@@ -617,7 +668,9 @@ life_stage(kube_publisher_t *p, kube_group_t *group, kube_item_t *item)
     for (n = 0; n < LIFE_ROUNDS; n++) {
         need = life_excess(p, more);
 
-        if (need != 0 && item->optional) {
+        if ((need != 0 && item->optional)
+            || life_is_unranked(p, group, item, need))
+        {
             return KUBE_FULL;
         }
 

@@ -101,8 +101,6 @@ typedef struct kube_group_s {
     bool                  held;       /* by a list in progress */
     bool                  is_unranked;   /* it is not where its rank is */
     bool                  is_static;  /* named in the configuration */
-    bool                  guessed;    /* lacks what a predecessor left: its
-                                         size is not known */
     uint8_t               ns_len;
     uint8_t               name_len;   /* 0: slices without the label */
     char                  key[];      /* ns, name */

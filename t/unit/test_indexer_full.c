@@ -520,6 +520,50 @@ test_full_found_unnamed(void **state)
 }
 
 
+/*
+ * A Service that comes after a take-over, and ranks before others: it may be
+ * one of those that the predecessor counted.  Two lists tell, and two bring it.
+ */
+static void
+test_full_newcomer(void **state)
+{
+    full_t    *f;
+    unsigned   lists;
+
+    (void) state;
+
+    f = full_create(3, 10);
+    f->services[350].there = false;
+    f->slices[350].there = false;
+    f->slices[350].endpoints = 60;
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    (void) full_heal(f);
+    it_takeover(&f->it);
+    assert_int_equal(full_heal(f), 0);
+
+    /* a slice alone is no newcomer */
+    it_stamp(&f->it, &f->slices[398]);
+    IT_UPDATE(&f->it, &f->slices[398]);
+    assert_int_equal(full_heal(f), 0);
+
+    f->services[350].there = true;
+    f->slices[350].there = true;
+    IT_UPDATE(&f->it, &f->services[350]);
+    IT_UPDATE(&f->it, &f->slices[350]);
+    f->changes = 0;
+    it_publish(&f->it);
+    assert_int_equal(f->changes, 0);
+    lists = full_heal(f);
+    print_message("%u lists\n", lists);
+    assert_true(full_serves(f, 350));
+    assert_true(lists <= 4);
+    (void) full_check_order(f);
+    full_check_named(f, GROUPS);
+    full_destroy(f);
+}
+
+
 static kube_rc_t
 oom_send(it_t *it, const it_object_t *o)
 {
@@ -636,6 +680,7 @@ main(void)
         cmocka_unit_test(test_full_growth),
         cmocka_unit_test(test_full_unnamed),
         cmocka_unit_test(test_full_found_unnamed),
+        cmocka_unit_test(test_full_newcomer),
         cmocka_unit_test(test_full_oom),
     };
 
