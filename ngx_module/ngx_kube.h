@@ -72,6 +72,7 @@ typedef struct {
     ngx_int_t               page_size;
     ngx_uint_t              watch_list;        /* kube_watch_list_t */
     ngx_uint_t              endpoints;         /* kube_endpoints_t */
+    ngx_uint_t              encoding;          /* kube_encoding_t */
     ngx_msec_t              watch_timeout;
     ngx_msec_t              connect_timeout;
     ngx_msec_t              idle_timeout;

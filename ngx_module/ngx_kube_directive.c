@@ -103,6 +103,13 @@ static ngx_conf_enum_t  ngx_kube_endpoints[] = {
     { ngx_null_string, 0 }
 };
 
+static ngx_conf_enum_t  ngx_kube_encodings[] = {
+    { ngx_string("auto"), KUBE_ENCODING_AUTO },
+    { ngx_string("json"), KUBE_ENCODING_JSON },
+    { ngx_string("protobuf"), KUBE_ENCODING_PROTOBUF },
+    { ngx_null_string, 0 }
+};
+
 static ngx_conf_post_t  ngx_kube_verify_post = { ngx_kube_warn_verify };
 
 
@@ -155,6 +162,10 @@ static ngx_command_t  ngx_kube_block_commands[] = {
     { ngx_string("endpoints"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
       ngx_conf_set_enum_slot, 0, ngx_kube_field(endpoints),
       ngx_kube_endpoints },
+
+    { ngx_string("encoding"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
+      ngx_conf_set_enum_slot, 0, ngx_kube_field(encoding),
+      ngx_kube_encodings },
 
     { ngx_string("max_object"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
       ngx_kube_set_bounded, 0, ngx_kube_field(max_object),

@@ -528,6 +528,7 @@ ngx_kube_host_informer(ngx_kube_host_t *host)
     conf.namespaces_n = block->namespaces.nelts;
     conf.endpoints = (kube_endpoints_t) block->endpoints;
     conf.object_bytes_max = block->max_object;
+    conf.encoding = (kube_encoding_t) block->encoding;
     conf.static_keys = block->static_keys.elts;
     conf.static_keys_n = block->static_keys.nelts;
     conf.max_outdated_ms = block->max_outdated;

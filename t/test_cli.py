@@ -299,6 +299,7 @@ def test_record_and_replay(api, tmp_path):
         (("--server", "http://127.0.0.1:1", "--selector", "nodes=a"), 2, "nodes=a"),
         (("--server", "http://127.0.0.1:1", "--selector", "pods=a"), 2, "without --pods"),
         (("--server", "http://127.0.0.1:1", "--watch-list", "maybe"), 2, "maybe"),
+        (("--server", "http://127.0.0.1:1", "--encoding", "yaml"), 2, "yaml"),
         (("--server", "http://192.0.2.1:1"), 1, "https://"),
         (("--kubeconfig", "/nonexistent"), 1, "/nonexistent"),
         (("--server", "http://127.0.0.1:1", "--until-synced", "--timeout", "1"), 1, "connect"),

@@ -1,6 +1,6 @@
 /*
- * kube_decode - one JSON object of the API to the fields used: an object, a
- * watch event, the metadata of a list.
+ * kube_decode - one object of the API to the fields used: an object, a watch
+ * event, the metadata of a list; in JSON, or in Protocol Buffers.
  *
  * It knows the envelope and leaves the rest to the projection that the
  * resource's row names.  Whoever owns the arena may call it.
@@ -15,10 +15,19 @@
 
 
 typedef void (*decode_projection_pt)(kube_decode_t *d, kube_object_t *object);
+typedef void (*decode_message_pt)(kube_decode_t *d, kube_protobuf_t *m,
+    kube_object_t *object);
 
 static const decode_projection_pt  decode_projections[] = {
 #define XX(name, text, path, version, kind, shape, named, decode)             \
     kube_decode_##decode,
+    KUBE_RESOURCE_MAP(XX)
+#undef XX
+};
+
+static const decode_message_pt  decode_messages[] = {
+#define XX(name, text, path, version, kind, shape, named, decode)             \
+    kube_decode_##decode##_message,
     KUBE_RESOURCE_MAP(XX)
 #undef XX
 };
@@ -123,14 +132,21 @@ static kube_rc_t
 decode_body(kube_arena_t *arena, const kube_envelope_t *envelope,
     kube_object_t *object, uint32_t *dropped, kube_error_t *error)
 {
-    kube_rc_t      rc;
-    kube_meta_t    meta;
-    kube_decode_t  d;
+    kube_rc_t        rc;
+    kube_meta_t      meta;
+    kube_decode_t    d;
+    kube_protobuf_t  m;
 
     if (envelope->kind.len != 0
         && !kube_resource_is_kind(object->resource, envelope->kind))
     {
         return decode_say(KUBE_INVALID, "wrong kind", error);
+    }
+
+    if (envelope->version.len != 0
+        && !kube_resource_is_version(object->resource, envelope->version))
+    {
+        return decode_say(KUBE_INVALID, "wrong apiVersion", error);
     }
 
     if (envelope->too_large) {
@@ -141,7 +157,13 @@ decode_body(kube_arena_t *arena, const kube_envelope_t *envelope,
     meta = *kube_object_meta(object);
     kube_decode_begin(&d, arena, envelope->object);
 
-    if (kube_lexer_enter(&d.lx, '{')) {
+    if (envelope->protobuf) {
+        kube_protobuf_init(&m, envelope->object);
+        decode_messages[object->resource](&d, &m, object);
+        d.lx.p = m.p;
+        d.lx.end = m.p;
+
+    } else if (kube_lexer_enter(&d.lx, '{')) {
         kube_decode_project(&d, object);
 
     } else {
@@ -209,6 +231,8 @@ decode_bookmark(kube_arena_t *arena, const kube_envelope_t *envelope,
 {
     kube_str_t              name;
     kube_decode_t           d;
+    kube_protobuf_t         message;
+    kube_protobuf_field_t   f;
     kube_decode_metadata_t  m;
 
     kube_decode_begin(&d, arena, envelope->object);
@@ -217,7 +241,18 @@ decode_bookmark(kube_arena_t *arena, const kube_envelope_t *envelope,
         .annotation_key = KUBE_STR("k8s.io/initial-events-end")
     };
 
-    if (kube_lexer_enter(&d.lx, '{')) {
+    if (envelope->protobuf) {
+        kube_protobuf_init(&message, envelope->object);
+
+        while (kube_decode_field(&d, &message, &f)) {
+            if (f.number == KUBE_PROTOBUF_METADATA) {
+                kube_decode_message_metadata(&d, &message, &f, &m);
+            }
+        }
+
+        d.lx.p = d.lx.end;
+
+    } else if (kube_lexer_enter(&d.lx, '{')) {
         while (kube_lexer_member(&d.lx, &name)) {
             if (kube_str_eq(name, KUBE_STR("metadata"))) {
                 kube_decode_metadata(&d, &m);
@@ -288,6 +323,26 @@ kube_decode_watch_event(kube_arena_t *arena, kube_resource_t resource,
 }
 
 
+/* A list without both can be neither watched from nor continued. */
+static kube_rc_t
+decode_list_meta_end(kube_decode_t *d, kube_str_t rv, kube_list_meta_t *meta,
+    kube_error_t *error)
+{
+    if (kube_rv_parse(rv, &meta->rv) != KUBE_OK) {
+        kube_lexer_fail(&d->lx, "missing or malformed resourceVersion");
+    }
+
+    if (meta->continue_token.len != 0
+        && !kube_decode_is_printable(meta->continue_token,
+                                     KUBE_CONTINUE_LEN_MAX))
+    {
+        kube_lexer_fail(&d->lx, "malformed continue token");
+    }
+
+    return decode_end(d, error);
+}
+
+
 kube_rc_t
 kube_decode_list_meta(kube_arena_t *arena, kube_str_t text,
     kube_list_meta_t *meta, kube_error_t *error)
@@ -331,16 +386,52 @@ kube_decode_list_meta(kube_arena_t *arena, kube_str_t text,
         }
     }
 
-    if (kube_rv_parse(rv, &meta->rv) != KUBE_OK) {
-        kube_lexer_fail(&d.lx, "missing or malformed resourceVersion");
+    return decode_list_meta_end(&d, rv, meta, error);
+}
+
+
+/* The numbers of metav1.ListMeta. */
+enum {
+    LIST_RV = 2,
+    LIST_CONTINUE = 3,
+    LIST_REMAINING = 4
+};
+
+
+kube_rc_t
+kube_decode_list_meta_message(kube_str_t message, kube_list_meta_t *meta,
+    kube_error_t *error)
+{
+    uint64_t               remaining;
+    kube_str_t             rv;
+    kube_decode_t          d;
+    kube_protobuf_t        m;
+    kube_protobuf_field_t  f;
+
+    memset(meta, 0, sizeof(kube_list_meta_t));
+    meta->remaining = -1;
+    rv = KUBE_STR_NULL;
+
+    kube_decode_begin(&d, NULL, message);
+    kube_protobuf_init(&m, message);
+
+    while (kube_decode_field(&d, &m, &f)) {
+
+        if (f.number == LIST_RV) {
+            (void) kube_protobuf_bytes(&m, &f, &rv);
+
+        } else if (f.number == LIST_CONTINUE) {
+            (void) kube_protobuf_bytes(&m, &f, &meta->continue_token);
+
+        } else if (f.number == LIST_REMAINING
+                   && kube_protobuf_number(&m, &f, &remaining)
+                   && remaining <= INT64_MAX)
+        {
+            meta->remaining = (int64_t) remaining;
+        }
     }
 
-    if (meta->continue_token.len != 0
-        && !kube_decode_is_printable(meta->continue_token,
-                                     KUBE_CONTINUE_LEN_MAX))
-    {
-        kube_lexer_fail(&d.lx, "malformed continue token");
-    }
+    d.lx.p = d.lx.end;
 
-    return decode_end(&d, error);
+    return decode_list_meta_end(&d, rv, meta, error);
 }

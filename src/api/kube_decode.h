@@ -1,5 +1,6 @@
 /*
- * kube_decode - one JSON object of the API to the fields used.
+ * kube_decode - one object of the API to the fields used: in JSON, or in
+ * Protocol Buffers, as the envelope says.
  *
  * It judges form only: which event may be applied is the reflector's
  * business.  It reads in three levels (docs/internals/decode.md): the
@@ -53,8 +54,8 @@ typedef enum {
  * One watch event.  For ADDED, MODIFIED, DELETED object is what
  * kube_decode_object() made of it and object_rc what that returned, with
  * error; its key and version are always given.  For BOOKMARK only rv and
- * initial_events_end.  For ERROR status_text is the JSON of the Status, empty
- * where there is none or it is larger than max_object.
+ * initial_events_end.  For ERROR status_text is the Status, empty where there
+ * is none or it is larger than max_object.
  */
 typedef struct {
     kube_watch_type_t  type;
@@ -62,7 +63,7 @@ typedef struct {
     kube_object_t      object;
     kube_rv_t          rv;                    /* len 0: none or unusable */
     bool               initial_events_end;
-    kube_str_t         status_text;
+    kube_str_t         status_text;   /* as kube_status_judge() takes it */
 } kube_watch_event_t;
 
 typedef struct {
@@ -78,7 +79,7 @@ typedef struct {
  *
  *   KUBE_INVALID    the object is refused: a broken envelope, wrong kind,
  *                   missing or malformed name, namespace, uid or version,
- *                   JSON that cannot be walked, more elements than the limits
+ *                   a text that cannot be walked, more elements than limits
  *                   allow, a bad value that decides about all of it; error
  *                   says what, and where in the object
  *   KUBE_TOO_LARGE  its text is not held
@@ -108,6 +109,10 @@ kube_rc_t kube_decode_watch_event(kube_arena_t *arena,
  * be neither watched from nor continued.
  */
 kube_rc_t kube_decode_list_meta(kube_arena_t *arena, kube_str_t text,
+    kube_list_meta_t *meta, kube_error_t *error)  KUBE_MUST_CHECK;
+
+/* The same of a list in Protocol Buffers, from the message of its metadata. */
+kube_rc_t kube_decode_list_meta_message(kube_str_t message,
     kube_list_meta_t *meta, kube_error_t *error)  KUBE_MUST_CHECK;
 
 

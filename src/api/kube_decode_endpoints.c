@@ -186,14 +186,36 @@ endpoints_family(kube_decode_t *d, const endpoints_subset_t *subset,
 }
 
 
+/* Adds what is good of a subset to all, and counts what is not. */
+static void
+endpoints_subset_end(kube_decode_t *d, endpoints_subset_t *subset,
+    endpoints_all_t *all)
+{
+    size_t                  i, k;
+    const kube_endpoint_t  *p;
+
+    for (k = 0; k < 2; k++) {
+        p = k ? subset->not_ready.p : subset->ready.p;
+
+        for (i = (k ? subset->not_ready.n : subset->ready.n); i != 0; i--) {
+            d->dropped += (p[i - 1].address.family == KUBE_FAMILY_NONE);
+        }
+    }
+
+    kube_decode_ports_end(d, &subset->all_ports, true, &subset->ports,
+                          &subset->ports_n);
+
+    endpoints_family(d, subset, KUBE_FAMILY_IPV4, all);
+    endpoints_family(d, subset, KUBE_FAMILY_IPV6, all);
+}
+
+
 static void
 endpoints_subset(kube_decode_t *d, endpoints_all_t *all)
 {
-    size_t                  i, k;
-    kube_rc_t               rc;
-    kube_str_t              name;
-    endpoints_subset_t      subset;
-    const kube_endpoint_t  *p;
+    kube_rc_t           rc;
+    kube_str_t          name;
+    endpoints_subset_t  subset;
 
     memset(&subset, 0, sizeof(endpoints_subset_t));
     rc = kube_decode_enter(d, '{');
@@ -216,19 +238,7 @@ endpoints_subset(kube_decode_t *d, endpoints_all_t *all)
         }
     }
 
-    for (k = 0; k < 2; k++) {
-        p = k ? subset.not_ready.p : subset.ready.p;
-
-        for (i = (k ? subset.not_ready.n : subset.ready.n); i != 0; i--) {
-            d->dropped += (p[i - 1].address.family == KUBE_FAMILY_NONE);
-        }
-    }
-
-    kube_decode_ports_end(d, &subset.all_ports, true, &subset.ports,
-                          &subset.ports_n);
-
-    endpoints_family(d, &subset, KUBE_FAMILY_IPV4, all);
-    endpoints_family(d, &subset, KUBE_FAMILY_IPV6, all);
+    endpoints_subset_end(d, &subset, all);
 }
 
 
@@ -254,23 +264,58 @@ endpoints_subsets(kube_decode_t *d, endpoints_all_t *all)
 }
 
 
-void
-kube_decode_endpoints(kube_decode_t *d, kube_object_t *object)
+static void
+endpoints_begin(endpoints_all_t *all, kube_decode_metadata_t *meta)
 {
-    int64_t                  ms;
-    kube_str_t               name;
-    kube_slice_t            *slice;
-    endpoints_all_t          all;
-    kube_decode_metadata_t   meta;
+    memset(all, 0, sizeof(endpoints_all_t));
 
-    slice = &object->u.slice;
-
-    memset(&all, 0, sizeof(endpoints_all_t));
-
-    meta = (kube_decode_metadata_t) {
+    *meta = (kube_decode_metadata_t) {
         .annotation_key = KUBE_STR("endpoints.kubernetes.io/"
                                    "last-change-trigger-time")
     };
+}
+
+
+static void
+endpoints_end(const endpoints_all_t *all, const kube_decode_metadata_t *meta,
+    kube_slice_t *slice)
+{
+    int64_t  ms;
+
+    if (kube_date_parse_rfc3339(meta->annotation, &ms) == KUBE_OK) {
+        slice->trigger_ms = ms;
+    }
+
+    /* a name no Service can have joins them to none */
+
+    if (kube_name_is_label(slice->meta.name)) {
+        slice->service = slice->meta.name;
+    }
+
+    slice->endpoints = all->endpoints.p;
+    slice->endpoints_n = all->endpoints.n;
+    slice->ports = all->ports.p;
+    slice->ports_n = all->ports.n;
+
+    if (slice->endpoints_n != 0) {
+        slice->family = slice->endpoints[0].address.family;
+    }
+
+    if (all->subsets.n > 1) {
+        slice->subsets = all->subsets.p;
+        slice->subsets_n = all->subsets.n;
+    }
+}
+
+
+void
+kube_decode_endpoints(kube_decode_t *d, kube_object_t *object)
+{
+    kube_str_t               name;
+    endpoints_all_t          all;
+    kube_decode_metadata_t   meta;
+
+    endpoints_begin(&all, &meta);
 
     if (d->inside) {
         kube_decode_metadata(d, &meta);
@@ -289,27 +334,134 @@ kube_decode_endpoints(kube_decode_t *d, kube_object_t *object)
         }
     }
 
-    if (kube_date_parse_rfc3339(meta.annotation, &ms) == KUBE_OK) {
-        slice->trigger_ms = ms;
+    endpoints_end(&all, &meta, &object->u.slice);
+}
+
+
+/* The numbers of core/v1's Endpoints, EndpointSubset, ... */
+enum {
+    ENDPOINTS_SUBSETS = 2
+};
+
+enum {
+    SUBSET_READY = 1,
+    SUBSET_NOT_READY = 2,
+    SUBSET_PORTS = 3
+};
+
+/* ... EndpointAddress, and EndpointPort. */
+enum {
+    ADDRESS_IP = 1,
+    ADDRESS_TARGET = 2,
+    ADDRESS_NODE = 4
+};
+
+static const kube_decode_port_numbers_t  endpoints_port_numbers = {
+    .name = 1,
+    .protocol = 3,
+    .port = 2,
+    .app_protocol = 4
+};
+
+
+static void
+endpoints_message_address(kube_decode_t *d, kube_protobuf_t *m,
+    const kube_protobuf_field_t *f, kube_decode_array_t *array, bool ready)
+{
+    kube_str_t              text;
+    kube_endpoint_t        *endpoint;
+    kube_protobuf_t         inner;
+    kube_decode_target_t    target;
+    kube_protobuf_field_t   part;
+
+    if (!kube_protobuf_enter(m, f, &inner)) {
+        return;
     }
 
-    /* a name no Service can have joins them to none */
-
-    if (kube_name_is_label(slice->meta.name)) {
-        slice->service = slice->meta.name;
+    endpoint = kube_decode_add(d, array, sizeof(kube_endpoint_t), SIZE_MAX, "");
+    if (endpoint == NULL) {
+        return;
     }
 
-    slice->endpoints = all.endpoints.p;
-    slice->endpoints_n = all.endpoints.n;
-    slice->ports = all.ports.p;
-    slice->ports_n = all.ports.n;
+    endpoint->ready = ready;
+    endpoint->serving = ready;
+    kube_decode_target_begin(&target, KUBE_STR_NULL);
 
-    if (slice->endpoints_n != 0) {
-        slice->family = slice->endpoints[0].address.family;
+    while (kube_decode_field(d, &inner, &part)) {
+
+        if (part.number == ADDRESS_IP) {
+
+            if (kube_protobuf_bytes(&inner, &part, &text)
+                && kube_addr_parse(text, &endpoint->address) != KUBE_OK)
+            {
+                endpoint->address.family = KUBE_FAMILY_NONE;
+            }
+
+        } else if (part.number == ADDRESS_TARGET) {
+            kube_decode_message_target(d, &inner, &part, &target);
+
+        } else if (part.number == ADDRESS_NODE) {
+            kube_decode_message_shown(d, &inner, &part, &endpoint->node);
+        }
     }
 
-    if (all.subsets.n > 1) {
-        slice->subsets = all.subsets.p;
-        slice->subsets_n = all.subsets.n;
+    endpoint->pod = kube_decode_target_pod(d, &target);
+}
+
+
+static void
+endpoints_message_subset(kube_decode_t *d, kube_protobuf_t *m,
+    const kube_protobuf_field_t *f, endpoints_all_t *all)
+{
+    kube_protobuf_t        inner;
+    endpoints_subset_t     subset;
+    kube_protobuf_field_t  part;
+
+    memset(&subset, 0, sizeof(endpoints_subset_t));
+
+    if (!kube_protobuf_enter(m, f, &inner)) {
+        return;
     }
+
+    while (kube_decode_field(d, &inner, &part)) {
+
+        if (part.number == SUBSET_READY) {
+            endpoints_message_address(d, &inner, &part, &subset.ready, true);
+
+        } else if (part.number == SUBSET_NOT_READY) {
+            endpoints_message_address(d, &inner, &part, &subset.not_ready,
+                                      false);
+
+        } else if (part.number == SUBSET_PORTS) {
+            kube_decode_message_port(d, &inner, &part, &endpoints_port_numbers,
+                                     &subset.all_ports, KUBE_SLICE_PORTS_MAX,
+                                     false);
+        }
+    }
+
+    endpoints_subset_end(d, &subset, all);
+}
+
+
+void
+kube_decode_endpoints_message(kube_decode_t *d, kube_protobuf_t *m,
+    kube_object_t *object)
+{
+    endpoints_all_t          all;
+    kube_protobuf_field_t    f;
+    kube_decode_metadata_t   meta;
+
+    endpoints_begin(&all, &meta);
+
+    while (kube_decode_field(d, m, &f)) {
+
+        if (f.number == KUBE_PROTOBUF_METADATA) {
+            kube_decode_message_metadata(d, m, &f, &meta);
+
+        } else if (f.number == ENDPOINTS_SUBSETS) {
+            endpoints_message_subset(d, m, &f, &all);
+        }
+    }
+
+    endpoints_end(&all, &meta, &object->u.slice);
 }

@@ -129,8 +129,8 @@ kube_decode_integer(kube_decode_t *d, uint64_t low, uint64_t high,
 }
 
 
-static kube_str_t
-field_showable(kube_decode_t *d, kube_str_t text)
+kube_str_t
+kube_decode_showable(kube_decode_t *d, kube_str_t text)
 {
     if (text.len == 0
         || kube_decode_is_printable(text, KUBE_STRING_LEN_MAX))
@@ -152,7 +152,7 @@ kube_decode_shown(kube_decode_t *d, kube_str_t *s)
     text = KUBE_STR_NULL;
     d->dropped += (kube_decode_text(d, &text) == KUBE_INVALID);
 
-    *s = field_showable(d, text);
+    *s = kube_decode_showable(d, text);
 }
 
 
@@ -447,7 +447,7 @@ kube_decode_target_pod(kube_decode_t *d, const kube_decode_target_t *target)
     d->dropped += target->bad;
 
     return kube_str_eq(target->kind, KUBE_STR("Pod"))
-               ? field_showable(d, target->name) : KUBE_STR_NULL;
+               ? kube_decode_showable(d, target->name) : KUBE_STR_NULL;
 }
 
 
@@ -471,35 +471,65 @@ kube_decode_array(kube_decode_t *d, kube_decode_array_t *array,
 }
 
 
+/* Makes room for one element more, above what there is. */
+static bool
+decode_room(kube_decode_t *d, kube_decode_array_t *array, size_t size,
+    size_t max, const char *what)
+{
+    kube_rc_t      rc;
+    kube_alloc_t   alloc;
+
+    if (array->n < array->cap) {
+        return true;
+    }
+
+    alloc = kube_arena_allocator(d->arena);
+    rc = kube_array_reserve(&alloc, &array->p, &array->cap,
+                            (array->n == 0) ? DECODE_ARRAY_FIRST
+                                            : array->n + 1,
+                            size, max);
+
+    if (rc == KUBE_TOO_LARGE) {
+        kube_lexer_fail(&d->lx, what);
+
+    } else if (rc != KUBE_OK) {
+        decode_nomem(d);
+    }
+
+    return rc == KUBE_OK;
+}
+
+
+void *
+kube_decode_add(kube_decode_t *d, kube_decode_array_t *array, size_t size,
+    size_t max, const char *what)
+{
+    char  *p;
+
+    if (!decode_room(d, array, size, max, what)) {
+        return NULL;
+    }
+
+    p = (char *) array->p + array->n * size;
+    array->n++;
+
+    return memset(p, 0, size);
+}
+
+
 void *
 kube_decode_next(kube_decode_t *d, kube_decode_array_t *array, size_t size,
     size_t max, const char *what, bool *fresh)
 {
-    char          *p;
-    kube_rc_t      rc;
-    kube_alloc_t   alloc;
+    char  *p;
 
     if (!kube_lexer_element(&d->lx)) {
         array->made = (array->n != 0) ? array->made : 0;
         return NULL;
     }
 
-    if (array->n == array->cap) {
-        alloc = kube_arena_allocator(d->arena);
-        rc = kube_array_reserve(&alloc, &array->p, &array->cap,
-                                (array->n == 0) ? DECODE_ARRAY_FIRST
-                                                : array->n + 1,
-                                size, max);
-
-        if (rc == KUBE_TOO_LARGE) {
-            kube_lexer_fail(&d->lx, what);
-            return NULL;
-        }
-
-        if (rc != KUBE_OK) {
-            decode_nomem(d);
-            return NULL;
-        }
+    if (!decode_room(d, array, size, max, what)) {
+        return NULL;
     }
 
     p = (char *) array->p + array->n * size;
@@ -516,33 +546,26 @@ kube_decode_next(kube_decode_t *d, kube_decode_array_t *array, size_t size,
 }
 
 
-/* The empty text means TCP unless the member is a pointer in Go. */
-static kube_rc_t
-decode_protocol(kube_decode_t *d, bool pointers, kube_protocol_t *protocol)
+bool
+kube_decode_protocol(kube_str_t text, bool pointers, kube_protocol_t *protocol)
 {
-    kube_rc_t   rc;
-    unsigned    i;
-    kube_str_t  text;
+    unsigned  i;
 
-    rc = kube_decode_text(d, &text);
-
-    if (rc == KUBE_OK && text.len == 0 && !pointers) {
+    if (text.len == 0 && !pointers) {
         *protocol = KUBE_PROTOCOL_TCP;
-        return KUBE_OK;
+        return true;
     }
 
-    for (i = KUBE_PROTOCOL_TCP; rc == KUBE_OK && i <= KUBE_PROTOCOL_SCTP;
-         i++)
-    {
+    for (i = KUBE_PROTOCOL_TCP; i <= KUBE_PROTOCOL_SCTP; i++) {
         if (kube_str_eq(text,
                         kube_str(kube_protocol_text((kube_protocol_t) i))))
         {
             *protocol = (kube_protocol_t) i;
-            return KUBE_OK;
+            return true;
         }
     }
 
-    return (rc == KUBE_OK) ? KUBE_INVALID : rc;
+    return false;
 }
 
 
@@ -554,8 +577,9 @@ static bool
 decode_port_member(kube_decode_t *d, kube_str_t name, bool pointers,
     kube_port_t *port)
 {
-    uint64_t   number;
-    kube_rc_t  rc;
+    uint64_t    number;
+    kube_rc_t   rc;
+    kube_str_t  text;
 
     if (kube_str_eq(name, KUBE_STR("name"))) {
         rc = kube_decode_text(d, &port->name);
@@ -569,13 +593,15 @@ decode_port_member(kube_decode_t *d, kube_str_t name, bool pointers,
     }
 
     if (kube_str_eq(name, KUBE_STR("protocol"))) {
-        rc = decode_protocol(d, pointers, &port->protocol);
+        rc = kube_decode_text(d, &text);
 
         if (rc == KUBE_NOT_FOUND && pointers) {
             port->protocol = KUBE_PROTOCOL_TCP;
         }
 
-        return rc != KUBE_INVALID;
+        return rc == KUBE_NOT_FOUND
+               || (rc == KUBE_OK
+                   && kube_decode_protocol(text, pointers, &port->protocol));
     }
 
     if (kube_str_eq(name, KUBE_STR("port"))) {
@@ -599,6 +625,13 @@ decode_port_member(kube_decode_t *d, kube_str_t name, bool pointers,
     }
 
     return true;
+}
+
+
+void
+kube_decode_port_is_bad(kube_port_t *port)
+{
+    port->name = (kube_str_t) { decode_port_bad, 0 };
 }
 
 
@@ -630,7 +663,7 @@ kube_decode_ports(kube_decode_t *d, kube_decode_array_t *array, size_t max,
         }
 
         if (bad) {
-            port->name = (kube_str_t) { decode_port_bad, 0 };
+            kube_decode_port_is_bad(port);
         }
     }
 }

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "kube_decode.h"
+#include "kube_protobuf.h"
 #include "kube_simd.h"
 
 
@@ -124,6 +125,16 @@ kube_expect_text(kube_expect_t *x, size_t max, kube_str_t *s)
 KUBE_RESOURCE_MAP(XX)
 #undef XX
 
+/*
+ * The same of an object in Protocol Buffers, whose message *m begins.  What a
+ * value means, and what a bad one costs, is one and the same code for both.
+ */
+#define XX(name, text, path, version, kind, shape, named, decode)             \
+    void kube_decode_##decode##_message(kube_decode_t *d, kube_protobuf_t *m, \
+        kube_object_t *object);
+KUBE_RESOURCE_MAP(XX)
+#undef XX
+
 
 /* 1..max bytes of visible ASCII, no spaces. */
 bool kube_decode_is_printable(kube_str_t s, size_t max);
@@ -142,6 +153,9 @@ kube_rc_t kube_decode_text(kube_decode_t *d, kube_str_t *s)  KUBE_MUST_CHECK;
 /* An integer of low..high, as Go writes them. */
 kube_rc_t kube_decode_integer(kube_decode_t *d, uint64_t low, uint64_t high,
     uint64_t *value)  KUBE_MUST_CHECK;
+
+/* The text if it can be shown as it is; what cannot is counted, and empty. */
+kube_str_t kube_decode_showable(kube_decode_t *d, kube_str_t text);
 
 /*
  * Reads a text that is only shown, which is a pointer in Go.  What cannot be
@@ -205,6 +219,13 @@ bool kube_decode_array(kube_decode_t *d, kube_decode_array_t *array,
     const char *what);
 
 /*
+ * Another element of size bytes, zeroed.  NULL where memory is short or there
+ * are max of them: then the object is refused with what.
+ */
+void *kube_decode_add(kube_decode_t *d, kube_decode_array_t *array,
+    size_t size, size_t max, const char *what);
+
+/*
  * The next element, of size bytes, with d->lx before its value; *fresh: it is
  * zeroed, else it is merged.  NULL at the end of the array, and where memory
  * is short or there are more than max: then the object is refused with what.
@@ -225,6 +246,62 @@ void kube_decode_ports(kube_decode_t *d, kube_decode_array_t *array,
  */
 void kube_decode_ports_end(kube_decode_t *d, const kube_decode_array_t *array,
     bool number_required, kube_port_t **ports, size_t *ports_n);
+
+
+/*
+ * What the projections of messages share: kube_decode_message.c.  A field of
+ * another wire type than Go's, and a message that cannot be walked, refuse the
+ * object: so they do in Go, and no server writes them.
+ */
+
+/* The next field; false at the message's end, or if the object is refused. */
+static inline bool
+kube_decode_field(kube_decode_t *d, kube_protobuf_t *m,
+    kube_protobuf_field_t *f)
+{
+    if (d->lx.what == NULL && kube_protobuf_next(m, f)) {
+        return true;
+    }
+
+    if (m->what != NULL) {
+        kube_lexer_fail(&d->lx, m->what);
+    }
+
+    return false;
+}
+
+
+/* The same as kube_decode_metadata(), with f being the field "metadata". */
+void kube_decode_message_metadata(kube_decode_t *d, kube_protobuf_t *m,
+    const kube_protobuf_field_t *f, kube_decode_metadata_t *meta);
+
+/* A text that is only shown. */
+void kube_decode_message_shown(kube_decode_t *d, kube_protobuf_t *m,
+    const kube_protobuf_field_t *f, kube_str_t *s);
+
+/* The value of "targetRef". */
+void kube_decode_message_target(kube_decode_t *d, kube_protobuf_t *m,
+    const kube_protobuf_field_t *f, kube_decode_target_t *target);
+
+/* The fields of a port have other numbers in each kind of object. */
+typedef struct {
+    int32_t  name;
+    int32_t  protocol;
+    int32_t  port;
+    int32_t  app_protocol;
+} kube_decode_port_numbers_t;
+
+/* One of "ports". */
+void kube_decode_message_port(kube_decode_t *d, kube_protobuf_t *m,
+    const kube_protobuf_field_t *f, const kube_decode_port_numbers_t *numbers,
+    kube_decode_array_t *array, size_t max, bool pointers);
+
+/* False: the text is no protocol. */
+bool kube_decode_protocol(kube_str_t text, bool pointers,
+    kube_protocol_t *protocol);
+
+/* Notes that the port is bad, for kube_decode_ports_end(). */
+void kube_decode_port_is_bad(kube_port_t *port);
 
 
 #endif /* KUBE_DECODE_IMPL_H */

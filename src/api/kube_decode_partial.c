@@ -33,3 +33,15 @@ kube_decode_partial(kube_decode_t *d, kube_object_t *object)
         }
     }
 }
+
+
+/* They are asked for in JSON: see kube_request_accept(). */
+void
+kube_decode_partial_message(kube_decode_t *d, kube_protobuf_t *m,
+    kube_object_t *object)
+{
+    (void) m;
+    (void) object;
+
+    kube_lexer_fail(&d->lx, "in Protocol Buffers, which was not asked for");
+}

@@ -291,18 +291,8 @@ slice_endpoints(kube_decode_t *d, kube_decode_array_t *array)
 
 
 static void
-slice_address_type(kube_decode_t *d, kube_slice_t *slice, bool *known)
+slice_address_type(kube_str_t text, kube_slice_t *slice, bool *known)
 {
-    kube_rc_t   rc;
-    kube_str_t  text;
-
-    text = KUBE_STR_NULL;
-    rc = kube_decode_text(d, &text);
-
-    if (rc == KUBE_NOT_FOUND) {
-        return;
-    }
-
     *known = true;
 
     if (kube_str_eq(text, KUBE_STR("IPv4"))) {
@@ -365,60 +355,256 @@ slice_endpoints_end(kube_decode_t *d, const kube_decode_array_t *array,
 }
 
 
-void
-kube_decode_slice(kube_decode_t *d, kube_object_t *object)
-{
-    bool                     known;
-    int64_t                  ms;
-    kube_str_t               name;
+/* What the members of an object, and the fields of a message, come to. */
+typedef struct {
     kube_slice_t            *slice;
-    kube_decode_array_t      ports, endpoints;
+    bool                     known;       /* addressType is */
+    kube_decode_array_t      ports;
+    kube_decode_array_t      endpoints;
     kube_decode_metadata_t   meta;
+} slice_decode_t;
 
-    slice = &object->u.slice;
-    known = false;
 
-    ports = (kube_decode_array_t) { .n = 0 };
-    endpoints = (kube_decode_array_t) { .n = 0 };
+static void
+slice_begin(slice_decode_t *s, kube_object_t *object)
+{
+    memset(s, 0, sizeof(slice_decode_t));
 
-    meta = (kube_decode_metadata_t) {
+    s->slice = &object->u.slice;
+
+    s->meta = (kube_decode_metadata_t) {
         .label_key = KUBE_STR("kubernetes.io/service-name"),
         .annotation_key = KUBE_STR("endpoints.kubernetes.io/"
                                    "last-change-trigger-time")
     };
+}
+
+
+static void
+slice_end(kube_decode_t *d, slice_decode_t *s)
+{
+    int64_t  ms;
+
+    slice_service(d, s->meta.label, s->slice);
+
+    if (kube_date_parse_rfc3339(s->meta.annotation, &ms) == KUBE_OK) {
+        s->slice->trigger_ms = ms;
+    }
+
+    if (!s->known) {
+        kube_lexer_fail(&d->lx, "missing or unknown addressType");
+    }
+
+    kube_decode_ports_end(d, &s->ports, false, &s->slice->ports,
+                          &s->slice->ports_n);
+    slice_endpoints_end(d, &s->endpoints, s->slice);
+}
+
+
+void
+kube_decode_slice(kube_decode_t *d, kube_object_t *object)
+{
+    kube_rc_t       rc;
+    kube_str_t      name, text;
+    slice_decode_t  s;
+
+    slice_begin(&s, object);
 
     if (d->inside) {
-        kube_decode_metadata(d, &meta);
+        kube_decode_metadata(d, &s.meta);
     }
 
     while (kube_lexer_member(&d->lx, &name)) {
         if (kube_str_eq(name, KUBE_STR("metadata"))) {
-            kube_decode_metadata(d, &meta);
+            kube_decode_metadata(d, &s.meta);
 
         } else if (kube_str_eq(name, KUBE_STR("addressType"))) {
-            slice_address_type(d, slice, &known);
+            text = KUBE_STR_NULL;
+            rc = kube_decode_text(d, &text);
+
+            if (rc != KUBE_NOT_FOUND) {
+                slice_address_type(text, s.slice, &s.known);
+            }
 
         } else if (kube_str_eq(name, KUBE_STR("endpoints"))) {
-            slice_endpoints(d, &endpoints);
+            slice_endpoints(d, &s.endpoints);
 
         } else if (kube_str_eq(name, KUBE_STR("ports"))) {
-            kube_decode_ports(d, &ports, KUBE_SLICE_PORTS_MAX, true);
+            kube_decode_ports(d, &s.ports, KUBE_SLICE_PORTS_MAX, true);
 
         } else {
             kube_decode_other(d, name, object->resource);
         }
     }
 
-    slice_service(d, meta.label, slice);
+    slice_end(d, &s);
+}
 
-    if (kube_date_parse_rfc3339(meta.annotation, &ms) == KUBE_OK) {
-        slice->trigger_ms = ms;
+
+/* The numbers of discovery.k8s.io/v1's EndpointSlice, Endpoint, ... */
+enum {
+    SLICE_ENDPOINTS = 2,
+    SLICE_PORTS = 3,
+    SLICE_ADDRESS_TYPE = 4
+};
+
+enum {
+    ENDPOINT_ADDRESSES = 1,
+    ENDPOINT_CONDITIONS = 2,
+    ENDPOINT_TARGET = 4,
+    ENDPOINT_NODE = 6,
+    ENDPOINT_ZONE = 7
+};
+
+/* ... EndpointConditions, and EndpointPort. */
+enum {
+    CONDITION_READY = 1,
+    CONDITION_SERVING = 2,
+    CONDITION_TERMINATING = 3
+};
+
+static const kube_decode_port_numbers_t  slice_port_numbers = {
+    .name = 1,
+    .protocol = 2,
+    .port = 3,
+    .app_protocol = 4
+};
+
+
+static void
+slice_message_conditions(kube_decode_t *d, kube_protobuf_t *m,
+    const kube_protobuf_field_t *f, kube_endpoint_t *endpoint)
+{
+    bool                   *condition;
+    uint64_t                value;
+    kube_protobuf_t         inner;
+    kube_protobuf_field_t   part;
+
+    if (!kube_protobuf_enter(m, f, &inner)) {
+        return;
     }
 
-    if (!known) {
-        kube_lexer_fail(&d->lx, "missing or unknown addressType");
+    while (kube_decode_field(d, &inner, &part)) {
+
+        condition = (part.number == CONDITION_READY) ? &endpoint->ready
+                    : (part.number == CONDITION_SERVING) ? &endpoint->serving
+                    : (part.number == CONDITION_TERMINATING)
+                      ? &endpoint->terminating : NULL;
+
+        if (condition != NULL && kube_protobuf_number(&inner, &part, &value)) {
+            *condition = (value != 0);
+        }
+    }
+}
+
+
+static void
+slice_message_endpoint(kube_decode_t *d, kube_protobuf_t *m,
+    const kube_protobuf_field_t *f, kube_decode_array_t *array)
+{
+    bool                    first;
+    kube_str_t              text;
+    kube_endpoint_t        *endpoint;
+    kube_protobuf_t         inner;
+    kube_decode_target_t    target;
+    kube_protobuf_field_t   part;
+
+    if (!kube_protobuf_enter(m, f, &inner)) {
+        return;
     }
 
-    kube_decode_ports_end(d, &ports, false, &slice->ports, &slice->ports_n);
-    slice_endpoints_end(d, &endpoints, slice);
+    endpoint = kube_decode_add(d, array, sizeof(kube_endpoint_t),
+                               KUBE_SLICE_ENDPOINTS_MAX,
+                               "endpoints has too many elements");
+    if (endpoint == NULL) {
+        return;
+    }
+
+    endpoint->ready = true;
+    endpoint->serving = true;
+    first = true;
+
+    kube_decode_target_begin(&target, KUBE_STR_NULL);
+
+    while (kube_decode_field(d, &inner, &part)) {
+
+        switch (part.number) {
+
+        case ENDPOINT_ADDRESSES:
+
+            if (kube_protobuf_bytes(&inner, &part, &text) && first
+                && kube_addr_parse(text, &endpoint->address) != KUBE_OK)
+            {
+                endpoint->address.family = KUBE_FAMILY_NONE;
+            }
+
+            first = false;
+            break;
+
+        case ENDPOINT_CONDITIONS:
+            slice_message_conditions(d, &inner, &part, endpoint);
+            break;
+
+        case ENDPOINT_TARGET:
+            kube_decode_message_target(d, &inner, &part, &target);
+            break;
+
+        case ENDPOINT_NODE:
+            kube_decode_message_shown(d, &inner, &part, &endpoint->node);
+            break;
+
+        case ENDPOINT_ZONE:
+            kube_decode_message_shown(d, &inner, &part, &endpoint->zone);
+            break;
+
+        default:
+            break;
+        }
+    }
+
+    endpoint->pod = kube_decode_target_pod(d, &target);
+}
+
+
+void
+kube_decode_slice_message(kube_decode_t *d, kube_protobuf_t *m,
+    kube_object_t *object)
+{
+    kube_str_t              text;
+    slice_decode_t          s;
+    kube_protobuf_field_t   f;
+
+    slice_begin(&s, object);
+
+    while (kube_decode_field(d, m, &f)) {
+
+        switch (f.number) {
+
+        case KUBE_PROTOBUF_METADATA:
+            kube_decode_message_metadata(d, m, &f, &s.meta);
+            break;
+
+        case SLICE_ENDPOINTS:
+            slice_message_endpoint(d, m, &f, &s.endpoints);
+            break;
+
+        case SLICE_PORTS:
+            kube_decode_message_port(d, m, &f, &slice_port_numbers, &s.ports,
+                                     KUBE_SLICE_PORTS_MAX, true);
+            break;
+
+        case SLICE_ADDRESS_TYPE:
+
+            if (kube_protobuf_bytes(m, &f, &text)) {
+                slice_address_type(text, s.slice, &s.known);
+            }
+
+            break;
+
+        default:
+            break;
+        }
+    }
+
+    slice_end(d, &s);
 }

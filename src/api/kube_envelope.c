@@ -496,6 +496,8 @@ kube_envelope_get(const kube_envelope_reader_t *r, kube_str_t bytes,
     envelope->meta.rv = envelope_text(r, KUBE_ENVELOPE_RV);
     envelope->what = r->what;
     envelope->too_large = (bytes.data == NULL);
+    envelope->protobuf = false;
+    envelope->version = KUBE_STR_NULL;
     envelope->object = KUBE_STR_NULL;
 
     if (bytes.data != NULL && r->object_len != 0) {

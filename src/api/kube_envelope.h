@@ -31,9 +31,11 @@
 typedef struct {
     kube_str_t   type;       /* of an event */
     kube_str_t   kind;
+    kube_str_t   version;    /* "apiVersion"; in JSON the decoder reads it */
     kube_meta_t  meta;
     kube_str_t   object;     /* its text; NULL data: none, or not held */
     bool         too_large;  /* the text is not held */
+    bool         protobuf;   /* the text is a message, see kube_protobuf.h */
     const char  *what;       /* a static text; NULL: nothing is wrong */
 } kube_envelope_t;
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "kube_json.h"
+#include "kube_protobuf.h"
 #include "kube_status.h"
 
 
@@ -121,6 +122,50 @@ status_reason_find(kube_str_t reason)
 }
 
 
+/* What is used of a Status, in whichever encoding it came. */
+typedef struct {
+    kube_str_t  kind;
+    kube_str_t  status;
+    kube_str_t  reason;
+    kube_str_t  message;
+    uint32_t    code;            /* 0: none, or none of HTTP */
+    uint32_t    retry_after_s;
+    bool        cause_says;      /* a cause: the version is too large */
+    bool        text_says;       /* a message does */
+} status_body_t;
+
+
+static bool
+status_says_too_large(kube_str_t message)
+{
+    size_t      i;
+    kube_str_t  text;
+
+    text = KUBE_STR("Too large resource version");
+
+    for (i = 0; i + text.len <= message.len; i++) {
+        if (memcmp(message.data + i, text.data, text.len) == 0) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+static void
+status_cause(status_body_t *body, kube_str_t reason, kube_str_t message)
+{
+    if (kube_str_eq(reason, KUBE_STR("ResourceVersionTooLarge"))) {
+        body->cause_says = true;
+    }
+
+    if (status_says_too_large(message)) {
+        body->text_says = true;
+    }
+}
+
+
 /* An integer member of 0..max, or 0. */
 static uint32_t
 status_number(const cJSON *object, const char *name, uint32_t max,
@@ -151,14 +196,168 @@ status_number(const cJSON *object, const char *name, uint32_t max,
 
 
 static bool
-status_message_says_too_large(const cJSON *object)
+status_read_json(kube_arena_t *scratch, kube_str_t text, status_body_t *body)
 {
-    kube_str_t  message;
+    cJSON         *root;
+    kube_error_t   error;
+    const cJSON   *causes, *cause;
 
-    message = kube_json_string(object, "message");
+    if (kube_json_parse(scratch, text, &root, &error) != KUBE_OK) {
+        return false;
+    }
 
-    return message.len != 0
-           && strstr(message.data, "Too large resource version") != NULL;
+    body->kind = kube_json_string(root, "kind");
+    body->status = kube_json_string(root, "status");
+    body->reason = kube_json_string(root, "reason");
+    body->message = kube_json_string(root, "message");
+    body->code = status_number(root, "code", 999, false);
+    body->retry_after_s = status_number(kube_json_get(root, "details"),
+                                        "retryAfterSeconds",
+                                        KUBE_RETRY_AFTER_MAX, true);
+
+    causes = kube_json_get(kube_json_get(root, "details"), "causes");
+
+    if (cJSON_IsArray(causes)) {
+        for (cause = causes->child; cause != NULL; cause = cause->next) {
+            status_cause(body, kube_json_string(cause, "reason"),
+                         kube_json_string(cause, "message"));
+        }
+    }
+
+    return true;
+}
+
+
+/* The numbers of metav1.Status, StatusDetails, and StatusCause. */
+enum {
+    STATUS_STATUS = 2,
+    STATUS_MESSAGE = 3,
+    STATUS_REASON = 4,
+    STATUS_DETAILS = 5,
+    STATUS_CODE = 6
+};
+
+enum {
+    DETAILS_CAUSES = 4,
+    DETAILS_RETRY_AFTER = 5
+};
+
+enum {
+    CAUSE_REASON = 1,
+    CAUSE_MESSAGE = 2
+};
+
+
+static void
+status_read_cause(kube_str_t text, status_body_t *body)
+{
+    kube_str_t             reason, message;
+    kube_protobuf_t        m;
+    kube_protobuf_field_t  f;
+
+    reason = KUBE_STR_NULL;
+    message = KUBE_STR_NULL;
+    kube_protobuf_init(&m, text);
+
+    while (kube_protobuf_next(&m, &f)) {
+
+        if (f.number == CAUSE_REASON) {
+            (void) kube_protobuf_bytes(&m, &f, &reason);
+
+        } else if (f.number == CAUSE_MESSAGE) {
+            (void) kube_protobuf_bytes(&m, &f, &message);
+        }
+    }
+
+    status_cause(body, reason, message);
+}
+
+
+static void
+status_read_details(kube_str_t text, status_body_t *body)
+{
+    uint64_t               value;
+    kube_str_t             cause;
+    kube_protobuf_t        m;
+    kube_protobuf_field_t  f;
+
+    kube_protobuf_init(&m, text);
+
+    while (kube_protobuf_next(&m, &f)) {
+
+        if (f.number == DETAILS_CAUSES
+            && kube_protobuf_bytes(&m, &f, &cause))
+        {
+            status_read_cause(cause, body);
+
+        } else if (f.number == DETAILS_RETRY_AFTER
+                   && kube_protobuf_number(&m, &f, &value))
+        {
+            /* an int32: what is negative is far above */
+            body->retry_after_s = (value > INT32_MAX) ? 0
+                                  : (value < KUBE_RETRY_AFTER_MAX)
+                                    ? (uint32_t) value
+                                    : KUBE_RETRY_AFTER_MAX;
+        }
+    }
+}
+
+
+/* What is wrong in it costs what follows: the code of the response is left. */
+static bool
+status_read_message(kube_str_t text, status_body_t *body)
+{
+    uint64_t                  code;
+    kube_str_t                details;
+    kube_protobuf_t           m;
+    kube_protobuf_field_t     f;
+    kube_protobuf_unknown_t   unknown;
+
+    if (kube_protobuf_unknown(text, &unknown) != NULL) {
+        return false;
+    }
+
+    body->kind = unknown.kind;
+    kube_protobuf_init(&m, unknown.raw);
+
+    while (kube_protobuf_next(&m, &f)) {
+
+        switch (f.number) {
+
+        case STATUS_STATUS:
+            (void) kube_protobuf_bytes(&m, &f, &body->status);
+            break;
+
+        case STATUS_MESSAGE:
+            (void) kube_protobuf_bytes(&m, &f, &body->message);
+            break;
+
+        case STATUS_REASON:
+            (void) kube_protobuf_bytes(&m, &f, &body->reason);
+            break;
+
+        case STATUS_DETAILS:
+
+            if (kube_protobuf_bytes(&m, &f, &details)) {
+                status_read_details(details, body);
+            }
+
+            break;
+
+        case STATUS_CODE:
+
+            if (kube_protobuf_number(&m, &f, &code)) {
+                body->code = (code <= 999) ? (uint32_t) code : 0;
+            }
+
+            break;
+
+        default:
+            break;
+        }
+    }
+
+    return m.what == NULL;
 }
 
 
@@ -167,65 +366,45 @@ status_message_says_too_large(const cJSON *object)
  * said under the reason Timeout.
  */
 static bool
-status_is_too_large(const cJSON *root, const status_reason_t *known,
+status_is_too_large(const status_body_t *body, const status_reason_t *known,
     int code)
 {
-    bool          timeout;
-    kube_str_t    reason;
-    const cJSON  *causes, *cause;
+    bool  timeout;
 
     timeout = (known != NULL)
                   ? kube_str_eq(known->reason, KUBE_STR("Timeout"))
                   : (code == 504);
 
-    causes = kube_json_get(kube_json_get(root, "details"), "causes");
-
-    if (cJSON_IsArray(causes)) {
-        for (cause = causes->child; cause != NULL; cause = cause->next) {
-            reason = kube_json_string(cause, "reason");
-
-            if (kube_str_eq(reason, KUBE_STR("ResourceVersionTooLarge"))
-                || (timeout && status_message_says_too_large(cause)))
-            {
-                return true;
-            }
-        }
-    }
-
-    return timeout && status_message_says_too_large(root);
+    return body->cause_says
+           || (timeout
+               && (body->text_says || status_says_too_large(body->message)));
 }
 
 
 static void
-status_judge_body(const cJSON *root, kube_status_t *status)
+status_judge_body(const status_body_t *body, kube_status_t *status)
 {
-    int                     code;
-    kube_str_t              reason;
     const status_reason_t  *known;
 
     /* a 2xx with "Success" is what DELETE answers: nothing went wrong */
-    if (kube_str_eq(kube_json_string(root, "status"), KUBE_STR("Success"))) {
+    if (kube_str_eq(body->status, KUBE_STR("Success"))) {
         return;
     }
 
-    code = (int) status_number(root, "code", 999, false);
-
-    if (code != 0) {
-        status->code = code;
+    if (body->code != 0) {
+        status->code = (int) body->code;
     }
 
-    reason = kube_json_string(root, "reason");
-    known = status_reason_find(reason);
+    known = status_reason_find(body->reason);
 
-    (void) kube_str_escape(status->reason, sizeof(status->reason), reason);
+    (void) kube_str_escape(status->reason, sizeof(status->reason),
+                           body->reason);
     (void) kube_str_escape(status->message, sizeof(status->message),
-                           kube_json_string(root, "message"));
+                           body->message);
 
-    status->retry_after_s = status_number(kube_json_get(root, "details"),
-                                          "retryAfterSeconds",
-                                          KUBE_RETRY_AFTER_MAX, true);
+    status->retry_after_s = body->retry_after_s;
 
-    if (status_is_too_large(root, known, status->code)) {
+    if (status_is_too_large(body, known, status->code)) {
         status->verdict = KUBE_VERDICT_TOO_LARGE_RV;
 
     } else if (known != NULL) {
@@ -251,10 +430,11 @@ void
 kube_status_judge(kube_arena_t *scratch, int http_code, kube_str_t body,
     kube_status_t *status)
 {
-    cJSON         *root;
-    kube_error_t   error;
+    bool           good;
+    status_body_t  read;
 
     memset(status, 0, sizeof(kube_status_t));
+    memset(&read, 0, sizeof(status_body_t));
 
     status->code = http_code;
     status->verdict = status_judge_code(http_code);
@@ -263,11 +443,13 @@ kube_status_judge(kube_arena_t *scratch, int http_code, kube_str_t body,
         return;
     }
 
-    if (kube_json_parse(scratch, body, &root, &error) != KUBE_OK) {
-        return;
-    }
+    good = (body.len >= KUBE_PROTOBUF_MAGIC_LEN
+            && memcmp(body.data, KUBE_PROTOBUF_MAGIC, KUBE_PROTOBUF_MAGIC_LEN)
+               == 0)
+           ? status_read_message(body, &read)
+           : status_read_json(scratch, body, &read);
 
-    if (kube_str_eq(kube_json_string(root, "kind"), KUBE_STR("Status"))) {
-        status_judge_body(root, status);
+    if (good && kube_str_eq(read.kind, KUBE_STR("Status"))) {
+        status_judge_body(&read, status);
     }
 }

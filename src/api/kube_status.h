@@ -52,7 +52,8 @@ typedef struct {
 } kube_status_t;
 
 /*
- * Judges an HTTP code and body (may be empty or not JSON).  For an ERROR
+ * Judges an HTTP code and body: in JSON, or in Protocol Buffers with the four
+ * bytes that say so; it may be empty or neither.  For an ERROR
  * event pass http_code 0 and the event's object.  Never fails: out of memory
  * gives the verdict of the code alone.  Memory of scratch is taken and left
  * for the caller to reset (body may lie in it).

@@ -16,8 +16,9 @@
 #include <string.h>
 
 #include "kube_api_lister_watcher.h"
-#include "kube_frame.h"
 #include "kube_decode_scan.h"
+#include "kube_frame.h"
+#include "kube_protobuf_frame.h"
 
 
 /*
@@ -46,6 +47,8 @@ typedef struct {
     kube_status_t                    status;   /* of one result */
     kube_frame_item_t                item;     /* of one result */
     kube_decode_scan_t               scan;     /* of one result */
+    bool                             refused;  /* Protocol Buffers, with a 406
+                                                  or 415 */
 } api_lw_t;
 
 /* One page of a list, or a watch: struct kube_call_s for those outside. */
@@ -53,9 +56,11 @@ typedef struct {
     api_lw_t          *lw;
     kube_exchange_t   *exchange;   /* NULL: not started, or it is gone */
     kube_frame_t      *frame;
+    kube_protobuf_frame_t  *messages;   /* NULL: the body is JSON */
     bool               watch;
     bool               paused;     /* the exchange is */
     bool               json;       /* what the head says of the body */
+    bool               protobuf;
     bool               opened;     /* OPENED was handed over */
     bool               over;       /* STATUS or END was */
     bool               kind_seen;
@@ -75,6 +80,7 @@ typedef struct {
     size_t             held;       /* of these: an item without its end */
     unsigned           looks;      /* at what is held */
     kube_str_t         token;      /* owned */
+    kube_request_t     request;    /* rv and continue_token are owned */
     char               text[API_TEXT_MAX];
 } api_call_t;
 
@@ -96,24 +102,36 @@ api_ended(api_call_t *call, kube_rc_t rc, const char *text)
 }
 
 
+static bool
+api_is_type(kube_str_t type, const char *text)
+{
+    size_t      i;
+    kube_str_t  known;
+
+    known = kube_str(text);
+
+    for (i = 0; i < known.len && i < type.len; i++) {
+        if ((type.data[i] | 0x20) != (known.data[i] | 0x20)) {
+            return false;
+        }
+    }
+
+    return type.len == known.len;
+}
+
+
 static kube_take_t
 api_on_response(void *ctx, const kube_response_t *response)
 {
     bool         good;
-    size_t       i;
     api_call_t  *call = ctx;
-
-    static const char  json[] = "application/json";
 
     call->code = response->code;
     call->server = response->server;
     call->retry_after_s = response->retry_after_s;
-    call->json = (response->content_type.len == sizeof(json) - 1);
-
-    for (i = 0; call->json && i < sizeof(json) - 1; i++) {
-        call->json = ((response->content_type.data[i] | 0x20)
-                      == (json[i] | 0x20));
-    }
+    call->json = api_is_type(response->content_type, "application/json");
+    call->protobuf = api_is_type(response->content_type,
+                                 "application/vnd.kubernetes.protobuf");
 
     /*
      * Another address may do better where this one is ill, does not know the
@@ -121,7 +139,7 @@ api_on_response(void *ctx, const kube_response_t *response)
      */
 
     good = call->code < 500 && call->code != 401 && call->code != 404
-           && (call->json || call->code == 429);
+           && (call->json || call->protobuf || call->code == 429);
 
     call->lw->conf.io.verdict(call->lw->conf.io.ctx, response->server, good);
 
@@ -204,6 +222,13 @@ static const kube_exchange_handler_t  api_handler = {
     api_on_bytes,
     api_on_done
 };
+
+
+static kube_frame_mode_t
+api_mode(const api_call_t *call)
+{
+    return call->watch ? KUBE_FRAME_WATCH : KUBE_FRAME_LIST;
+}
 
 
 static kube_rc_t
@@ -441,7 +466,9 @@ api_metadata(api_call_t *call, kube_str_t text, kube_result_t *result)
     kube_error_t      error;
     kube_list_meta_t  meta;
 
-    rc = kube_decode_list_meta(&call->lw->arena, text, &meta, &error);
+    rc = (call->messages != NULL)
+             ? kube_decode_list_meta_message(text, &meta, &error)
+             : kube_decode_list_meta(&call->lw->arena, text, &meta, &error);
 
     if (rc == KUBE_NOMEM && !call->lw->arena.full) {
         return api_end(call, result, rc, "");
@@ -526,7 +553,9 @@ api_item(api_call_t *call, kube_result_t *result)
     case KUBE_FRAME_KIND:
         kind = item->bytes;
 
-        if (kind.len > 2) {
+        /* in JSON it has its quotes */
+
+        if (call->messages == NULL && kind.len > 2) {
             kind = (kube_str_t) { kind.data + 1, kind.len - 2 };
         }
 
@@ -611,7 +640,7 @@ api_next_item(api_call_t *call, kube_str_t *in, kube_result_t *result)
 
     call->lw->scan.surprise = KUBE_SURPRISE_NONE;
 
-    if (kube_frame_at_item(call->frame, in)) {
+    if (call->messages == NULL && kube_frame_at_item(call->frame, in)) {
 
         rc = api_scan(call, in, result);
 
@@ -631,7 +660,9 @@ api_next_item(api_call_t *call, kube_str_t *in, kube_result_t *result)
         }
     }
 
-    rc = kube_frame_next(call->frame, in, &call->lw->item);
+    rc = (call->messages != NULL)
+             ? kube_protobuf_frame_next(call->messages, in, &call->lw->item)
+             : kube_frame_next(call->frame, in, &call->lw->item);
 
     result->surprise = call->lw->scan.surprise;
 
@@ -639,8 +670,10 @@ api_next_item(api_call_t *call, kube_str_t *in, kube_result_t *result)
         rc = api_item(call, result);
 
     } else if (rc != KUBE_AGAIN) {
-        rc = api_end(call, result, rc, (rc == KUBE_NOMEM) ? ""
-                                                          : "unreadable JSON");
+        rc = api_end(call, result, rc,
+                     (rc == KUBE_NOMEM) ? ""
+                     : (call->messages != NULL) ? "unreadable Protocol Buffers"
+                                                : "unreadable JSON");
     }
 
     return rc;
@@ -692,13 +725,27 @@ api_parse(api_call_t *call, kube_result_t *result)
 }
 
 
+/* Something has begun and is not complete. */
+static bool
+api_partial(const api_call_t *call)
+{
+    return (call->messages != NULL)
+               ? kube_protobuf_frame_partial(call->messages)
+               : call->held != 0 || kube_frame_partial(call->frame);
+}
+
+
 /* Everything that arrived was looked at, and nothing more will. */
 static kube_rc_t
 api_finish(api_call_t *call, kube_result_t *result)
 {
+    if (call->messages != NULL && kube_protobuf_frame_end(call->messages)) {
+        call->end_seen = true;
+    }
+
     if (call->watch) {
 
-        if (call->ended_rc == KUBE_OK && kube_frame_partial(call->frame)) {
+        if (call->ended_rc == KUBE_OK && api_partial(call)) {
             return api_end(call, result, KUBE_CLOSED, "an event was cut off");
         }
 
@@ -736,6 +783,60 @@ api_ready(void *ctx, const kube_call_t *handle)
 }
 
 
+static void
+api_send(api_call_t *call, uint64_t now_ms)
+{
+    kube_rc_t   rc;
+    kube_io_t  *io;
+
+    io = &call->lw->conf.io;
+
+    rc = io->start(io->ctx, &call->request, &api_handler, call, now_ms,
+                   &call->exchange);
+
+    if (rc != KUBE_OK) {
+        call->exchange = NULL;
+        api_ended(call, rc, "");
+    }
+}
+
+
+/*
+ * A server, or what stands before it, that cannot do without an Accept it
+ * knows, is asked once more, for JSON, and from then on for nothing else.
+ */
+static bool
+api_ask_for_json(api_call_t *call)
+{
+    api_lw_t  *lw;
+
+    lw = call->lw;
+
+    if ((call->code != 406 && call->code != 415)
+        || call->request.encoding != KUBE_ENCODING_AUTO)
+    {
+        return false;
+    }
+
+    if (call->exchange != NULL) {
+        lw->conf.io.cancel(lw->conf.io.ctx, call->exchange);
+    }
+
+    lw->refused = true;
+
+    call->request.encoding = KUBE_ENCODING_JSON;
+    call->ended = false;
+    call->code = 0;
+    call->retry_after_s = 0;
+    call->used = 0;
+    call->len = 0;
+
+    api_send(call, lw->conf.io.now(lw->conf.io.ctx));
+
+    return true;
+}
+
+
 static kube_rc_t
 api_next(void *ctx, kube_call_t *handle, kube_result_t *result)
 {
@@ -755,6 +856,10 @@ api_next(void *ctx, kube_call_t *handle, kube_result_t *result)
                        call->text);
     }
 
+    if (api_ask_for_json(call)) {
+        return KUBE_AGAIN;
+    }
+
     if (call->code != 200) {
         body.data = call->buffer;
         body.len = call->len;
@@ -763,9 +868,21 @@ api_next(void *ctx, kube_call_t *handle, kube_result_t *result)
 
     if (!call->opened) {
 
-        if (!call->json) {
+        if (!call->json && !call->protobuf) {
             return api_end(call, result, KUBE_PROTO,
-                           "the answer is not application/json");
+                           "the answer is neither application/json nor "
+                           "application/vnd.kubernetes.protobuf");
+        }
+
+        if (call->protobuf) {
+            call->messages = kube_protobuf_frame_create(&call->lw->alloc,
+                                                        api_mode(call),
+                                                        call->lw->conf
+                                                        .object_bytes_max);
+
+            if (call->messages == NULL) {
+                return api_end(call, result, KUBE_NOMEM, "");
+            }
         }
 
         call->opened = true;
@@ -781,14 +898,30 @@ api_next(void *ctx, kube_call_t *handle, kube_result_t *result)
     if (call->fresh != 0) {
         result->kind = KUBE_RESULT_ALIVE;
         result->size_bytes = call->fresh;
-        result->partial = (!call->watch || call->held != 0
-                           || kube_frame_partial(call->frame));
+        result->partial = (!call->watch || api_partial(call));
         call->fresh = 0;
 
         return KUBE_OK;
     }
 
     return call->ended ? api_finish(call, result) : KUBE_AGAIN;
+}
+
+
+static void
+api_free(api_call_t *call)
+{
+    api_lw_t  *lw;
+
+    lw = call->lw;
+
+    kube_frame_destroy(call->frame);
+    kube_protobuf_frame_destroy(call->messages);
+    kube_str_free(&lw->alloc, &call->request.rv);
+    kube_str_free(&lw->alloc, &call->request.continue_token);
+    kube_str_free(&lw->alloc, &call->token);
+    kube_free(&lw->alloc, call->buffer);
+    kube_free(&lw->alloc, call);
 }
 
 
@@ -808,10 +941,14 @@ api_cancel(void *ctx, kube_call_t *handle)
         lw->conf.io.verdict(lw->conf.io.ctx, call->server, false);
     }
 
-    kube_frame_destroy(call->frame);
-    kube_str_free(&lw->alloc, &call->token);
-    kube_free(&lw->alloc, call->buffer);
-    kube_free(&lw->alloc, call);
+    api_free(call);
+}
+
+
+static kube_rc_t
+api_keep(api_lw_t *lw, kube_str_t s, kube_str_t *copy)
+{
+    return (s.len != 0) ? kube_str_dup(&lw->alloc, s, copy) : KUBE_OK;
 }
 
 
@@ -819,9 +956,8 @@ static kube_call_t *
 api_begin(api_lw_t *lw, bool watch, const kube_list_options_t *options,
     uint64_t now_ms)
 {
-    kube_rc_t        rc;
     api_call_t      *call;
-    kube_request_t   request;
+    kube_request_t  *request;
 
     call = kube_zalloc(&lw->alloc, sizeof(api_call_t));
     if (call == NULL) {
@@ -830,38 +966,34 @@ api_begin(api_lw_t *lw, bool watch, const kube_list_options_t *options,
 
     call->lw = lw;
     call->watch = watch;
-    call->frame = kube_frame_create(&lw->alloc, watch ? KUBE_FRAME_WATCH
-                                                      : KUBE_FRAME_LIST,
+    call->frame = kube_frame_create(&lw->alloc, api_mode(call),
                                     lw->conf.object_bytes_max);
 
-    if (call->frame == NULL) {
-        kube_free(&lw->alloc, call);
+    request = &call->request;
+
+    request->resource = lw->conf.resource;
+    request->encoding = lw->refused ? KUBE_ENCODING_JSON : lw->conf.encoding;
+    request->ns = lw->conf.ns;
+    request->label_selector = lw->conf.label_selector;
+    request->field_selector = lw->conf.field_selector;
+    request->watch = watch;
+    request->bookmarks = watch;
+    request->initial_events = (watch && options->initial_events);
+    request->not_older_than = options->not_older_than;
+    request->exact = options->exact;
+    request->limit = options->limit;
+    request->timeout_s = options->timeout_s;
+
+    if (call->frame == NULL
+        || api_keep(lw, options->rv, &request->rv) != KUBE_OK
+        || api_keep(lw, options->continue_token, &request->continue_token)
+           != KUBE_OK)
+    {
+        api_free(call);
         return NULL;
     }
 
-    memset(&request, 0, sizeof(kube_request_t));
-
-    request.resource = lw->conf.resource;
-    request.ns = lw->conf.ns;
-    request.label_selector = lw->conf.label_selector;
-    request.field_selector = lw->conf.field_selector;
-    request.watch = watch;
-    request.bookmarks = watch;
-    request.initial_events = (watch && options->initial_events);
-    request.rv = options->rv;
-    request.not_older_than = options->not_older_than;
-    request.exact = options->exact;
-    request.limit = options->limit;
-    request.continue_token = options->continue_token;
-    request.timeout_s = options->timeout_s;
-
-    rc = lw->conf.io.start(lw->conf.io.ctx, &request, &api_handler, call,
-                           now_ms, &call->exchange);
-
-    if (rc != KUBE_OK) {
-        call->exchange = NULL;
-        api_ended(call, rc, "");
-    }
+    api_send(call, now_ms);
 
     return (void *) call;
 }

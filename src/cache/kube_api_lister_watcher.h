@@ -29,6 +29,8 @@ typedef struct {
     kube_str_t        label_selector;
     kube_str_t        field_selector;
     size_t            object_bytes_max; /* larger ones are refused */
+    kube_encoding_t   encoding;         /* AUTO is JSON once a server has
+                                           answered with a 406 or 415 */
     kube_zone_t      *zone;             /* borrowed: says who is poison */
     kube_hand_t      *hand;             /* borrowed: each object, before it is
                                            decoded; NULL: neither is used */

@@ -61,6 +61,7 @@ typedef struct {
     kube_str_t              field_selector[KUBE_RESOURCES_ROUTED];
     kube_endpoints_t        endpoints;
     size_t                  object_bytes_max;
+    kube_encoding_t         encoding;
     kube_reflector_conf_t   reflector;
     const kube_str_t       *static_keys;       /* "ns/name"; borrowed */
     size_t                  static_keys_n;

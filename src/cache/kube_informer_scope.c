@@ -124,6 +124,7 @@ kube_informer_scope_init(kube_informer_t *inf, unsigned scope)
     conf.label_selector = inf->conf.label_selector[resource];
     conf.field_selector = inf->conf.field_selector[resource];
     conf.object_bytes_max = inf->conf.object_bytes_max;
+    conf.encoding = inf->conf.encoding;
     conf.zone = inf->conf.zone;
     conf.hand = &inf->hand;
     conf.scope = scope;

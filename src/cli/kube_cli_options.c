@@ -27,6 +27,7 @@ enum {
     OPTION_WATCH_LIST,
     OPTION_ENDPOINTS,
     OPTION_PODS,
+    OPTION_ENCODING,
     OPTION_RECORD,
     OPTION_REPLAY,
     OPTION_VERIFY,
@@ -54,6 +55,7 @@ static const struct option  options_known[] = {
     { "watch-list",   required_argument, NULL, OPTION_WATCH_LIST },
     { "endpoints",    required_argument, NULL, OPTION_ENDPOINTS },
     { "pods",         no_argument,       NULL, OPTION_PODS },
+    { "encoding",     required_argument, NULL, OPTION_ENCODING },
     { "record",       required_argument, NULL, OPTION_RECORD },
     { "replay",       required_argument, NULL, OPTION_REPLAY },
     { "verify",       required_argument, NULL, OPTION_VERIFY },
@@ -91,6 +93,8 @@ kube_cli_usage(void)
 "  --endpoints WHAT      slices, endpoints, or auto: Endpoints where there\n"
 "                        are no EndpointSlices; auto\n"
 "  --pods                the metadata of Pods, too\n"
+"  --encoding HOW        of objects: json, protobuf, or auto (Protocol\n"
+"                        Buffers where the server has them); auto\n"
 "  --record FILE         write what is asked and answered: objects, but no\n"
 "                        credentials; --replay FILE answers from it\n"
 "  --until-synced        end once everything was listed; it is a failure if a\n"
@@ -281,6 +285,28 @@ options_endpoints(kube_cli_options_t *o, const char *value)
 
 
 static bool
+options_encoding(kube_cli_options_t *o, const char *value)
+{
+    unsigned  i;
+
+    static const char *const  words[] = {
+        [KUBE_ENCODING_AUTO] = "auto",
+        [KUBE_ENCODING_JSON] = "json",
+        [KUBE_ENCODING_PROTOBUF] = "protobuf"
+    };
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(words[i], value) == 0) {
+            o->encoding = (kube_encoding_t) i;
+            return true;
+        }
+    }
+
+    return options_bad("--encoding", "none of auto, json and protobuf", value);
+}
+
+
+static bool
 options_number(kube_cli_options_t *o, int option, const char *value)
 {
     switch (option) {
@@ -368,6 +394,9 @@ options_one(kube_cli_options_t *o, int option, const char *value)
 
     case OPTION_ENDPOINTS:
         return options_endpoints(o, value);
+
+    case OPTION_ENCODING:
+        return options_encoding(o, value);
 
     case OPTION_IN_CLUSTER:
         o->in_cluster = true;

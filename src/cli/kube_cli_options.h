@@ -39,6 +39,7 @@ typedef struct {
     kube_watch_list_t   watch_list;
     kube_endpoints_t    endpoints;
     bool                pods;
+    kube_encoding_t     encoding;
     bool                until_synced;
     bool                digest;
     bool                quiet;

@@ -508,6 +508,7 @@ cli_informer(cli_t *cli)
     conf.namespaces = cli->options.namespaces;
     conf.namespaces_n = cli->options.namespaces_n;
     conf.endpoints = cli->options.endpoints;
+    conf.encoding = cli->options.encoding;
     conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
     conf.max_outdated_ms = KUBE_OUTDATED_MS_DEFAULT;
     conf.reflector = kube_reflector_conf_defaults(

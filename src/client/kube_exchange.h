@@ -125,8 +125,8 @@ struct kube_exchange_s {
 
 /*
  * Makes an exchange for a path of the address at that index, neither linked
- * nor added; accept is static.  KUBE_OK, KUBE_NOMEM, KUBE_TOO_LARGE or
- * KUBE_INVALID, as kube_transport_start().
+ * nor added; accept, which is static, is the header of that name.  KUBE_OK,
+ * KUBE_NOMEM, KUBE_TOO_LARGE or KUBE_INVALID, as kube_transport_start().
  */
 kube_rc_t kube_exchange_create(kube_exchange_env_t *env, size_t server,
     const char *path, const char *accept,

@@ -226,3 +226,29 @@ kube_request_path(const kube_request_t *request, char *out, size_t size)
 
     return KUBE_OK;
 }
+
+
+#define REQUEST_PROTOBUF  "application/vnd.kubernetes.protobuf"
+#define REQUEST_FRAMES    REQUEST_PROTOBUF ";stream=watch"
+#define REQUEST_JSON      "application/json"
+
+
+const char *
+kube_request_accept(const kube_request_t *request)
+{
+    bool  whole;
+
+    whole = (kube_resource_info(request->resource)->shape
+             != KUBE_SHAPE_METADATA);
+
+    if (!whole || request->encoding == KUBE_ENCODING_JSON) {
+        return kube_resource_accept(request->resource, request->watch);
+    }
+
+    if (request->encoding == KUBE_ENCODING_PROTOBUF) {
+        return request->watch ? REQUEST_FRAMES : REQUEST_PROTOBUF;
+    }
+
+    return request->watch ? REQUEST_FRAMES ", " REQUEST_JSON
+                          : REQUEST_PROTOBUF ", " REQUEST_JSON;
+}

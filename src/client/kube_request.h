@@ -18,8 +18,19 @@
 #include "kube_resource.h"
 
 
+/*
+ * Which encodings of objects are accepted.  It is only asked for: what an
+ * answer is in says its Content-Type, and a refusal may come in another.
+ */
+typedef enum {
+    KUBE_ENCODING_AUTO = 0,     /* Protocol Buffers, or else JSON */
+    KUBE_ENCODING_JSON,
+    KUBE_ENCODING_PROTOBUF      /* nothing else */
+} kube_encoding_t;
+
 typedef struct {
     kube_resource_t  resource;
+    kube_encoding_t  encoding;
     kube_str_t       ns;                /* empty: all namespaces */
     kube_str_t       label_selector;
     kube_str_t       field_selector;
@@ -43,6 +54,14 @@ typedef struct {
  */
 kube_rc_t kube_request_path(const kube_request_t *request, char *out,
     size_t size)  KUBE_MUST_CHECK;
+
+/*
+ * The value of the request's header Accept (RFC 9110 section 12.5.1); static.
+ * A watch asks for Protocol Buffers with the server's own parameter for
+ * frames, stream=watch.  Resources of which only the metadata is used are asked
+ * for as kube_resource_accept() says, in JSON.
+ */
+const char *kube_request_accept(const kube_request_t *request);
 
 
 #endif /* KUBE_REQUEST_H */

@@ -396,9 +396,8 @@ kube_transport_start(kube_transport_t *transport,
     t->server = transport_choose_server(t);
 
     rc = kube_exchange_create(&t->env, t->server, path,
-                              kube_resource_accept(request->resource,
-                                                   request->watch),
-                              handler, ctx, exchange);
+                              kube_request_accept(request), handler, ctx,
+                              exchange);
     if (rc != KUBE_OK) {
         return rc;
     }
@@ -444,9 +443,7 @@ kube_transport_park(kube_transport_t *transport,
     }
 
     *exchange = kube_exchange_park(&transport->env, path,
-                                   kube_resource_accept(request->resource,
-                                                        request->watch),
-                                   handler, ctx);
+                                   kube_request_accept(request), handler, ctx);
     if (*exchange == NULL) {
         return KUBE_NOMEM;
     }

@@ -36,6 +36,7 @@ typedef struct {
     unsigned                        number;     /* counts from 1 */
     uint64_t                        started_ms;
     char                            path[1024];
+    kube_encoding_t                 encoding;
     const kube_exchange_handler_t  *handler;
     void                           *ctx;
     size_t                          held_len;
@@ -91,6 +92,7 @@ io_start(void *ctx, const kube_request_t *request,
     x->handler = handler;
     x->ctx = handler_ctx;
     x->held_len = 0;
+    x->encoding = request->encoding;
 
     assert_int_equal(kube_request_path(request, x->path, sizeof(x->path)),
                      KUBE_OK);
@@ -287,17 +289,21 @@ io_deliver(io_bed_t *io, io_exchange_t *x)
 
 
 static inline bool
-io_body(io_bed_t *io, io_exchange_t *x, const char *text)
+io_bytes(io_bed_t *io, io_exchange_t *x, const char *data, size_t len)
 {
-    size_t  len;
-
-    len = strlen(text);
     assert_true(x->held_len + len <= IO_BODY_MAX);
 
-    memcpy(x->held + x->held_len, text, len);
+    memcpy(x->held + x->held_len, data, len);
     x->held_len += len;
 
     return io_deliver(io, x);
+}
+
+
+static inline bool
+io_body(io_bed_t *io, io_exchange_t *x, const char *text)
+{
+    return io_bytes(io, x, text, strlen(text));
 }
 
 

@@ -9,6 +9,7 @@
  */
 
 #include "io_bed.h"
+#include "message_test.h"
 
 #include "kube_api_lister_watcher.h"
 
@@ -743,6 +744,389 @@ test_oom(void **state)
 }
 
 
+#define PROTOBUF  "application/vnd.kubernetes.protobuf"
+
+
+/* Writes an event of a Service as a watch in Protocol Buffers has it. */
+static void
+message_frame(message_t *m, const char *type, const char *name,
+    const char *rv, bool ends)
+{
+    message_t  meta, entry, object, unknown, event;
+
+    entry.len = 0;
+    message_text(&entry, 1, "k8s.io/initial-events-end");
+    message_text(&entry, 2, "true");
+
+    meta.len = 0;
+
+    if (name[0] != '\0') {
+        message_text(&meta, 1, name);
+        message_text(&meta, 3, "shop");
+        message_text(&meta, 5, name);
+    }
+
+    message_text(&meta, 6, rv);
+
+    if (ends) {
+        message_bytes(&meta, 12, message_str(&entry));
+    }
+
+    object.len = 0;
+    message_bytes(&object, 1, message_str(&meta));
+    unknown.len = 0;
+    message_unknown(&unknown, "v1", "Service", message_str(&object));
+    event.len = 0;
+    message_event(&event, type, message_str(&unknown));
+
+    message_length(m, event.len);
+    message_put(m, event.data, event.len);
+}
+
+
+/* Appends a Status, with what says that it is one. */
+static void
+message_status(message_t *m, const char *reason, uint64_t code,
+    uint64_t retry_after_s)
+{
+    message_t  details, status;
+
+    details.len = 0;
+    message_number(&details, 5, retry_after_s);
+
+    status.len = 0;
+    message_text(&status, 1, "");
+    message_text(&status, 2, "Failure");
+    message_text(&status, 3, "said the server");
+    message_text(&status, 4, reason);
+    message_bytes(&status, 5, message_str(&details));
+    message_number(&status, 6, code);
+
+    message_unknown(m, "v1", "Status", message_str(&status));
+}
+
+
+static void
+test_messages_list(void **state)
+{
+    size_t          k;
+    bed_t           b;
+    message_t       m, raw, meta;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    meta.len = 0;
+    message_text(&meta, 2, "7");
+    message_text(&meta, 3, "more");
+
+    raw.len = 0;
+    message_bytes(&raw, 1, message_str(&meta));
+    meta.len = 0;
+    message_meta(&meta, 1, "shop", "a", "u", "3");
+    message_bytes(&raw, 2, message_str(&meta));
+    meta.len = 0;
+    message_meta(&meta, 1, "other", "b", "u", "4");
+    message_bytes(&raw, 2, message_str(&meta));
+    message_text(&raw, 2, "\xff");
+    meta.len = 0;
+    message_meta(&meta, 1, "shop", "c", "u", "5");
+    message_bytes(&meta, 77, (kube_str_t) { m.data, 6000 });
+    memset(m.data, 0, 6000);
+    message_bytes(&raw, 2, message_str(&meta));
+
+    m.len = 0;
+    message_unknown(&m, "v1", "ServiceList", message_str(&raw));
+
+    /* whole, in pieces, and cut anywhere: then it is no page */
+
+    for (k = 0; k <= m.len; k += (k < 200) ? 1 : 997) {
+        bed_init(&b);
+        call = bed_list(&b);
+        x = io_find(&b.io, "/");
+        assert_int_equal(x->encoding, KUBE_ENCODING_AUTO);
+        assert_true(io_head(x, 200, PROTOBUF, 0));
+        b.io.chunk = (k % 3 == 0) ? 0 : 700 * (k % 3);
+
+        if (k == 0) {
+            assert_true(io_bytes(&b.io, x, m.data, m.len));
+
+        } else {
+            assert_true(io_bytes(&b.io, x, m.data, k - 1));
+        }
+
+        io_done(x, KUBE_OK, "");
+        (void) yielded(&b, call);
+
+        if (k == 0) {
+            assert_string_equal(b.dump, "OPENED META:7 ITEM:-0:a@3 "
+                                "ITEM:M0:@ ITEM:M0:@ ITEM:L0:c@5 "
+                                "ALIVE:partial END:ok:more");
+        } else {
+            assert_null(strstr(b.dump, "END:ok"));
+        }
+
+        b.lw.cancel(b.lw.ctx, call);
+        assert_int_equal(b.io.bad != 0, k != 0);
+        bed_done(&b);
+    }
+
+    /* the list of another resource, and none */
+
+    m.len = 0;
+    message_unknown(&m, "v1", "PodList", KUBE_STR("\x0a\x03\x12\x01" "7"));
+    bed_init(&b);
+    call = bed_list(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, PROTOBUF, 0));
+    (void) io_bytes(&b.io, x, m.data, m.len);
+    io_done(x, KUBE_OK, "");
+    assert_non_null(strstr(yielded(&b, call), "END:the peer broke"));
+    b.lw.cancel(b.lw.ctx, call);
+    assert_true(b.io.bad != 0);
+    bed_done(&b);
+}
+
+
+/* A watch yields the same in either encoding, however its bytes arrive. */
+static void
+test_messages_watch(void **state)
+{
+    bed_t           b;
+    size_t          chunk;
+    char            words[sizeof(b.dump)];
+    message_t       m, error, event;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    static const char  json[] =
+        EVENT("ADDED", SERVICE("a", "6"))
+        EVENT("MODIFIED", SERVICE("b", "7"))
+        EVENT("DELETED", SERVICE("a", "8"))
+        EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"9\"}}")
+        EVENT("ADDED", SERVICE("UP", "10"))
+        EVENT("FUTURE", SERVICE("a", "11"))
+        "{}\n"
+        EVENT("ERROR", "{\"kind\":\"Status\",\"status\":\"Failure\","
+                       "\"reason\":\"Expired\",\"code\":410,\"details\":"
+                       "{\"retryAfterSeconds\":3}}");
+
+    (void) state;
+
+    m.len = 0;
+    message_frame(&m, "ADDED", "a", "6", false);
+    message_frame(&m, "MODIFIED", "b", "7", false);
+    message_frame(&m, "DELETED", "a", "8", false);
+    message_frame(&m, "BOOKMARK", "", "9", true);
+    message_frame(&m, "ADDED", "UP", "10", false);
+    message_frame(&m, "FUTURE", "a", "11", false);
+    message_length(&m, 0);
+
+    error.len = 0;
+    message_status(&error, "Expired", 410, 3);
+    event.len = 0;
+    message_event(&event, "ERROR", message_str(&error));
+    message_length(&m, event.len);
+    message_put(&m, event.data, event.len);
+
+    bed_init(&b);
+    call = bed_watch(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    (void) io_body(&b.io, x, json);
+    (void) snprintf(words, sizeof(words), "%s", yielded(&b, call));
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
+
+    assert_non_null(strstr(words, "STATUS:expired:3"));
+
+    for (chunk = 0; chunk < m.len + 2; chunk = chunk * 2 + 1) {
+        bed_init(&b);
+        b.io.chunk = chunk;
+        call = bed_watch(&b);
+        x = io_find(&b.io, "/");
+        assert_true(io_head(x, 200, PROTOBUF, 0));
+        (void) io_bytes(&b.io, x, m.data, m.len);
+        assert_string_equal(yielded(&b, call), words);
+        b.lw.cancel(b.lw.ctx, call);
+        bed_done(&b);
+    }
+
+    /* an event that has begun and goes on later */
+
+    bed_init(&b);
+    call = bed_watch(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, PROTOBUF, 0));
+    assert_true(io_bytes(&b.io, x, m.data, 30));
+    assert_string_equal(yielded(&b, call), "OPENED ALIVE:partial");
+    io_done(x, KUBE_OK, "");
+    assert_non_null(strstr(yielded(&b, call), "END:the peer closed"));
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
+}
+
+
+/* The server's refusals come in what was asked for, a proxy's in anything. */
+static void
+test_messages_status(void **state)
+{
+    bed_t           b;
+    size_t          i;
+    message_t       m;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    static const struct {
+        int          code;
+        const char  *type;
+        const char  *body;        /* NULL: a Status in Protocol Buffers */
+        const char  *words;
+    } cases[] = {
+        { 410, PROTOBUF, NULL, "STATUS:expired:3" },
+        { 500, PROTOBUF, NULL, "STATUS:expired:3" },
+        { 403, PROTOBUF, "k8s", "STATUS:forbidden:0" },
+        { 429, PROTOBUF, "", "STATUS:too_many_requests:0" },
+        { 429, "text/plain", "Not now", "STATUS:too_many_requests:0" },
+        { 401, "application/json", "{\"kind\":\"Status\"}",
+          "STATUS:unauthorized:0" },
+        { 200, "text/html", "<html>", "END:the peer broke the protocol:" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        m.len = 0;
+
+        if (cases[i].body == NULL) {
+            message_status(&m, "Expired", 410, 3);
+
+        } else {
+            message_put(&m, cases[i].body, strlen(cases[i].body));
+        }
+
+        bed_init(&b);
+        call = bed_list(&b);
+        x = io_find(&b.io, "/");
+        assert_true(io_head(x, cases[i].code, cases[i].type, 0));
+        (void) io_bytes(&b.io, x, m.data, m.len);
+        io_done(x, KUBE_OK, "");
+        assert_string_equal(yielded(&b, call), cases[i].words);
+        b.lw.cancel(b.lw.ctx, call);
+        bed_done(&b);
+    }
+}
+
+
+/*
+ * What cannot do without JSON is asked again at once, with nothing else
+ * changed, and from then on for nothing but JSON.
+ */
+static void
+test_messages_refused(void **state)
+{
+    bed_t           b;
+    size_t          i;
+    char            path[sizeof(b.io.exchanges[0].path)];
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    static const int  codes[] = { 406, 415 };
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        bed_init(&b);
+        call = bed_list(&b);
+        x = io_find(&b.io, "/");
+        assert_int_equal(x->encoding, KUBE_ENCODING_AUTO);
+        (void) snprintf(path, sizeof(path), "%s", x->path);
+        io_answer(&b.io, x, codes[i], "only 406 here");
+        assert_string_equal(yielded(&b, call), "");
+
+        x = io_find(&b.io, "/");
+        assert_non_null(x);
+        assert_int_equal(x->encoding, KUBE_ENCODING_JSON);
+        assert_string_equal(x->path, path);
+        io_answer(&b.io, x, 200, LIST("7", SERVICE("b", "3")));
+        assert_string_equal(yielded(&b, call), "OPENED META:7 ITEM:-0:b@3 "
+                                               "ALIVE:partial END:ok:more");
+        b.lw.cancel(b.lw.ctx, call);
+
+        call = bed_watch(&b);
+        x = io_find(&b.io, "/");
+        assert_int_equal(x->encoding, KUBE_ENCODING_JSON);
+        io_answer(&b.io, x, codes[i], "");
+        assert_string_equal(yielded(&b, call), "STATUS:other:0");
+        b.lw.cancel(b.lw.ctx, call);
+        assert_int_equal(b.io.started, 3);
+        bed_done(&b);
+    }
+
+    /* an answer that goes on after more than anybody wants to read of it */
+
+    bed_init(&b);
+    call = bed_list(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 406, "text/plain", 0));
+    assert_true(io_body(&b.io, x, "no"));
+    assert_string_equal(yielded(&b, call), "");
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
+}
+
+
+static kube_rc_t
+messages_without_memory(kube_alloc_t *alloc, void *ctx)
+{
+    bed_t           b;
+    message_t      *m = ctx;
+    kube_rc_t       rc;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    rc = bed_make(&b, alloc);
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    call = bed_watch(&b);
+
+    if (call != NULL) {
+        b.io.chunk = 40;
+        x = io_find(&b.io, "/");
+        (void) io_head(x, 200, PROTOBUF, 0);
+        (void) io_bytes(&b.io, x, m->data, m->len);
+        (void) yielded(&b, call);
+        rc = (strstr(b.dump, "END") == NULL) ? KUBE_OK : KUBE_NOMEM;
+        b.lw.cancel(b.lw.ctx, call);
+
+    } else {
+        rc = KUBE_NOMEM;
+    }
+
+    b.lw.destroy(b.lw.ctx);
+
+    return rc;
+}
+
+
+static void
+test_messages_memory(void **state)
+{
+    message_t  m;
+
+    (void) state;
+
+    m.len = 0;
+    message_frame(&m, "ADDED", "a", "6", false);
+    message_frame(&m, "ADDED", "b", "7", false);
+
+    ALLOC_TEST_EACH(messages_without_memory, &m);
+}
+
+
 int
 main(void)
 {
@@ -756,6 +1140,11 @@ main(void)
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_credentials),
         cmocka_unit_test(test_oom),
+        cmocka_unit_test(test_messages_list),
+        cmocka_unit_test(test_messages_watch),
+        cmocka_unit_test(test_messages_status),
+        cmocka_unit_test(test_messages_refused),
+        cmocka_unit_test(test_messages_memory)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@
 
 #include "decode_cases.h"
 #include "decode_change.h"
+#include "decode_print.h"
 #include "kube_date.h"
 #include "kube_json.h"
 #include "kube_utf8.h"
@@ -569,66 +570,6 @@ oracle_is_plain(kube_str_t text)
 }
 
 
-/* One port as name|protocol|number|appProtocol. */
-static void
-oracle_print_ports(FILE *out, const kube_port_t *p, size_t n)
-{
-    size_t  i;
-
-    fprintf(out, " ports=");
-
-    for (i = 0; i < n; i++) {
-        fprintf(out, "%.*s|%s|%u|%.*s;", (int) p[i].name.len, p[i].name.data,
-                kube_protocol_text(p[i].protocol), (unsigned) p[i].port,
-                (int) p[i].app_protocol.len, p[i].app_protocol.data);
-    }
-}
-
-
-/* What t/cluster/decode prints of the same object. */
-static void
-oracle_print(FILE *out, const kube_object_t *o)
-{
-    char                    text[KUBE_ADDR_TEXT_MAX];
-    size_t                  i;
-    const kube_meta_t      *m;
-    const kube_endpoint_t  *e;
-
-    m = kube_object_meta(o);
-    fprintf(out, "%.*s/%.*s uid=%.*s rv=%.*s", (int) m->ns.len, m->ns.data,
-            (int) m->name.len, m->name.data, (int) m->uid.len, m->uid.data,
-            (int) m->rv.len, m->rv.data);
-
-    if (kube_resource_info(o->resource)->shape == KUBE_SHAPE_SERVICE) {
-        fprintf(out, " type=%s headless=%d family=%d ips=",
-                kube_service_type_text(o->u.service.type),
-                o->u.service.headless, (int) o->u.service.family);
-
-        for (i = 0; i < o->u.service.cluster_ips_n; i++) {
-            (void) kube_addr_text(&o->u.service.cluster_ips[i], text);
-            fprintf(out, "%s;", text);
-        }
-
-        oracle_print_ports(out, o->u.service.ports, o->u.service.ports_n);
-        return;
-    }
-
-    fprintf(out, " service=%.*s family=%d", (int) o->u.slice.service.len,
-            o->u.slice.service.data, (int) o->u.slice.family);
-    oracle_print_ports(out, o->u.slice.ports, o->u.slice.ports_n);
-    fprintf(out, " endpoints=");
-
-    for (i = 0; i < o->u.slice.endpoints_n; i++) {
-        e = &o->u.slice.endpoints[i];
-        (void) kube_addr_text(&e->address, text);
-        fprintf(out, "%s|%d%d%d|%.*s|%.*s|%.*s;", text, e->ready, e->serving,
-                e->terminating, (int) e->pod.len, e->pod.data,
-                (int) e->node.len, e->node.data, (int) e->zone.len,
-                e->zone.data);
-    }
-}
-
-
 static void
 oracle_dump_line(kube_resource_t resource, const char *text, size_t len,
     kube_rc_t rc, const decode_test_t *t, const decode_case_t *c)
@@ -651,7 +592,7 @@ oracle_dump_line(kube_resource_t resource, const char *text, size_t len,
     fputc('\t', oracle_dump);
 
     if (rc == KUBE_OK) {
-        oracle_print(oracle_dump, &t->object);
+        decode_print(oracle_dump, &t->object);
     }
 
     fputc('\n', oracle_dump);

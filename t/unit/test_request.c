@@ -218,6 +218,40 @@ test_request_bad_namespace(void **state)
 }
 
 
+static void
+test_request_accept(void **state)
+{
+    size_t  i;
+
+    static const struct {
+        kube_encoding_t   encoding;
+        bool              watch;
+        const char       *accept;
+    } cases[] = {
+        { KUBE_ENCODING_AUTO, false,
+          "application/vnd.kubernetes.protobuf, application/json" },
+        { KUBE_ENCODING_AUTO, true,
+          "application/vnd.kubernetes.protobuf;stream=watch, "
+          "application/json" },
+        { KUBE_ENCODING_JSON, false, "application/json" },
+        { KUBE_ENCODING_JSON, true, "application/json" },
+        { KUBE_ENCODING_PROTOBUF, false,
+          "application/vnd.kubernetes.protobuf" },
+        { KUBE_ENCODING_PROTOBUF, true,
+          "application/vnd.kubernetes.protobuf;stream=watch" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_string_equal(kube_request_accept(&(kube_request_t) {
+                                .encoding = cases[i].encoding,
+                                .watch = cases[i].watch }),
+                            cases[i].accept);
+    }
+}
+
+
 int
 main(void)
 {
@@ -226,6 +260,7 @@ main(void)
         cmocka_unit_test(test_request_sizes),
         cmocka_unit_test(test_request_bytes),
         cmocka_unit_test(test_request_bad_namespace),
+        cmocka_unit_test(test_request_accept)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

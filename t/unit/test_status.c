@@ -9,6 +9,7 @@
 
 #include "alloc_test.h"
 #include "kube_status.h"
+#include "message_test.h"
 
 
 typedef struct {
@@ -314,6 +315,87 @@ status_out_of_memory(void **state)
 }
 
 
+static const message_field_t  status_of_cause[] = {
+    { "reason", 1, MESSAGE_TEXT, false, NULL },
+    { "message", 2, MESSAGE_TEXT, false, NULL },
+    { "field", 3, MESSAGE_TEXT, false, NULL },
+    { NULL, 0, MESSAGE_TEXT, false, NULL }
+};
+
+static const message_field_t  status_of_details[] = {
+    { "name", 1, MESSAGE_TEXT, false, NULL },
+    { "causes", 4, MESSAGE_MESSAGE, true, status_of_cause },
+    { "retryAfterSeconds", 5, MESSAGE_INT, false, NULL },
+    { NULL, 0, MESSAGE_TEXT, false, NULL }
+};
+
+static const message_field_t  status_of_status[] = {
+    { "status", 2, MESSAGE_TEXT, false, NULL },
+    { "message", 3, MESSAGE_TEXT, false, NULL },
+    { "reason", 4, MESSAGE_TEXT, false, NULL },
+    { "details", 5, MESSAGE_MESSAGE, false, status_of_details },
+    { "code", 6, MESSAGE_INT, false, NULL },
+    { NULL, 0, MESSAGE_TEXT, false, NULL }
+};
+
+
+/* What can be written as a message is judged as it is in JSON. */
+static void
+status_messages(void **state)
+{
+    size_t         i, len, n;
+    message_t      m, object;
+    alloc_test_t   at;
+    kube_arena_t   arena;
+    kube_status_t  json, status;
+
+    (void) state;
+
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1u << 20);
+    n = 0;
+
+    for (i = 0; i < sizeof(status_cases) / sizeof(status_cases[0]); i++) {
+        m.len = 0;
+        object.len = 0;
+
+        if (strstr(status_cases[i].body, "\"kind\":\"Status\"") == NULL
+            || !message_convert(kube_str(status_cases[i].body),
+                                status_of_status, &object))
+        {
+            continue;
+        }
+
+        n++;
+        message_unknown(&m, "v1", "Status", message_str(&object));
+
+        kube_status_judge(&arena, status_cases[i].http_code,
+                          kube_str(status_cases[i].body), &json);
+        kube_status_judge(&arena, status_cases[i].http_code, message_str(&m),
+                          &status);
+        assert_memory_equal(&status, &json, sizeof(status));
+
+        /* cut anywhere, and of another kind, the code alone counts */
+
+        for (len = 0; len + 4 < m.len; len++) {
+            kube_status_judge(&arena, 403, (kube_str_t) { m.data, len },
+                              &status);
+            assert_int_equal(status.verdict, KUBE_VERDICT_FORBIDDEN);
+        }
+
+        m.len = 0;
+        message_unknown(&m, "v1", "Pod", message_str(&object));
+        kube_status_judge(&arena, 403, message_str(&m), &status);
+        assert_int_equal(status.verdict, KUBE_VERDICT_FORBIDDEN);
+        kube_arena_reset(&arena);
+    }
+
+    assert_in_range(n, 10, 100);
+
+    kube_arena_done(&arena);
+}
+
+
 int
 main(void)
 {
@@ -322,7 +404,8 @@ main(void)
         cmocka_unit_test(status_reasons),
         cmocka_unit_test(status_texts),
         cmocka_unit_test(status_body_too_large),
-        cmocka_unit_test(status_out_of_memory)
+        cmocka_unit_test(status_out_of_memory),
+        cmocka_unit_test(status_messages)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
