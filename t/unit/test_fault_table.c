@@ -213,6 +213,7 @@ answer_honestly(io_exchange_t *x, const char *asked)
 static void
 answer_with_fault(io_exchange_t *x)
 {
+    bool            again;
     const fault_t  *f = now.fault;
 
     now.done = true;
@@ -229,10 +230,24 @@ answer_with_fault(io_exchange_t *x)
     } else if (f->code == 0) {
         io_done(x, KUBE_PROTO, "scripted");
 
-    } else if (io_head(x, f->code, f->type ? f->type : JSON, f->retry_after_s)
-               && io_body(&now.b.io, x, f->body ? f->body : ""))
-    {
-        io_done(x, KUBE_OK, "");
+    } else {
+        again = (x->encoding == KUBE_ENCODING_AUTO
+                 && (f->code == 406 || f->code == 415));
+
+        if (io_head(x, f->code, f->type ? f->type : JSON, f->retry_after_s)
+            && io_body(&now.b.io, x, f->body ? f->body : ""))
+        {
+            io_done(x, KUBE_OK, "");
+        }
+
+        /* the same request, with nothing but JSON in its Accept */
+
+        if (again) {
+            bed_process(&now.b);
+            x = io_find(&now.b.io, "/");
+            assert_int_equal(x->encoding, KUBE_ENCODING_JSON);
+            answer_with_fault(x);
+        }
     }
 }
 
