@@ -21,6 +21,23 @@
 static const char  decode_port_bad[] = "";
 
 
+/* A byte of each of the eight. */
+#define FIELD_EACH(byte)  (0x0101010101010101ull * (byte))
+
+
+/* Whether one of eight bytes is no visible ASCII: below 0x21, above 0x7e. */
+static inline bool
+field_eight_are_odd(const char *p)
+{
+    uint64_t  x;
+
+    memcpy(&x, p, 8);
+
+    return ((x | (x + FIELD_EACH(0x01)) | (x - FIELD_EACH(0x21)))
+            & FIELD_EACH(0x80)) != 0;
+}
+
+
 bool
 kube_decode_is_printable(kube_str_t s, size_t max)
 {
@@ -30,7 +47,15 @@ kube_decode_is_printable(kube_str_t s, size_t max)
         return false;
     }
 
-    for (i = 0; i < s.len; i++) {
+    /* what carries to the next byte comes from one that is odd itself */
+
+    for (i = 0; i + 8 <= s.len; i += 8) {
+        if (field_eight_are_odd(s.data + i)) {
+            return false;
+        }
+    }
+
+    for ( ; i < s.len; i++) {
         if (s.data[i] <= ' ' || s.data[i] > '~') {
             return false;
         }

@@ -178,7 +178,7 @@ protobuf_group(kube_protobuf_t *m)
 
 
 bool
-kube_protobuf_next(kube_protobuf_t *m, kube_protobuf_field_t *f)
+kube_protobuf_next_any(kube_protobuf_t *m, kube_protobuf_field_t *f)
 {
     if (m->p == m->end) {
         return false;

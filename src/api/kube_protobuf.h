@@ -68,8 +68,51 @@ kube_protobuf_init(kube_protobuf_t *m, kube_str_t message)
 }
 
 
-/* Takes the next field; false at the end of the message. */
-bool kube_protobuf_next(kube_protobuf_t *m, kube_protobuf_field_t *f);
+/* Does what kube_protobuf_next() does, for any field. */
+bool kube_protobuf_next_any(kube_protobuf_t *m, kube_protobuf_field_t *f);
+
+/*
+ * Takes the next field; false at the end of the message.  Most fields have a
+ * number below 16, and are texts of less than 128 bytes or numbers below 128.
+ */
+static inline bool
+kube_protobuf_next(kube_protobuf_t *m, kube_protobuf_field_t *f)
+{
+    size_t          left;
+    const uint8_t  *p;
+
+    p = (const uint8_t *) m->p;
+    left = (size_t) (m->end - m->p);
+
+    if (left == 0) {
+        return false;
+    }
+
+    if (left >= 2 && p[0] >= 8 && p[0] < 0x80 && p[1] < 0x80) {
+
+        if ((p[0] & 7) == KUBE_WIRE_BYTES && (size_t) p[1] + 2 <= left) {
+            f->number = p[0] >> 3;
+            f->wire = KUBE_WIRE_BYTES;
+            f->cut = false;
+            f->bytes.data = m->p + 2;
+            f->bytes.len = p[1];
+            m->p += 2 + (size_t) p[1];
+
+            return true;
+        }
+
+        if ((p[0] & 7) == KUBE_WIRE_VARINT) {
+            f->number = p[0] >> 3;
+            f->wire = KUBE_WIRE_VARINT;
+            f->value = p[1];
+            m->p += 2;
+
+            return true;
+        }
+    }
+
+    return kube_protobuf_next_any(m, f);
+}
 
 /*
  * *s is what the length-delimited field holds.  False, with *s as it was: the
