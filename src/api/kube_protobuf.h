@@ -71,14 +71,15 @@ kube_protobuf_init(kube_protobuf_t *m, kube_str_t message)
 /* Does what kube_protobuf_next() does, for any field. */
 bool kube_protobuf_next_any(kube_protobuf_t *m, kube_protobuf_field_t *f);
 
+
 /*
  * Takes the next field; false at the end of the message.  Most fields have a
- * number below 16, and are texts of less than 128 bytes or numbers below 128.
+ * number below 16, and are numbers below 128 or have less than 16 KiB.
  */
 static inline bool
 kube_protobuf_next(kube_protobuf_t *m, kube_protobuf_field_t *f)
 {
-    size_t          left;
+    size_t          left, len;
     const uint8_t  *p;
 
     p = (const uint8_t *) m->p;
@@ -109,10 +110,27 @@ kube_protobuf_next(kube_protobuf_t *m, kube_protobuf_field_t *f)
 
             return true;
         }
+
+    } else if (left >= 3 && p[0] >= 8 && p[0] < 0x80 && p[2] < 0x80
+               && (p[0] & 7) == KUBE_WIRE_BYTES)
+    {
+        len = (size_t) (p[1] & 0x7f) | (size_t) p[2] << 7;
+
+        if (len + 3 <= left) {
+            f->number = p[0] >> 3;
+            f->wire = KUBE_WIRE_BYTES;
+            f->cut = false;
+            f->bytes.data = m->p + 3;
+            f->bytes.len = len;
+            m->p += 3 + len;
+
+            return true;
+        }
     }
 
     return kube_protobuf_next_any(m, f);
 }
+
 
 /*
  * *s is what the length-delimited field holds.  False, with *s as it was: the

@@ -8,17 +8,23 @@ import os
 import shutil
 import subprocess
 
+import pytest
+
 TREE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GO = shutil.which("go") or "/usr/local/go/bin/go"
 
 
-def test_as_go_decodes(tmp_path):
-    """t/cluster/decode says what is compared."""
+@pytest.mark.parametrize("name, variable", [
+    ("decode_oracle", "KUBE_DECODE_DUMP"),
+    ("decode_message", "KUBE_MESSAGE_DUMP"),
+])
+def test_as_go_decodes(tmp_path, name, variable):
+    """t/cluster/decode says what is compared: in JSON, and in Protocol Buffers."""
     dump = tmp_path / "dump"
     subprocess.run(
-        ["make", "-C", TREE, "unit", "T=decode_oracle", "SKIP_DEPS=1"],
+        ["make", "-C", TREE, "unit", "T=" + name, "SKIP_DEPS=1"],
         check=True,
-        env=dict(os.environ, KUBE_DECODE_DUMP=str(dump)),
+        env=dict(os.environ, **{variable: str(dump)}),
     )
     done = subprocess.run(
         [GO, "run", "-buildvcs=false", "./decode", str(dump)],
