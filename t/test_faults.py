@@ -652,10 +652,7 @@ def test_user_agent_and_headers(cluster):
     for request in cluster.api.requests:
         agent = request.headers["user-agent"]
         assert re.fullmatch(r"nginx-kube-informer/[\d.]+ \(\w+/[\w.]+\)", agent), agent
-        frames = ";stream=watch" if "watch=true" in request.target else ""
-        assert request.headers["accept"] == (
-            f"application/vnd.kubernetes.protobuf{frames}, application/json"
-        )
+        assert request.headers["accept"] == "application/json"
         assert "authorization" not in request.headers
         assert "gzip" not in request.headers.get("accept-encoding", "")
 

@@ -70,6 +70,7 @@ bed_make(bed_t *b, const kube_alloc_t *alloc)
     conf.ns = KUBE_STR("shop");
     conf.label_selector = KUBE_STR("app=web");
     conf.object_bytes_max = KUBE_OBJECT_BYTES_MIN;
+    conf.encoding = KUBE_ENCODING_AUTO;
     conf.zone = &b->zone;
     conf.hand = &b->hand;
     conf.scope = 4;
