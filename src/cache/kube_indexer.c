@@ -23,6 +23,7 @@ typedef struct {
     uint32_t         list;              /* lists begun */
     uint32_t         synced;            /* the one that was completed last */
     bool             passed_over;       /* an item of it was, for its age */
+    kube_rv_t        newest;            /* of what load found */
 } indexer_scope_t;
 
 /*
@@ -496,6 +497,32 @@ kube_indexer_passed_over(const kube_indexer_t *ix, unsigned scope)
 }
 
 
+static void
+indexer_raise(kube_indexer_t *ix, const kube_item_t *item)
+{
+    kube_rv_t  rv, *newest;
+
+    if (item->scope == KUBE_SCOPE_NONE
+        || kube_rv_parse(item->zone.id.meta.rv, &rv) != KUBE_OK)
+    {
+        return;
+    }
+
+    newest = &ix->scopes[item->scope].newest;
+
+    if (kube_rv_cmp(&rv, newest) > 0) {
+        *newest = rv;
+    }
+}
+
+
+const kube_rv_t *
+kube_indexer_newest(const kube_indexer_t *ix, unsigned scope)
+{
+    return &ix->scopes[scope].newest;
+}
+
+
 kube_rc_t
 kube_indexer_load(kube_indexer_t *ix, uint64_t now_ms)
 {
@@ -508,6 +535,7 @@ kube_indexer_load(kube_indexer_t *ix, uint64_t now_ms)
     for (i = 0; i < KUBE_SCOPES_MAX; i++) {
         ix->scopes[i].list = 0;
         ix->scopes[i].synced = 0;
+        ix->scopes[i].newest.len = 0;
     }
 
     for (i = kube_zone_writer_next(ix->conf.writer, 0);
@@ -536,6 +564,7 @@ kube_indexer_load(kube_indexer_t *ix, uint64_t now_ms)
         }
 
         indexer_mark(ix, &item, false);
+        indexer_raise(ix, &item);
     }
 
     indexer_tell(ix, KUBE_ITEM_LOAD_END, KUBE_SCOPE_NONE, now_ms);

@@ -23,6 +23,7 @@
 
 #include "kube_delta_fifo.h"
 #include "kube_item.h"
+#include "kube_rv.h"
 
 
 typedef struct kube_indexer_s  kube_indexer_t;
@@ -50,6 +51,14 @@ kube_rc_t kube_indexer_scope(kube_indexer_t *indexer, unsigned scope,
 /* Rebuilds everything from the zone.  KUBE_OK, or KUBE_NOMEM: it is empty. */
 kube_rc_t kube_indexer_load(kube_indexer_t *indexer, uint64_t now_ms)
     KUBE_MUST_CHECK;
+
+/*
+ * The newest version of an object that load found in a scope of
+ * kube_indexer_scope(); len 0: there was none.  Readers may have seen it,
+ * whatever version the scope's record shows.  Borrowed, until the next load.
+ */
+const kube_rv_t *kube_indexer_newest(const kube_indexer_t *indexer,
+    unsigned scope);
 
 /*
  * Applies one delta.  An update older than what is held (kube_rv_cmp) is

@@ -38,12 +38,15 @@ informer_scope_restart(kube_informer_t *inf, unsigned scope)
     s = &inf->scopes[scope];
 
     s->rv.len = 0;
+    s->floor.len = 0;
     s->count = 0;
     s->digest = (kube_digest_t) { 0, 0 };
     s->unnamed = 0;
     s->synced = false;
     s->published = false;
     s->announce = false;
+    s->repeating = false;
+    s->passed_over = false;
 
     kube_zone_scope_clear(inf->writer, scope);
 
@@ -51,7 +54,7 @@ informer_scope_restart(kube_informer_t *inf, unsigned scope)
         inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
     }
 
-    kube_reflector_start(s->reflector, &s->rv, inf->now_ms);
+    kube_reflector_start(s->reflector, &s->rv, &s->floor, inf->now_ms);
 }
 
 
@@ -276,6 +279,86 @@ informer_list_end(kube_informer_t *inf, unsigned scope)
 }
 
 
+/*
+ * What a delta takes away leaves no version behind, and until the scope's next
+ * one is published a successor would have to list from where it is.
+ */
+static void
+informer_floor(kube_informer_t *inf, const kube_delta_t *delta)
+{
+    kube_rc_t          rc;
+    kube_rv_t          rv;
+    informer_scope_t  *s;
+
+    if (delta->kind != KUBE_DELTA_DELETED && delta->kind != KUBE_DELTA_SYNC) {
+        return;
+    }
+
+    s = &inf->scopes[delta->scope];
+
+    if (delta->kind == KUBE_DELTA_SYNC
+        || kube_rv_parse(delta->rv, &rv) != KUBE_OK)
+    {
+        rv.len = 0;
+    }
+
+    if (rv.len != 0 && kube_rv_cmp(&rv, &s->floor) <= 0) {
+        return;
+    }
+
+    /* what follows in the queue is not newer than this */
+    rv = *kube_reflector_taken(s->reflector);
+
+    if (kube_rv_cmp(&rv, &s->floor) <= 0) {
+        return;
+    }
+
+    s->floor = rv;
+    rc = kube_zone_scope_floor(inf->writer, delta->scope, kube_rv_str(&rv));
+
+    if (rc != KUBE_OK) {
+        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_WARN,
+                       KUBE_EV_ZONE_FULL,
+                       "the zone cannot show what a scope has come to: %s",
+                       kube_rc_text(rc));
+    }
+}
+
+
+/*
+ * A watch that is resumed behind the floor brings again what was deleted since:
+ * an object that is not held, of a version up to the floor, waits for a list,
+ * and so does all that comes after it, for Services to be those of one moment.
+ */
+static bool
+informer_repeats(kube_informer_t *inf, const kube_delta_t *delta)
+{
+    kube_rv_t          rv;
+    informer_scope_t  *s;
+
+    s = &inf->scopes[delta->scope];
+
+    if (s->passed_over) {
+        return delta->kind != KUBE_DELTA_LIST_BEGIN;
+    }
+
+    if (!s->repeating
+        || delta->kind != KUBE_DELTA_UPDATED
+        || kube_rv_parse(delta->rv, &rv) != KUBE_OK
+        || kube_rv_cmp(&rv, &s->floor) > 0
+        || kube_zone_writer_find(inf->writer, delta->resource, delta->ns,
+                                 delta->name) != 0)
+    {
+        return false;
+    }
+
+    s->passed_over = true;
+    kube_reflector_relist(s->reflector, KUBE_RELIST_OTHER, true, inf->now_ms);
+
+    return true;
+}
+
+
 /* Applies deltas, oldest first.  False: memory was short, try again later. */
 static bool
 informer_drain(kube_informer_t *inf)
@@ -299,6 +382,13 @@ informer_drain(kube_informer_t *inf)
         what.name = &delta.name;
         what.record = delta.record;
 
+        if (informer_repeats(inf, &delta)) {
+            kube_delta_fifo_drop(inf->fifo);
+            continue;
+        }
+
+        informer_floor(inf, &delta);
+
         kube_hand_take(&inf->hand, &what, KUBE_STAGE_APPLY);
         rc = kube_indexer_apply(inf->indexer, &delta, inf->now_ms);
         kube_hand_leave(&inf->hand);
@@ -315,6 +405,8 @@ informer_drain(kube_informer_t *inf)
 
         if (delta.kind == KUBE_DELTA_LIST_BEGIN) {
             inf->scopes[delta.scope].listing = true;
+            inf->scopes[delta.scope].repeating = false;
+            inf->scopes[delta.scope].passed_over = false;
         }
 
         if (delta.kind == KUBE_DELTA_SYNC) {
@@ -404,6 +496,7 @@ informer_version(kube_informer_t *inf, unsigned scope)
 
     if (rv->len == 0
         || s->listing
+        || s->passed_over
         || kube_delta_fifo_depth_scope(inf->fifo, scope) != 0
         || kube_publisher_pending(inf->publisher, scope))
     {
@@ -430,16 +523,21 @@ informer_version(kube_informer_t *inf, unsigned scope)
 static void
 informer_rollback(kube_informer_t *inf, unsigned scope)
 {
-    if (!kube_reflector_rollback(inf->scopes[scope].reflector)) {
+    informer_scope_t  *s;
+
+    s = &inf->scopes[scope];
+
+    if (!kube_reflector_rollback(s->reflector)) {
         return;
     }
 
+    s->floor = *kube_reflector_taken(s->reflector);
     kube_zone_writer_epoch(inf->writer);
 
     kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_ROLLBACK,
                    "the server went back to an earlier state of %s: a new "
                    "epoch begins",
-                   kube_resource_text(inf->scopes[scope].resource));
+                   kube_resource_text(s->resource));
 }
 
 
@@ -817,6 +915,7 @@ kube_rc_t
 kube_informer_put_state(void *informer, const kube_record_t *record)
 {
     kube_rc_t         rc;
+    kube_rv_t         rv;
     kube_hand_t       what;
     kube_informer_t  *inf = informer;
     kube_record_id_t  id;
@@ -851,6 +950,10 @@ kube_informer_put_state(void *informer, const kube_record_t *record)
     rc = kube_indexer_put_state(inf->indexer, record, what.scope,
                                 inf->now_ms);
     kube_hand_leave(&inf->hand);
+
+    if (rc == KUBE_OK && kube_rv_parse(id.meta.rv, &rv) == KUBE_OK) {
+        kube_reflector_not_older(inf->scopes[what.scope].reflector, &rv);
+    }
 
     return rc;
 }

@@ -39,12 +39,15 @@ typedef struct {
     kube_str_t          ns;            /* empty: all */
     uint64_t            hash;
     kube_rv_t           rv;            /* published; len 0: none */
+    kube_rv_t           floor;         /* the zone has it, for a successor */
     uint64_t            count;
     kube_digest_t       digest;
     uint64_t            unnamed;       /* refused so */
     bool                published;     /* the zone shows the five above */
     bool                synced;        /* ... and that a list was completed */
     bool                listing;       /* LIST_BEGIN applied, SYNC not yet */
+    bool                repeating;     /* the watch is behind the floor */
+    bool                passed_over;   /* something of what it repeats was */
     bool                announce;      /* SYNC applied, not yet told */
 } informer_scope_t;
 

@@ -28,6 +28,7 @@ typedef struct {
     bool           synced;
     uint64_t       hash;
     kube_rv_t      rv;
+    kube_rv_t      floor;
     uint64_t       count;
     kube_digest_t  digest;
     uint64_t       unnamed;
@@ -51,6 +52,7 @@ kube_informer_publish_scope(kube_informer_t *inf, unsigned scope)
     info.scope_hash = s->hash;
     info.synced = s->synced;
     info.rv = kube_rv_str(&s->rv);
+    info.floor = kube_rv_str(&s->floor);
     info.count = s->count;
     info.digest = s->digest;
     info.refused_unnamed = s->unnamed;
@@ -181,9 +183,17 @@ takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
     old->unnamed = info.refused_unnamed;
     old->stores = info.stores;
 
+    if (kube_rv_parse(info.floor, &old->floor) != KUBE_OK) {
+        old->floor.len = 0;
+    }
+
     if (kube_rv_parse(info.rv, &old->rv) != KUBE_OK) {
         old->rv.len = 0;
         return;
+    }
+
+    if (kube_rv_cmp(&old->rv, &old->floor) > 0) {
+        old->floor = old->rv;
     }
 
     old->synced = info.synced;
@@ -248,6 +258,56 @@ takeover_find(kube_informer_t *inf, const takeover_scope_t *old,
             s->synced = true;
             kube_publisher_found_unnamed(inf->publisher, number, s->unnamed);
             return;
+        }
+    }
+}
+
+
+/*
+ * What readers may have seen of a scope: objects newer than its record, where
+ * the predecessor died within a list; deletions, which the record has the
+ * floor of; and the record itself, also where that is not gone on from.
+ */
+static void
+takeover_floor(kube_informer_t *inf, const takeover_scope_t *old,
+    unsigned number)
+{
+    unsigned           scope;
+    informer_scope_t  *s;
+
+    s = &inf->scopes[number];
+    s->floor = *kube_indexer_newest(inf->indexer, number);
+
+    for (scope = 0; scope < KUBE_SCOPES_MAX; scope++) {
+
+        if (old[scope].used
+            && old[scope].hash == s->hash
+            && kube_rv_cmp(&old[scope].floor, &s->floor) > 0)
+        {
+            s->floor = old[scope].floor;
+        }
+    }
+}
+
+
+/* What another server's objects were says nothing about this one's. */
+static void
+takeover_floors(kube_informer_t *inf, const takeover_scope_t *old)
+{
+    bool        same;
+    unsigned    scope;
+    kube_str_t  server;
+
+    kube_arena_reset(&inf->arena);
+
+    server = kube_zone_server(inf->conf.zone, &inf->arena);
+    same = (server.len == 0 || kube_str_eq(server, inf->conf.server));
+
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+        inf->scopes[scope].floor.len = 0;
+
+        if (same) {
+            takeover_floor(inf, old, scope);
         }
     }
 }
@@ -354,17 +414,9 @@ takeover_load(kube_informer_t *inf)
         takeover_read(inf, scope, &old[scope]);
     }
 
+    takeover_floors(inf, old);
     takeover_scopes(inf, old);
     kube_free(&inf->alloc, old);
-
-    rc = kube_zone_server_set(inf->writer, inf->conf.server);
-
-    if (rc != KUBE_OK) {
-        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_WARN,
-                       KUBE_EV_ZONE_FULL,
-                       "the zone cannot show the server's name: %s",
-                       kube_rc_text(rc));
-    }
 
     /* what a state file has is in part in a zone whose writer died of it */
     inf->wants_state = (inf->takeover.records == 0
@@ -378,8 +430,22 @@ takeover_load(kube_informer_t *inf)
             inf->wants_state = false;
         }
 
+        inf->scopes[scope].repeating =
+            (kube_rv_cmp(&inf->scopes[scope].floor, &inf->scopes[scope].rv)
+             > 0);
+
         kube_reflector_start(inf->scopes[scope].reflector,
-                             &inf->scopes[scope].rv, inf->now_ms);
+                             &inf->scopes[scope].rv,
+                             &inf->scopes[scope].floor, inf->now_ms);
+    }
+
+    rc = kube_zone_server_set(inf->writer, inf->conf.server);
+
+    if (rc != KUBE_OK) {
+        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_WARN,
+                       KUBE_EV_ZONE_FULL,
+                       "the zone cannot show the server's name: %s",
+                       kube_rc_text(rc));
     }
 
     return KUBE_OK;

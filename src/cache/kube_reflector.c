@@ -557,12 +557,27 @@ kube_reflector_deadline(const kube_reflector_t *r)
 
 void
 kube_reflector_start(kube_reflector_t *r, const kube_rv_t *rv,
-    uint64_t now_ms)
+    const kube_rv_t *floor, uint64_t now_ms)
 {
     r->now_ms = now_ms;
 
     kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_START,
-                                             .rv = *rv });
+                                             .rv = *rv,
+                                             .floor = *floor });
+}
+
+
+void
+kube_reflector_not_older(kube_reflector_t *r, const kube_rv_t *rv)
+{
+    kube_reflector_raise(&r->machine, rv);
+}
+
+
+const kube_rv_t *
+kube_reflector_taken(const kube_reflector_t *r)
+{
+    return kube_reflector_floor(&r->machine);
 }
 
 

@@ -67,9 +67,18 @@ kube_reflector_t *kube_reflector_create(const kube_alloc_t *alloc,
     KUBE_MUST_CHECK;
 void kube_reflector_destroy(kube_reflector_t *r);
 
-/* rv: resume the watch there; len 0: list.  Once. */
+/*
+ * rv: resume the watch there; len 0: list.  No list older than floor is taken,
+ * unless the server was set back (len 0: any may be).  Once.
+ */
 void kube_reflector_start(kube_reflector_t *r, const kube_rv_t *rv,
-    uint64_t now_ms);
+    const kube_rv_t *floor, uint64_t now_ms);
+
+/* As kube_reflector_raise(), at any time after start. */
+void kube_reflector_not_older(kube_reflector_t *r, const kube_rv_t *rv);
+
+/* The newest version that anything was taken from: kube_reflector_floor(). */
+const kube_rv_t *kube_reflector_taken(const kube_reflector_t *r);
 
 /* No call is left in progress.  Only destroy may follow. */
 void kube_reflector_stop(kube_reflector_t *r, uint64_t now_ms);

@@ -298,7 +298,7 @@ reflector_on_meta(kube_reflector_t *r, const kube_rv_t *rv)
         return;
     }
 
-    ours = &r->machine.rv;
+    ours = kube_reflector_floor(&r->machine);
 
     kube_log_event(&r->log, r->now_ms, KUBE_LOG_WARN, KUBE_EV_LIST,
                    "a list of %s at %.*s is older than %.*s: not taken",

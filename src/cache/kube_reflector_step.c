@@ -84,6 +84,7 @@ static kube_action_t
 reflector_start(kube_reflector_machine_t *m)
 {
     m->rv = m->input->rv;
+    m->list.rv = m->input->floor;
 
     return (m->rv.len == 0) ? kube_step_list(m) : kube_step_watch(m);
 }

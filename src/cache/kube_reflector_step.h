@@ -174,7 +174,8 @@ typedef enum {
 } kube_reflector_state_t;
 
 typedef enum {
-    KUBE_INPUT_START = 0,     /* rv: resume there; empty: list */
+    KUBE_INPUT_START = 0,     /* rv: resume there; empty: list; floor: no list
+                                 may be older, empty: rv's own */
     KUBE_INPUT_SENT,          /* the request leaves now; it may have waited */
     KUBE_INPUT_OPENED,        /* the request was granted */
     KUBE_INPUT_META,          /* the list's version is known: rv; answered by
@@ -232,6 +233,7 @@ typedef enum {
 typedef struct {
     kube_input_kind_t      kind;
     kube_rv_t              rv;
+    kube_rv_t              floor;          /* START */
     const kube_status_t   *status;         /* STATUS */
     kube_rc_t              rc;             /* FAILED */
     kube_str_t             continue_token; /* PAGE: copied */
@@ -404,6 +406,19 @@ void kube_reflector_machine_init(kube_reflector_machine_t *m,
  */
 kube_action_t kube_reflector_input(kube_reflector_machine_t *m,
     const kube_input_t *input, uint64_t now_ms);
+
+/*
+ * The newest version anything was taken from, by this process or before it.  A
+ * list that broke half-way may be ahead of rv; the next one must not be behind
+ * it.  len 0: nothing was.  Borrowed from m.
+ */
+const kube_rv_t *kube_reflector_floor(const kube_reflector_machine_t *m);
+
+/*
+ * Readers see an object of that version that came from elsewhere: no list older
+ * than it is to be taken.  Once the version of a list is known nothing changes.
+ */
+void kube_reflector_raise(kube_reflector_machine_t *m, const kube_rv_t *rv);
 
 
 #endif /* KUBE_REFLECTOR_STEP_H */

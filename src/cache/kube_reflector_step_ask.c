@@ -123,14 +123,21 @@ kube_step_progress(kube_reflector_machine_t *m)
 }
 
 
-/*
- * The newest version anything was taken from.  A list that failed half-way
- * may be ahead of rv; the next one must not be behind it.
- */
 const kube_rv_t *
-kube_step_floor(const kube_reflector_machine_t *m)
+kube_reflector_floor(const kube_reflector_machine_t *m)
 {
     return (kube_rv_cmp(&m->list.rv, &m->rv) > 0) ? &m->list.rv : &m->rv;
+}
+
+
+void
+kube_reflector_raise(kube_reflector_machine_t *m, const kube_rv_t *rv)
+{
+    /* what is known is what a list that ends makes ours */
+
+    if (!m->list.known && kube_rv_cmp(rv, &m->list.rv) > 0) {
+        m->list.rv = *rv;
+    }
 }
 
 
@@ -218,7 +225,7 @@ reflector_stream_action(kube_reflector_machine_t *m)
         .kind = KUBE_ACTION_STREAM,
         .relist = (m->listed || m->rv.len != 0),
         .reason = m->reason,
-        .rv = kube_rv_str(kube_step_floor(m)),
+        .rv = kube_rv_str(kube_reflector_floor(m)),
         .not_older_than = true,
         .timeout_s = timeout_s
     };
@@ -254,7 +261,7 @@ kube_step_list(kube_reflector_machine_t *m)
     kube_reflector_list_t  *list;
 
     list = &m->list;
-    floor = kube_step_floor(m);
+    floor = kube_reflector_floor(m);
 
     if (list->ask == KUBE_ASK_FROM_CACHE && floor->len != 0) {
         list->ask = KUBE_ASK_NOT_OLDER;

@@ -42,7 +42,6 @@ extern const kube_action_t  kube_step_nothing;
 
 uint64_t kube_step_watch_deadline(const kube_reflector_machine_t *m);
 kube_action_t kube_step_progress(kube_reflector_machine_t *m);
-const kube_rv_t *kube_step_floor(const kube_reflector_machine_t *m);
 kube_action_t kube_step_page_action(kube_reflector_machine_t *m);
 uint32_t kube_step_draw_timeout(kube_reflector_machine_t *m,
     uint64_t *deadline_ms);

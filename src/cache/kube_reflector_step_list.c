@@ -80,7 +80,7 @@ kube_step_meta(kube_reflector_machine_t *m)
 
     m->credentials_tried = false;
 
-    if (kube_rv_cmp(&m->input->rv, kube_step_floor(m)) < 0) {
+    if (kube_rv_cmp(&m->input->rv, kube_reflector_floor(m)) < 0) {
         return reflector_older_list(m);
     }
 
@@ -227,7 +227,7 @@ kube_action_t
 kube_step_stream_meta(kube_reflector_machine_t *m)
 {
     if (m->input->rv.len == 0
-        || kube_rv_cmp(&m->input->rv, kube_step_floor(m)) < 0)
+        || kube_rv_cmp(&m->input->rv, kube_reflector_floor(m)) < 0)
     {
         m->list.plain = true;
         m->list.suspect = true;

@@ -213,7 +213,7 @@ kube_shared_informer_start(kube_shared_informer_t *inf, uint64_t now_ms)
     inf->now_ms = now_ms;
 
     kube_processor_started(inf->processor);
-    kube_reflector_start(inf->reflector, &none, now_ms);
+    kube_reflector_start(inf->reflector, &none, &none, now_ms);
 
     return KUBE_OK;
 }

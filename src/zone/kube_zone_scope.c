@@ -74,6 +74,7 @@ scope_content(kube_codec_t *c, kube_scope_info_t *info)
     info->stores = kube_codec_int(c, info->stores, 8);
     info->ns = kube_codec_str(c, info->ns, KUBE_NAMESPACE_LEN_MAX);
     info->rv = kube_codec_str(c, info->rv, KUBE_RV_LEN_MAX);
+    info->floor = kube_codec_str(c, info->floor, KUBE_RV_LEN_MAX);
 }
 
 
@@ -103,6 +104,25 @@ kube_zone_scope_decode(const void *record, size_t size, kube_scope_info_t *info)
     scope_content(&c, info);
 
     return c.bad ? KUBE_CORRUPT : KUBE_OK;
+}
+
+
+/*
+ * Reads a record without an arena, into buf of KUBE_SCOPE_RECORD_MAX bytes.
+ * KUBE_NOT_FOUND: no such scope.
+ */
+static kube_rc_t
+scope_load(const kube_zone_t *zone, unsigned scope, uint64_t *buf,
+    kube_scope_info_t *info)
+{
+    size_t     size;
+    kube_rc_t  rc;
+
+    size = KUBE_SCOPE_RECORD_MAX;
+    rc = kube_zone_load_into(zone, kube_zone_scope_number(zone, scope, false),
+                             buf, &size);
+
+    return (rc == KUBE_OK) ? kube_zone_scope_decode(buf, size, info) : rc;
 }
 
 
@@ -154,13 +174,29 @@ kube_zone_scope_read(const kube_zone_t *zone, unsigned scope,
 }
 
 
+static kube_rc_t
+scope_store(kube_zone_writer_t *w, unsigned scope, kube_scope_info_t *info)
+{
+    kube_codec_t   c;
+    unsigned char  content[SCOPE_CONTENT_MAX];
+
+    c = kube_codec_writer(content, SCOPE_CONTENT_MAX);
+    scope_content(&c, info);
+
+    if (c.bad) {
+        return KUBE_INVALID;
+    }
+
+    return kube_zone_store_raw(w, kube_zone_scope_number(w->zone, scope, false),
+                               KUBE_RECORD_SCOPE, content, c.size);
+}
+
+
 kube_rc_t
 kube_zone_scope_publish(kube_zone_writer_t *w, unsigned scope,
     const kube_scope_info_t *info)
 {
     kube_rc_t          rc;
-    kube_codec_t       c;
-    unsigned char      content[SCOPE_CONTENT_MAX];
     kube_scope_info_t  copy;
 
     if (!scope_is_valid(w->zone, scope)) {
@@ -169,21 +205,37 @@ kube_zone_scope_publish(kube_zone_writer_t *w, unsigned scope,
 
     copy = *info;
     copy.stores = kube_word_get(&w->zone->image->stores);
-    c = kube_codec_writer(content, SCOPE_CONTENT_MAX);
-    scope_content(&c, &copy);
 
-    if (c.bad) {
-        return KUBE_INVALID;
-    }
-
-    rc = kube_zone_store_raw(w, kube_zone_scope_number(w->zone, scope, false),
-                             KUBE_RECORD_SCOPE, content, c.size);
+    rc = scope_store(w, scope, &copy);
 
     if (rc == KUBE_OK) {
         kube_word_set(&kube_zone_scope(w->zone, scope)->uncounted, 0);
     }
 
     return rc;
+}
+
+
+kube_rc_t
+kube_zone_scope_floor(kube_zone_writer_t *w, unsigned scope, kube_str_t rv)
+{
+    kube_rc_t          rc;
+    uint64_t           buf[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
+    kube_scope_info_t  info;
+
+    if (!scope_is_valid(w->zone, scope)) {
+        return KUBE_NOT_FOUND;
+    }
+
+    rc = scope_load(w->zone, scope, buf, &info);
+
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    info.floor = rv;
+
+    return scope_store(w, scope, &info);
 }
 
 
@@ -274,30 +326,6 @@ kube_zone_server(const kube_zone_t *zone, kube_arena_t *arena)
 }
 
 
-/* Reads synced without an arena.  KUBE_NOT_FOUND: no such scope. */
-static kube_rc_t
-scope_synced(const kube_zone_t *zone, unsigned scope, bool *synced)
-{
-    size_t             size;
-    kube_rc_t          rc;
-    uint64_t           buf[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
-    kube_scope_info_t  info;
-
-    *synced = false;
-    size = sizeof(buf);
-    rc = kube_zone_load_into(zone, kube_zone_scope_number(zone, scope, false),
-                             buf, &size);
-
-    if (rc == KUBE_OK
-        && kube_zone_scope_decode(buf, size, &info) == KUBE_OK)
-    {
-        *synced = info.synced;
-    }
-
-    return rc;
-}
-
-
 static uint64_t
 scope_age(uint64_t contact_ms, uint64_t now_ms)
 {
@@ -314,9 +342,12 @@ void
 kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
     uint64_t idle_timeout_ms, kube_health_t *health)
 {
-    bool      synced, forbidden;
-    unsigned  i;
-    uint64_t  contact, age;
+    bool               forbidden;
+    unsigned           i;
+    uint64_t           contact, age;
+    kube_rc_t          rc;
+    uint64_t           buf[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
+    kube_scope_info_t  info;
 
     memset(health, 0, sizeof(kube_health_t));
     health->synced = true;
@@ -324,7 +355,9 @@ kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
                       kube_word_get(&zone->image->history.state_in_use) != 0;
 
     for (i = 0; i < zone->geometry.scopes_n; i++) {
-        if (scope_synced(zone, i, &synced) == KUBE_NOT_FOUND) {
+        rc = scope_load(zone, i, buf, &info);
+
+        if (rc == KUBE_NOT_FOUND) {
             continue;
         }
 
@@ -336,7 +369,7 @@ kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
 
         health->scopes++;
         health->forbidden += forbidden;
-        health->synced = health->synced && synced;
+        health->synced = health->synced && rc == KUBE_OK && info.synced;
 
         /* a scope that was never allowed makes the cache degraded, not stale */
         if (contact == 0 && forbidden) {

@@ -52,6 +52,8 @@ typedef struct {
                                          server */
     bool             synced;          /* has completed a list in this zone */
     kube_str_t       rv;              /* published resourceVersion; "": none */
+    kube_str_t       floor;           /* readers may have seen the scope as of
+                                         it: kube_zone_scope_floor() */
     uint64_t         count;
     kube_digest_t    digest;
     uint64_t         refused_unnamed; /* at most so many objects were refused
@@ -84,6 +86,15 @@ kube_rc_t kube_zone_scope_decode(const void *record, size_t size,
  */
 kube_rc_t kube_zone_scope_publish(kube_zone_writer_t *writer, unsigned scope,
     const kube_scope_info_t *info)  KUBE_MUST_CHECK;
+
+/*
+ * Before an object ceases to be readable, which leaves no trace: notes a
+ * version that is not older than its deletion, for a successor to take no list
+ * that is.  One store; nothing else of the record changes.  KUBE_OK, KUBE_FULL,
+ * KUBE_INVALID (rv is too long), or KUBE_NOT_FOUND: there is no such record.
+ */
+kube_rc_t kube_zone_scope_floor(kube_zone_writer_t *writer, unsigned scope,
+    kube_str_t rv)  KUBE_MUST_CHECK;
 
 /*
  * Counts an object that is refused without a name, before it ceases to be

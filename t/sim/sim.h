@@ -343,7 +343,6 @@ typedef struct {
     uint32_t       faults;     /* that may be; a run draws some of them */
     uint64_t       fail_at;    /* this allocation fails, once; 0: none */
     bool           verbose;
-    bool           merciless;  /* servers lag behind where a process died */
     sim_totals_t  *totals;
 } sim_conf_t;
 

@@ -25,8 +25,11 @@
 /* How long what found no memory may wait. */
 #define CHECK_MEMORY_MS     5000
 
-/* A list that began this long ago may have lost its turn, for all its pages. */
-#define CHECK_TURN_MS       5000
+/*
+ * A list that began this long ago may have lost its turn, for all its pages: a
+ * turn, less what its end may be heard of too late.
+ */
+#define CHECK_TURN_MS       4500
 #define CHECK_SLOW_MS       60000
 
 

@@ -118,10 +118,6 @@ main_tell(const main_t *m, const sim_conf_t *failed, char why[512])
            "--steps %u --faults 0x%x", (unsigned long long) conf.seed,
            conf.rounds, conf.steps, conf.faults);
 
-    if (conf.merciless) {
-        printf(" --merciless");
-    }
-
     if (conf.fail_at != 0) {
         printf(" --fail-at %llu", (unsigned long long) conf.fail_at);
     }
@@ -230,7 +226,6 @@ main_options(main_t *m, int argc, char **argv)
         { "fail-at", required_argument, NULL, 'k' },
         { "memory", optional_argument, NULL, 'm' },
         { "shrink", no_argument, NULL, 'z' },
-        { "merciless", no_argument, NULL, 'x' },
         { "verbose", no_argument, NULL, 'v' },
         { NULL, 0, NULL, 0 }
     };
@@ -278,10 +273,6 @@ main_options(main_t *m, int argc, char **argv)
 
         case 'z':
             m->shrink = true;
-            break;
-
-        case 'x':
-            m->conf.merciless = true;
             break;
 
         case 'v':

@@ -174,22 +174,6 @@ sim_process_init(sim_t *s)
 }
 
 
-/*
- * What a process took of a list that it did not see the end of, its successor
- * does not know to be newer than the published version: were it listed again
- * from a server that lags behind that, readers would go back.
- */
-static void
-process_mercy(sim_t *s)
-{
-    unsigned  i;
-
-    for (i = 0; i < SIM_REPLICAS && !s->conf.merciless; i++) {
-        sim_server_apply(s, i, SIZE_MAX);
-    }
-}
-
-
 /* The process is gone; words: what became of it. */
 static void
 process_gone(sim_t *s, const char *how)
@@ -201,7 +185,6 @@ process_gone(sim_t *s, const char *how)
     sim_say(s, "the informer process %s", how);
     sim_net_forget(s);
     sim_check_died(s);
-    process_mercy(s);
     memory_drop(&process->memory);
 
     process->inf = NULL;

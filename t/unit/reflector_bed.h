@@ -205,15 +205,16 @@ bed_process(bed_t *b)
 static inline void
 bed_start(bed_t *b, const char *version)
 {
-    kube_rv_t  rv;
+    kube_rv_t  rv, floor;
 
     memset(&rv, 0, sizeof(rv));
+    memset(&floor, 0, sizeof(floor));
 
     if (version[0] != '\0') {
         assert_int_equal(kube_rv_parse(kube_str(version), &rv), KUBE_OK);
     }
 
-    kube_reflector_start(b->r, &rv, b->io.now_ms);
+    kube_reflector_start(b->r, &rv, &floor, b->io.now_ms);
     bed_process(b);
 }
 

@@ -55,6 +55,59 @@ test_half_list_floor(void **state)
 }
 
 
+/* What was held before this process began is a floor, too. */
+static void
+test_floor_of_a_predecessor(void **state)
+{
+    bed_t         b;
+    kube_rv_t     newer;
+    kube_input_t  start;
+
+    (void) state;
+
+    start = (kube_input_t) {
+        .kind = KUBE_INPUT_START,
+        .floor = { .data = "60", .len = 2 }
+    };
+    newer = (kube_rv_t) { .data = "70", .len = 2 };
+
+    bed_init(&b);
+    b.action = kube_reflector_input(&b.r, &start, b.now_ms);
+    assert_str(b.action.rv, "60");
+    assert_true(b.action.not_older_than);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "59"), KUBE_ACTION_SLEEP);
+
+    /* a state file's is told while a list is on its way */
+    (void) wake(&b);
+    kube_reflector_raise(&b.r, &newer);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "69"), KUBE_ACTION_SLEEP);
+    (void) wake(&b);
+    assert_str(b.action.rv, "70");
+
+    /* and changes nothing of one that is being taken */
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "71"), KUBE_ACTION_NONE);
+    newer = (kube_rv_t) { .data = "80", .len = 2 };
+    kube_reflector_raise(&b.r, &newer);
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+    assert_str(b.action.rv, "71");
+
+    /* what is resumed may have to be listed: not before what was taken */
+    bed_init(&b);
+    start.rv = (kube_rv_t) { .data = "50", .len = 2 };
+    b.action = kube_reflector_input(&b.r, &start, b.now_ms);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    assert_str(b.action.rv, "50");
+    say_status(&b, KUBE_VERDICT_EXPIRED);
+
+    if (b.action.kind == KUBE_ACTION_SLEEP) {
+        (void) wake(&b);
+    }
+
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_str(b.action.rv, "60");
+}
+
+
 static void
 test_rollback(void **state)
 {
@@ -419,6 +472,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_lagging_replica),
         cmocka_unit_test(test_half_list_floor),
+        cmocka_unit_test(test_floor_of_a_predecessor),
         cmocka_unit_test(test_rollback),
         cmocka_unit_test(test_random_walk),
     };

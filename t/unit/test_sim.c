@@ -58,7 +58,7 @@ test_seeds(void **state)
 
     (void) state;
 
-    for (seed = 1; seed <= 24; seed++) {
+    for (seed = 1; seed <= 32; seed++) {
         (void) run(seed, 2, 250, 0);
     }
 

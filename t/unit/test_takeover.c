@@ -316,6 +316,184 @@ takeover_lone(bed_t *b, kube_zone_writer_t **w)
 }
 
 
+/*
+ * A process that died within a list, and its successor: what it took readers
+ * have seen, so no older list may follow, but of another server.
+ */
+static void
+test_floor(void **state)
+{
+    bed_t                b;
+    char                 floor[64];
+    unsigned             other;
+    kube_zone_writer_t  *w;
+    kube_takeover_t      takeover;
+
+    (void) state;
+
+    for (other = 0; other < 2; other++) {
+        bed_init(&b);
+        bed_shop(&b);
+        bed_settle(&b);
+        bed_stop(&b);
+        b.selector = "app=web";
+        snprintf(floor, sizeof(floor),
+                 "resourceVersion=%llu&resourceVersionMatch=NotOlderThan",
+                 (unsigned long long)
+                 server_row(b.server, KUBE_RESOURCE_SERVICES, "infra",
+                            "echo")->rv);
+
+        if (other) {
+            w = takeover_writer(&b, &takeover);
+            assert_int_equal(kube_zone_server_set(w, KUBE_STR("https://b")),
+                             KUBE_OK);
+            kube_zone_writer_destroy(w);
+        }
+
+        b.server->mute = true;
+        bed_start(&b);
+        bed_settle(&b);
+
+        if (other) {
+            assert_non_null(strstr(io_find(&b.server->io, "/services?")->path,
+                                   "resourceVersion=0"));
+
+        } else {
+            assert_non_null(strstr(io_find(&b.server->io, "/services?")->path,
+                                   floor));
+        }
+
+        b.server->mute = false;
+        bed_settle(&b);
+        bed_assert_equal(&b);
+        bed_done(&b);
+    }
+}
+
+
+/*
+ * A deletion leaves nothing that is newer: the record has its version before it
+ * is seen, and a death then is followed by no older list.
+ */
+static void
+test_floor_of_a_deletion(void **state)
+{
+    bed_t              b;
+    char               floor[64], ns[16];
+    unsigned           i;
+    kube_scope_info_t  info;
+
+    static view_t  view;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    server_delete(b.server, KUBE_RESOURCE_SERVICES, "infra", "echo");
+    server_run(b.server);
+
+    /* as far as the deletion, not to the version */
+    takeover_full = 0;
+
+    for (i = 0; i < 100; i++) {
+        (void) bed_process(&b);
+        view_make(&view, &b.zone);
+
+        if (view.counts[0] == 2) {
+            break;
+        }
+    }
+
+    takeover_full = KUBE_SCOPES_MAX;
+    assert_true(i < 100);
+    assert_true(zone_version(&b.zone, 0, &info, ns) < b.server->rv);
+    bed_stop(&b);
+
+    snprintf(floor, sizeof(floor),
+             "resourceVersion=%llu&resourceVersionMatch=NotOlderThan",
+             (unsigned long long) b.server->rv);
+    b.server->window = b.server->rv + 1;
+    bed_start(&b);
+
+    for (i = 0; i < 100; i++) {
+        (void) bed_process(&b);
+
+        if (io_find(&b.server->io, "/services?limit") != NULL) {
+            break;
+        }
+
+        server_run(b.server);
+    }
+
+    assert_true(i < 100);
+    assert_non_null(strstr(io_find(&b.server->io, "/services?limit")->path,
+                           floor));
+    bed_converge(&b);
+    bed_assert_equal(&b);
+    bed_done(&b);
+}
+
+
+/*
+ * A watch that is resumed repeats a change of an object that is gone since: it
+ * is not shown again, nor a version before all is listed.
+ */
+static void
+test_repeated_change(void **state)
+{
+    bed_t              b;
+    char               ns[16];
+    unsigned           i, lists;
+    uint64_t           version;
+    kube_scope_info_t  info;
+
+    static view_t  view;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    version = zone_version(&b.zone, 0, &info, ns);
+
+    /* both are held, and the version does not move */
+    takeover_full = 0;
+    server_put_service(b.server, "infra", "echo", 4);
+    server_delete(b.server, KUBE_RESOURCE_SERVICES, "infra", "echo");
+    server_put_service(b.server, "shop", "new", 5);
+    bed_settle(&b);
+    takeover_full = KUBE_SCOPES_MAX;
+    view_make(&view, &b.zone);
+    assert_int_equal(view.counts[0], 3);
+    assert_int_equal(zone_version(&b.zone, 0, &info, ns), version);
+    lists = b.server->lists;
+    bed_stop(&b);
+
+    /* the change alone */
+    b.server->log_n -= 2;
+    bed_start(&b);
+
+    for (i = 0; i < 20; i++) {
+        server_run(b.server);
+        (void) bed_process(&b);
+        view_make(&view, &b.zone);
+        assert_int_equal(view.counts[0], 3);
+
+        if (b.server->lists == lists) {
+            assert_int_equal(zone_version(&b.zone, 0, &info, ns), version);
+        }
+    }
+
+    b.server->log_n += 2;
+    bed_converge(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(bed_version(&b, 0), b.server->rv);
+    assert_int_equal(b.server->lists, lists + 1);
+    bed_done(&b);
+}
+
+
 /* An object that goes without a trace is missed: count and digest say so. */
 static void
 test_lost_without_a_store(void **state)
@@ -925,6 +1103,9 @@ main(void)
         cmocka_unit_test(test_namespaces),
         cmocka_unit_test(test_damaged_zone),
         cmocka_unit_test(test_distrust),
+        cmocka_unit_test(test_floor),
+        cmocka_unit_test(test_floor_of_a_deletion),
+        cmocka_unit_test(test_repeated_change),
         cmocka_unit_test(test_lost_without_a_store),
         cmocka_unit_test(test_sums_agree),
         cmocka_unit_test(test_stored_since),

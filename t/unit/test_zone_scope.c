@@ -72,6 +72,49 @@ test_scope_clear(void **state)
 }
 
 
+/* A floor is noted beside what was published, and counts as no store. */
+static void
+test_scope_floor(void **state)
+{
+    zone_test_t        t;
+    kube_scope_info_t  info, first, got;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    assert_int_equal(kube_zone_scope_floor(t.writer, 1, KUBE_STR("7")),
+                     KUBE_NOT_FOUND);
+    assert_int_equal(kube_zone_scope_floor(t.writer, KUBE_SCOPES_MAX,
+                                           KUBE_STR("7")),
+                     KUBE_NOT_FOUND);
+
+    info = scope_info(KUBE_STR("shop"), KUBE_STR("123"), true);
+    assert_int_equal(kube_zone_scope_publish(t.writer, 1, &info), KUBE_OK);
+    kube_zone_scope_unnamed(t.writer, 1);
+    assert_int_equal(kube_zone_scope_read(&t.zone, 1, &t.arena, &first),
+                     KUBE_OK);
+    kube_word_set(&t.zone.image->stores,
+                  kube_word_get(&t.zone.image->stores) + 5);
+    assert_int_equal(kube_zone_scope_floor(t.writer, 1, KUBE_STR("125")),
+                     KUBE_OK);
+    assert_int_equal(kube_zone_scope_read(&t.zone, 1, &t.arena, &got),
+                     KUBE_OK);
+    assert_true(kube_str_eq(got.floor, KUBE_STR("125")));
+    assert_true(kube_str_eq(got.rv, info.rv));
+    assert_true(kube_str_eq(got.ns, info.ns));
+    assert_true(got.synced);
+    assert_true(got.stores == first.stores);
+    assert_true(got.count == 42 && got.digest.lo == 7 && got.digest.hi == 8);
+    assert_int_equal(got.refused_unnamed, 1);
+
+    assert_int_equal(kube_zone_scope_publish(t.writer, 1, &info), KUBE_OK);
+    assert_int_equal(kube_zone_scope_read(&t.zone, 1, &t.arena, &got),
+                     KUBE_OK);
+    assert_int_equal(got.floor.len, 0);
+    assert_true(got.stores == first.stores + 5);
+    zone_test_close(&t);
+}
+
+
 static void
 test_scope_record(void **state)
 {
@@ -277,6 +320,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_scope_state_text),
         cmocka_unit_test(test_scope_clear),
+        cmocka_unit_test(test_scope_floor),
         cmocka_unit_test(test_scope_record),
         cmocka_unit_test(test_scope_numbers_missing),
         cmocka_unit_test(test_scope_numbers_scale),
