@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 
+import apiserver_protobuf as protobuf
 import apiserver_status as st
 import objects
 from apiserver_select import Selector
@@ -191,7 +192,8 @@ class Api:
     async def reply(self, wire, status, body, content_type="application/json"):
         """Sends a whole answer, as Go's server does: chunked above 2 KiB."""
         request = wire.request
-        headers = common_headers(content_type)
+        messages = content_type == "application/json" and self.in_messages(request)
+        headers = common_headers(protobuf.TYPE if messages else content_type)
         pretty = request.query.get("pretty", "")
         if not pretty:
             pretty = str(request.user_agent.startswith(PRETTY_AGENTS)).lower()
@@ -199,6 +201,8 @@ class Api:
             body = json.dumps(json.loads(body), indent=2, ensure_ascii=False).encode() + b"\n"
         if wire.fault is not None and wire.fault.mutate is not None and status == 200:
             body = wire.fault.mutate(body)
+        if messages:
+            body = protobuf.body(body)
         if len(body) > 128 * 1024 and "gzip" in request.headers.get("accept-encoding", ""):
             body = gzipped(body)
             headers.update({"Content-Encoding": "gzip", "Vary": "Accept-Encoding"})
@@ -214,6 +218,8 @@ class Api:
             seconds = made["details"]["retryAfterSeconds"]
             body = objects.go_json(made) + b"\n"
             headers = {**common_headers(), "Retry-After": str(seconds)}
+            if self.in_messages(wire.request):
+                body, headers["Content-Type"] = protobuf.body(body), protobuf.TYPE
             await wire.begin(error.code, headers, len(body))
             await wire.whole(body)
             await wire.end()
@@ -224,6 +230,7 @@ class Api:
         """Sends what a fault wants sent instead."""
         code = fault.status if fault.status is not None else 302 if fault.location else 200
         body = fault.body
+        headers = common_headers()
         if body is None:
             details = fault.details
             if details is None and fault.retry_after is not None:
@@ -233,11 +240,13 @@ class Api:
             body = st.status(code, message, fault.reason, details)
         if isinstance(body, (dict, list)):
             body = objects.go_json(body) + b"\n"
+            if self.in_messages(wire.request):
+                body, headers["Content-Type"] = protobuf.body(body), protobuf.TYPE
         elif isinstance(body, str):
             body = body.encode()
         if code in (204, 304) or 100 <= code < 200:
             body = b""
-        await wire.begin(code, common_headers(), len(body))
+        await wire.begin(code, headers, len(body))
         await wire.payload(body)
         await wire.end()
 
@@ -307,11 +316,18 @@ class Api:
             body = await self.list(wire, request, resource, options, selector)
             await self.reply(wire, 200, body)
 
+    def in_messages(self, request):
+        """Whether the answer is in Protocol Buffers: they are offered, and asked for first."""
+        first = request.headers.get("accept", "").replace(" ", "").partition(",")[0]
+        return self.server.settings.protobuf and first.partition(";")[0] == protobuf.TYPE
+
     def accepted(self, request):
         """Whether the metadata alone is asked for: the first that can be served counts."""
         kind = "PartialObjectMetadata" + ("" if request.verb == "watch" else "List")
         for part in request.headers.get("accept", "*/*").replace(" ", "").split(","):
             media, *parameters = part.split(";")
+            if media == protobuf.TYPE and self.server.settings.protobuf:
+                return False
             if media not in ("application/json", "application/*", "*/*"):
                 continue
             if not any(p.startswith("as=") for p in parameters):

@@ -32,6 +32,7 @@ class Settings:
     """What may be changed at any time."""
 
     watch_list: bool = True  # False: sendInitialEvents gives 422
+    protobuf: bool = False  # True: objects and Statuses in them, too
     partial: bool = True  # False: whole objects, where the metadata is asked for
     initial_end: bool = True  # False: the bookmark that ends them never comes
     watch_cache: bool = True  # False: a limit holds with resourceVersion=0 too

@@ -7,6 +7,7 @@
 
 import asyncio
 
+import apiserver_protobuf as protobuf
 import apiserver_status as st
 import objects
 from apiserver_store import Watcher, bookmark_line, event_line, parse_rv, partial_line
@@ -32,6 +33,7 @@ class Stream:
         self.deadline = self.loop.time() + seconds
         self.last_call = self.deadline - 2 if seconds > 2 else None
         self.next_bookmark = self.loop.time() + server.settings.bookmark_interval
+        self.messages = server.api.in_messages(wire.request)
 
     async def send(self, line):
         """Sends one line and counts it."""
@@ -41,7 +43,7 @@ class Stream:
         line = self.shape(line)
         if fault is not None and fault.mutate is not None:
             line = fault.mutate(line)
-        await self.wire.payload(line)
+        await self.wire.payload(self.encode(line))
         self.events += 1
         await self.wire.after_event(self.events)
 
@@ -58,9 +60,15 @@ class Stream:
                 status.get("reason"),
                 status.get("details"),
             )
-        await self.wire.payload(event_line("ERROR", objects.go_json(status)))
+        await self.wire.payload(self.encode(event_line("ERROR", objects.go_json(status))))
         await self.wire.end()
         raise Finished
+
+    def encode(self, line):
+        """A line in the encoding that was asked for."""
+        if not self.messages or isinstance(line, protobuf.Frame):
+            return line
+        return b"".join(protobuf.frame(one) for one in line.splitlines(keepends=True))
 
     async def bookmark(self, force=False):
         """Sends a bookmark if there is something new to tell."""
@@ -115,7 +123,7 @@ class Stream:
             while watcher.pending and watcher.pending[0][0] == "event":
                 line = self.line_of(watcher.pending.popleft()[1])
                 if line is not None:
-                    lines.append(self.shape(line))
+                    lines.append(self.encode(self.shape(line)))
             if lines:
                 await wire.payload(b"".join(lines))
                 self.events += len(lines)
@@ -161,7 +169,8 @@ async def serve_watch(server, wire, request, resource, options, selector):
     store = server.store
     rv = parse_watch_rv(options.rv)
     watcher = Watcher(resource.name, request.ns, selector, options.bookmarks)
-    await wire.begin(200, common_headers())
+    messages = server.api.in_messages(request)
+    await wire.begin(200, common_headers(*[protobuf.TYPE + ";stream=watch"] * messages))
     stream = Stream(server, wire, watcher, options)
     gone = wire.watch_gone()
 
@@ -176,7 +185,7 @@ async def serve_watch(server, wire, request, resource, options, selector):
         await stream.run()
     except st.ApiError as error:
         # The head is out already: a failure found now can only be an event.
-        await wire.payload(event_line("ERROR", objects.go_json(error.status)))
+        await wire.payload(stream.encode(event_line("ERROR", objects.go_json(error.status))))
         await wire.end()
     except Finished:
         pass

@@ -23,6 +23,10 @@ QUICK = "backoff 50ms 500ms unreachable=500ms;"
 # that has no WatchList.
 WATCH_LIST = os.environ.get("KUBE_WATCH_LIST", "auto")
 
+# How a block asks for objects unless it says so itself, and whether the stand-in
+# has Protocol Buffers then: "auto" in the environment runs all tests over these.
+ENCODING = os.environ.get("KUBE_ENCODING", "")
+
 VARIABLES = (
     "kube_service kube_pod kube_node kube_zone kube_endpoint_state kube_generation "
     "kube_age kube_synced kube_error"
@@ -51,12 +55,14 @@ def informer(api, more="", name="", zone="kube 4m", quick=True, state="state_pat
     """
     backoff = "" if "backoff" in more else QUICK
     watch_list = "" if "watch_list" in more else f"watch_list {WATCH_LIST};"
+    encoding = f"encoding {ENCODING};" if ENCODING and "encoding" not in more else ""
     line = api if api.startswith("api ") else f"api {api};"
     if zone and not zone.startswith("zone "):
         zone = f"zone {zone};"
     return (
         f"kube_informer {name} {{\n    {zone}\n    {line}\n    {ALLOW if quick else ''}\n"
-        f"    {backoff if quick else ''}\n    {watch_list}\n    {state}\n    {more}\n}}\n"
+        f"    {backoff if quick else ''}\n    {watch_list}\n    {encoding}\n    {state}\n"
+        f"    {more}\n}}\n"
     )
 
 
@@ -69,6 +75,7 @@ class Cluster:
     """
 
     def __init__(self, **settings):
+        settings.setdefault("protobuf", ENCODING not in ("", "json"))
         self.api = ApiServer(**settings).start()
         self.backends = Backends().start()
         self.running = []

@@ -40,6 +40,9 @@ typedef struct {
     char                    dump[8192];
 } bed_t;
 
+/* What a bed that is made asks for. */
+static kube_encoding_t  bed_encoding = KUBE_ENCODING_AUTO;
+
 /* Of the bed's zone: where poison is remembered. */
 static _Alignas(64) char  zone_memory[KUBE_ZONE_SIZE_MIN];
 
@@ -70,7 +73,7 @@ bed_make(bed_t *b, const kube_alloc_t *alloc)
     conf.ns = KUBE_STR("shop");
     conf.label_selector = KUBE_STR("app=web");
     conf.object_bytes_max = KUBE_OBJECT_BYTES_MIN;
-    conf.encoding = KUBE_ENCODING_AUTO;
+    conf.encoding = bed_encoding;
     conf.zone = &b->zone;
     conf.hand = &b->hand;
     conf.scope = 4;
@@ -1064,6 +1067,20 @@ test_messages_refused(void **state)
         assert_int_equal(b.io.started, 3);
         bed_done(&b);
     }
+
+    /* where nothing else was wanted it is an answer like any other */
+
+    bed_encoding = KUBE_ENCODING_PROTOBUF;
+    bed_init(&b);
+    bed_encoding = KUBE_ENCODING_AUTO;
+    call = bed_list(&b);
+    x = io_find(&b.io, "/");
+    assert_int_equal(x->encoding, KUBE_ENCODING_PROTOBUF);
+    io_answer(&b.io, x, 406, "");
+    assert_string_equal(yielded(&b, call), "STATUS:other:0");
+    b.lw.cancel(b.lw.ctx, call);
+    assert_int_equal(b.io.started, 1);
+    bed_done(&b);
 
     /* an answer that goes on after more than anybody wants to read of it */
 

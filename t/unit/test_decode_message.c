@@ -456,6 +456,9 @@ typedef struct {
 
 #define WIRE(what, bytes)  { what, bytes, sizeof(bytes) - 1 }
 
+#define X16   "xxxxxxxxxxxxxxxx"
+#define X112  X16 X16 X16 X16 X16 X16 X16
+
 static const wire_case_t  wire_cases[] = {
     WIRE(NULL, "\x22\x04IPv4"),
     WIRE("addressType", ""),
@@ -474,6 +477,9 @@ static const wire_case_t  wire_cases[] = {
     WIRE("beyond", "\x22\x04IPv4\xfb\x3f\x13\x14"),
     WIRE("beyond", "\x22\x04IPv4\xf8\x3f\xff"),
     WIRE("beyond", "\x22\x05IPv4"),
+    WIRE("beyond", "\x22\x04IPv4\x7a\x0fxxxxxxxxxxxxxx"),
+    WIRE("beyond", "\x22\x04IPv4\x7a\x80\x01" X112 "xxxxxxxxxxxxxxx"),
+    WIRE(NULL, "\x22\x04IPv4\x7a\x80\x01" X112 X16),
     WIRE("beyond", "\x22\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01IPv4"),
     WIRE("beyond", "\x22\xff\xff\xff\xff\xff\xff\xff\xff\x7fIPv4"),
     WIRE("ten bytes", "\x22\x04IPv4\xf8\x3f"
@@ -489,6 +495,7 @@ static const wire_case_t  wire_cases[] = {
     WIRE("wrong wire type", "\x22\x04IPv4\x10\x01"),
     WIRE("wrong wire type", "\x22\x04IPv4\x12\x02\x08\x01"),
     WIRE("wrong wire type", "\x22\x04IPv4\x12\x04\x12\x02\x0a\x00"),
+    WIRE("wrong wire type", "\x22\x04IPv4\x12\x07\x12\x05\x0d" "1234"),
     WIRE("wrong wire type", "\x22\x04IPv4\x1a\x03\x1a\x01x")
 };
 
@@ -528,6 +535,35 @@ message_of_wire(void **state)
         assert_str(t.envelope.meta.name, "web");
         assert_str(t.envelope.meta.rv, "7");
     }
+
+    decode_stop(&t);
+}
+
+
+/* What is wrong in metadata refuses the object, which is known all the same. */
+static void
+message_of_metadata(void **state)
+{
+    message_t      object, meta;
+    decode_test_t  t;
+
+    (void) state;
+
+    decode_start(&t);
+
+    meta.len = 0;
+    message_text(&meta, 1, "web");
+    message_text(&meta, 3, "shop");
+    message_text(&meta, 5, "u");
+    message_text(&meta, 6, "7");
+    message_put(&meta, "\x62\x05x", 3);
+    object.len = 0;
+    message_bytes(&object, 1, message_str(&meta));
+
+    assert_int_equal(message_run(&t, KUBE_RESOURCE_SERVICES,
+                                 message_str(&object), false), KUBE_INVALID);
+    assert_non_null(strstr(t.error.what, "beyond"));
+    assert_str(t.object.u.meta.name, "web");
 
     decode_stop(&t);
 }
@@ -681,6 +717,18 @@ message_of_events(void **state)
                                              &envelope, &e, &dropped, &error),
                      KUBE_INVALID);
 
+    object.len = 0;
+    message_meta(&object, 1, "shop", "web", "u", "7");
+    unknown.len = 0;
+    message_unknown(&unknown, "v1", "Service", message_str(&object));
+    unknown.data[0] = 'K';
+    event.len = 0;
+    message_event(&event, "ADDED", message_str(&unknown));
+    kube_protobuf_envelope(message_str(&event), true, false, &envelope);
+    assert_int_equal(kube_decode_watch_event(&arena, KUBE_RESOURCE_SERVICES,
+                                             &envelope, &e, &dropped, &error),
+                     KUBE_INVALID);
+
     kube_protobuf_envelope(KUBE_STR(""), true, false, &envelope);
     assert_int_equal(kube_decode_watch_event(&arena, KUBE_RESOURCE_SERVICES,
                                              &envelope, &e, &dropped, &error),
@@ -741,6 +789,7 @@ main(void)
         cmocka_unit_test(message_of_damage),
         cmocka_unit_test(message_of_cuts),
         cmocka_unit_test(message_of_wire),
+        cmocka_unit_test(message_of_metadata),
         cmocka_unit_test(message_of_many),
         cmocka_unit_test(message_of_memory),
         cmocka_unit_test(message_of_events),

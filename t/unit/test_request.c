@@ -248,6 +248,15 @@ test_request_accept(void **state)
                                 .encoding = cases[i].encoding,
                                 .watch = cases[i].watch }),
                             cases[i].accept);
+
+        /* the metadata alone is there in JSON */
+
+        assert_string_equal(kube_request_accept(&(kube_request_t) {
+                                .resource = KUBE_RESOURCE_PODS,
+                                .encoding = cases[i].encoding,
+                                .watch = cases[i].watch }),
+                            kube_resource_accept(KUBE_RESOURCE_PODS,
+                                                 cases[i].watch));
     }
 }
 

@@ -375,7 +375,17 @@ status_messages(void **state)
                           &status);
         assert_memory_equal(&status, &json, sizeof(status));
 
-        /* cut anywhere, and of another kind, the code alone counts */
+        /* with rubbish in it, cut, or of another kind, the code alone counts */
+
+        m.len = 0;
+        message_put(&object, "\xff", 1);
+        message_unknown(&m, "v1", "Status", message_str(&object));
+        kube_status_judge(&arena, 403, message_str(&m), &status);
+        assert_int_equal(status.verdict, KUBE_VERDICT_FORBIDDEN);
+        assert_int_equal(status.code, 403);
+        object.len--;
+        m.len = 0;
+        message_unknown(&m, "v1", "Status", message_str(&object));
 
         for (len = 0; len + 4 < m.len; len++) {
             kube_status_judge(&arena, 403, (kube_str_t) { m.data, len },
