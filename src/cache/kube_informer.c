@@ -325,14 +325,35 @@ informer_floor(kube_informer_t *inf, const kube_delta_t *delta)
 }
 
 
+/* True if the delta is not newer than what is held; *held: something is. */
+static bool
+informer_is_old(const kube_informer_t *inf, const kube_delta_t *delta,
+    const kube_rv_t *rv, bool *held)
+{
+    uint32_t          entry;
+    kube_rv_t         ours;
+    kube_zone_item_t  item;
+
+    entry = kube_zone_writer_find(inf->writer, delta->resource, delta->ns,
+                                  delta->name);
+    *held = (entry != 0);
+
+    return entry != 0
+           && kube_zone_item_entry(inf->writer, entry, &item) == KUBE_OK
+           && kube_rv_parse(item.id.meta.rv, &ours) == KUBE_OK
+           && kube_rv_cmp(rv, &ours) <= 0;
+}
+
+
 /*
- * A watch that is resumed behind the floor brings again what was deleted since:
- * an object that is not held, of a version up to the floor, waits for a list,
- * and so does all that comes after it, for Services to be those of one moment.
+ * A watch that is resumed behind the floor tells again of what was deleted, or
+ * made anew, since.  Such an event waits for a list, and so does all that comes
+ * after it, for Services to be those of one moment.
  */
 static bool
 informer_repeats(kube_informer_t *inf, const kube_delta_t *delta)
 {
+    bool               old, held;
     kube_rv_t          rv;
     informer_scope_t  *s;
 
@@ -343,11 +364,16 @@ informer_repeats(kube_informer_t *inf, const kube_delta_t *delta)
     }
 
     if (!s->repeating
-        || delta->kind != KUBE_DELTA_UPDATED
         || kube_rv_parse(delta->rv, &rv) != KUBE_OK
-        || kube_rv_cmp(&rv, &s->floor) > 0
-        || kube_zone_writer_find(inf->writer, delta->resource, delta->ns,
-                                 delta->name) != 0)
+        || kube_rv_cmp(&rv, &s->floor) > 0)
+    {
+        return false;
+    }
+
+    old = informer_is_old(inf, delta, &rv, &held);
+
+    if ((delta->kind != KUBE_DELTA_UPDATED || held)
+        && (delta->kind != KUBE_DELTA_DELETED || !old))
     {
         return false;
     }
