@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "kube_informer_impl.h"
+#include "kube_zone_counters.h"
 #include "kube_zone_damping.h"
 #include "kube_zone_guard.h"
 #include "kube_zone_scope.h"
@@ -33,6 +34,7 @@ typedef struct {
     kube_digest_t  digest;
     uint64_t       unnamed;
     uint64_t       stores;
+    uint64_t       contact_ms;
 } takeover_scope_t;
 
 
@@ -177,6 +179,8 @@ takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
     }
 
     old->used = true;
+    old->contact_ms = kube_zone_scope_counter(inf->conf.zone, scope,
+                                              KUBE_COUNTER_GAUGE_CONTACT_MS);
     old->hash = info.scope_hash;
     old->count = info.count;
     old->digest = info.digest;
@@ -313,6 +317,43 @@ takeover_floors(kube_informer_t *inf, const takeover_scope_t *old)
 }
 
 
+/*
+ * When what the zone holds of a scope was last known to be current; 0: never.
+ * Of a changed scope the old data serves, and is as old as the oldest.
+ */
+static uint64_t
+takeover_contact(const kube_informer_t *inf, const takeover_scope_t *old,
+    unsigned number)
+{
+    unsigned          scope;
+    uint64_t          contact_ms;
+    kube_scope_sum_t  sum;
+
+    contact_ms = 0;
+    kube_publisher_sum(inf->publisher, number, &sum);
+
+    for (scope = 0; scope < KUBE_SCOPES_MAX; scope++) {
+
+        if (!old[scope].used) {
+            continue;
+        }
+
+        if (old[scope].hash == inf->scopes[number].hash) {
+            return old[scope].contact_ms;
+        }
+
+        if (sum.count != 0
+            && old[scope].contact_ms != 0
+            && (contact_ms == 0 || old[scope].contact_ms < contact_ms))
+        {
+            contact_ms = old[scope].contact_ms;
+        }
+    }
+
+    return contact_ms;
+}
+
+
 static void
 takeover_scopes(kube_informer_t *inf, const takeover_scope_t *old)
 {
@@ -341,6 +382,9 @@ takeover_scopes(kube_informer_t *inf, const takeover_scope_t *old)
             kube_zone_scope_clear(inf->writer, scope);
         }
 
+        kube_zone_scope_set(inf->conf.zone, scope,
+                            KUBE_COUNTER_GAUGE_CONTACT_MS,
+                            takeover_contact(inf, old, scope));
         rc = kube_informer_publish_scope(inf, scope);
 
         if (rc != KUBE_OK) {

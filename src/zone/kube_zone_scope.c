@@ -344,11 +344,12 @@ kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
 {
     bool               forbidden;
     unsigned           i;
-    uint64_t           contact, age;
+    uint64_t           contact, age, known;
     kube_rc_t          rc;
     uint64_t           buf[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
     kube_scope_info_t  info;
 
+    known = 0;
     memset(health, 0, sizeof(kube_health_t));
     health->synced = true;
     health->state_in_use =
@@ -378,6 +379,10 @@ kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
 
         age = scope_age(contact, now_ms);
 
+        if (age != KUBE_NEVER && age > known) {
+            known = age;
+        }
+
         if (age > health->age_ms) {
             health->age_ms = age;
         }
@@ -388,7 +393,7 @@ kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
         health->age_ms = KUBE_NEVER;
     }
 
-    health->stale = (health->age_ms == KUBE_NEVER)
-                    ? health->synced
-                    : health->age_ms > idle_timeout_ms + KUBE_STALE_GRACE_MS;
+    /* beside a scope that was never current the others grow old, too */
+    health->stale = known > idle_timeout_ms + KUBE_STALE_GRACE_MS
+                    || (health->age_ms == KUBE_NEVER && health->synced);
 }

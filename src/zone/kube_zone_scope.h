@@ -121,7 +121,8 @@ kube_str_t kube_zone_server(const kube_zone_t *zone, kube_arena_t *arena);
  *   synced  every watched scope has completed a list since the zone was made
  *   age     time since evidence that the cache is current (bytes on a watch,
  *           or a watch re-opened), the oldest scope counting
- *   stale   age above idle_timeout + 30 s, or never any evidence once synced
+ *   stale   of a scope that was current once above idle_timeout + 30 s, or
+ *           never any evidence once synced
  * A scope that answers 403 and never had any evidence does not count for age.
  */
 typedef struct {

@@ -166,6 +166,69 @@ test_namespaces(void **state)
 }
 
 
+static uint64_t
+contact(const bed_t *b, unsigned scope)
+{
+    return kube_zone_scope_counter(&b->zone, scope,
+                                   KUBE_COUNTER_GAUGE_CONTACT_MS);
+}
+
+
+/* What is served goes on to age, whatever place its scope has now. */
+static void
+test_age(void **state)
+{
+    bed_t          b;
+    uint64_t       times[4];
+    unsigned       i;
+    kube_health_t  health;
+
+    (void) state;
+
+    bed_make(&b, ZONE_BYTES);
+    bed_shop(&b);
+    b.namespaces[0] = KUBE_STR("shop");
+    b.namespaces[1] = KUBE_STR("infra");
+    b.namespaces_n = 2;
+    bed_start(&b);
+    bed_settle(&b);
+
+    for (i = 0; i < 4; i++) {
+        kube_zone_scope_set(&b.zone, i, KUBE_COUNTER_GAUGE_CONTACT_MS, i + 1);
+        times[i] = contact(&b, i);
+    }
+
+    b.server->mute = true;
+    bed_stop(&b);
+
+    /* they change places */
+    b.namespaces[0] = KUBE_STR("infra");
+    b.namespaces[1] = KUBE_STR("shop");
+    bed_start(&b);
+    bed_settle(&b);
+
+    for (i = 0; i < 4; i++) {
+        assert_true(contact(&b, i) == times[(i + 2) % 4]);
+    }
+
+    bed_stop(&b);
+
+    /* another selector: as old as the oldest; and one that was never there */
+    b.selector = "app=web";
+    b.namespaces[0] = KUBE_STR("shop");
+    b.namespaces[1] = KUBE_STR("third");
+    bed_start(&b);
+    bed_settle(&b);
+    assert_true(contact(&b, 0) == times[0]);
+    assert_true(contact(&b, 1) == times[1]);
+    assert_true(contact(&b, 2) == 0 && contact(&b, 3) == 0);
+
+    kube_zone_health(&b.zone, 1000000000, 1000, &health);
+    assert_true(health.stale && !health.synced);
+    bed_done(&b);
+}
+
+
 /* A record that was damaged: nothing the zone claims is trusted. */
 static void
 test_damaged_zone(void **state)
@@ -1120,6 +1183,7 @@ main(void)
         cmocka_unit_test(test_take_over),
         cmocka_unit_test(test_scope_changed),
         cmocka_unit_test(test_namespaces),
+        cmocka_unit_test(test_age),
         cmocka_unit_test(test_damaged_zone),
         cmocka_unit_test(test_distrust),
         cmocka_unit_test(test_floor),

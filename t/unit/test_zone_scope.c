@@ -256,6 +256,13 @@ test_scope_health(void **state)
     assert_true(h.age_ms == UINT64_MAX);
     assert_int_equal(h.scopes, 2);
 
+    /* which hides nothing of the other */
+    kube_zone_health(&t.zone, 999000 + SCOPE_STALE_MS, SCOPE_IDLE_MS, &h);
+    assert_false(h.stale);
+    kube_zone_health(&t.zone, 999001 + SCOPE_STALE_MS, SCOPE_IDLE_MS, &h);
+    assert_true(h.stale);
+    assert_true(h.age_ms == UINT64_MAX);
+
     /* the oldest counts */
     scope_set(&t, 3, true, 1000000 - SCOPE_STALE_MS, false);
     kube_zone_health(&t.zone, 1000000, SCOPE_IDLE_MS, &h);
