@@ -289,6 +289,22 @@ def test_record_and_replay(api, tmp_path):
         assert any("not a transcript" in line for line in informer.errors)
 
 
+def test_record_larger_than_a_file_may_be(api, tmp_path):
+    """RLIMIT_FSIZE: a text and exit code 1, not a signal."""
+    for n in range(20):
+        api.put(objects.service("shop", f"s{n}"))
+    words = [PROGRAM, "--server", api.url, "--record", str(tmp_path / "transcript")]
+    done = subprocess.run(
+        ["prlimit", "--fsize=1024", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=30 * PATIENCE,
+    )
+    assert done.returncode == 1 and "File too large" in done.stderr, done
+
+
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [

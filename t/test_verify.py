@@ -295,6 +295,18 @@ class TestGateway:
         code, lines, errors = bed.verify("--timeout", "1", *args, url_of=base)
         assert code == 2 and not lines and says in errors, errors
 
+    def test_no_room_for_its_lines(self, bed):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run(
+                [PROGRAM, "--verify", url(bed.gateway), "--server", bed.api.url],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+                timeout=60 * PATIENCE,
+            )
+        assert done.returncode == 2 and "No space left" in done.stderr, done.stderr
+
     @pytest.mark.parametrize("after", ["x", "-1", "12884901888", "99999999999999999999999"])
     def test_a_part_that_is_none(self, bed, after):
         answer = bed.gateway.status.get(f"/api/v1/objects?after={after}")

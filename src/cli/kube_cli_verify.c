@@ -1018,13 +1018,14 @@ kube_cli_verify(const kube_cli_options_t *options,
         }
     }
 
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        (void) verify_fails(v, "stdout: %s", strerror(errno));
+        code = 2;
+    }
+
     if (v->why[0] != '\0') {
         fprintf(stderr, "kube-informer: not compared: %s: %s\n",
                 options->verify, v->why);
-    }
-
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        code = 2;
     }
 
     for (i = 0; i < KUBE_SCOPES_MAX; i++) {

@@ -539,13 +539,22 @@ cli_informer(cli_t *cli)
 }
 
 
+/* What cannot be written is an error with a text. */
+static void
+cli_no_signals(void)
+{
+    (void) signal(SIGPIPE, SIG_IGN);
+    (void) signal(SIGXFSZ, SIG_IGN);
+}
+
+
 /* Before anything may start a thread: it inherits the mask. */
 static bool
 cli_signals(cli_t *cli)
 {
     sigset_t  set;
 
-    (void) signal(SIGPIPE, SIG_IGN);
+    cli_no_signals();
 
     (void) sigemptyset(&set);
     (void) sigaddset(&set, SIGINT);
@@ -720,7 +729,7 @@ cli_verify(cli_t *cli)
 {
     kube_log_sink_t  sink;
 
-    (void) signal(SIGPIPE, SIG_IGN);
+    cli_no_signals();
 
     sink.write = cli_log;
     sink.ctx = cli;
