@@ -32,6 +32,9 @@
 #define NGX_KUBE_STATE_PERIOD   60000
 #define NGX_KUBE_STATE_SLICE    (256 * 1024)
 
+/* A binary upgrade may take so long. */
+#define NGX_KUBE_STATE_LOCKED   (5 * 60 * 1000)
+
 
 static ngx_int_t ngx_kube_state_names(ngx_kube_state_t *state);
 static ngx_int_t ngx_kube_state_name(ngx_kube_state_t *state, char **name,
@@ -40,7 +43,9 @@ static uint64_t ngx_kube_state_begin(ngx_kube_state_t *state,
     kube_informer_t *inf, uint64_t now_ms);
 static uint64_t ngx_kube_state_sum(ngx_kube_state_t *state);
 static int64_t ngx_kube_state_current(ngx_kube_state_t *state);
-static ngx_int_t ngx_kube_state_lock(ngx_kube_state_t *state);
+static ngx_int_t ngx_kube_state_lock(ngx_kube_state_t *state,
+    uint64_t now_ms);
+static void ngx_kube_state_locked(ngx_kube_state_t *state, uint64_t now_ms);
 static ngx_int_t ngx_kube_state_encode(ngx_kube_state_t *state,
     kube_informer_t *inf);
 static ngx_int_t ngx_kube_state_open(ngx_kube_state_t *state);
@@ -272,7 +277,7 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
         return state->next_ms;
     }
 
-    if (ngx_kube_state_lock(state) != NGX_OK
+    if (ngx_kube_state_lock(state, now_ms) != NGX_OK
         || ngx_kube_state_encode(state, inf) != NGX_OK
         || ngx_kube_state_open(state) != NGX_OK)
     {
@@ -359,7 +364,7 @@ ngx_kube_state_current(ngx_kube_state_t *state)
  */
 
 static ngx_int_t
-ngx_kube_state_lock(ngx_kube_state_t *state)
+ngx_kube_state_lock(ngx_kube_state_t *state, uint64_t now_ms)
 {
     int    fd;
     char  *slash;
@@ -390,7 +395,9 @@ ngx_kube_state_lock(ngx_kube_state_t *state)
 
     if (flock(fd, LOCK_EX|LOCK_NB) == -1) {
 
-        if (ngx_errno != EWOULDBLOCK) {
+        if (ngx_errno == EWOULDBLOCK) {
+            ngx_kube_state_locked(state, now_ms);
+        } else {
             ngx_kube_state_failure(state, ngx_errno, "flock()",
                                    state->paths.lock);
         }
@@ -402,6 +409,30 @@ ngx_kube_state_lock(ngx_kube_state_t *state)
     state->lock = fd;
 
     return NGX_OK;
+}
+
+
+/* One that stays locked belongs to another nginx: this one never writes. */
+
+static void
+ngx_kube_state_locked(ngx_kube_state_t *state, uint64_t now_ms)
+{
+    if (state->locked_ms == 0) {
+        state->locked_ms = now_ms;
+    }
+
+    if (state->failed || now_ms - state->locked_ms < NGX_KUBE_STATE_LOCKED) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, state->log, 0,
+                  "kube informer \"%V\": state file is not written: another "
+                  "nginx holds \"%s\"; \"state_path dir;\" gives each its own",
+                  &state->informer->name, state->paths.lock);
+
+    state->failed = 1;
+
+    ngx_kube_state_show(state);
 }
 
 

@@ -30,6 +30,7 @@ struct ngx_kube_state_s {
     ngx_kube_state_paths_t   paths;
 
     int                      lock;           /* -1: not held */
+    uint64_t                 locked_ms;      /* by others since; 0: not */
     int                      fd;             /* -1: nothing being written */
     u_char                  *bytes;
     size_t                   size;

@@ -289,6 +289,37 @@ class TestFile:
         seed.running.remove(gateway)
         gateway.stop()
 
+    def test_another_nginx_has_the_directory(self, seed, public_path):
+        """After minutes it is said; it is written once the other one has gone."""
+        library, ahead = public_path / "clock.so", public_path / "steady"
+        build_library("clock", library)
+        env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_STEADY_FILE": str(ahead)}
+        block = informer(seed.api.url, state=f"state_path {public_path}/state;")
+        first = seed.nginx(CONF, block=block)
+        first.status.wait(lambda i: i["state_file"]["written"])
+        os.remove(public_path / "state" / NAME)
+        ahead.write_text("0")
+        gateway = seed.nginx(CONF, block=block, env=env)
+
+        def later(condition):
+            def check():
+                ahead.write_text(str(int(ahead.read_text()) + 70))
+                time.sleep(0.5)
+                return condition(gateway.status.informer()["state_file"])
+
+            wait_until(check)
+
+        later(lambda found: found["error"])
+        assert gateway.status.informer()["state_file"]["written"] is None
+        lines = gateway.grep_log("state file")
+        assert len(lines) == 1 and "another nginx holds" in lines[0], lines
+        seed.running.remove(first)
+        first.stop()
+        later(lambda found: found["written"] and not found["error"])
+        gateway.wait_log("is written again")
+        seed.running.remove(gateway)
+        gateway.stop()
+
     def test_parent_that_does_not_exist(self, seed):
         block = informer(seed.api.url, state="state_path /nonexistent/a/b;")
         gateway = seed.nginx(CONF, block=block)
