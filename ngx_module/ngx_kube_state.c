@@ -421,7 +421,7 @@ ngx_kube_state_locked(ngx_kube_state_t *state, uint64_t now_ms)
         state->locked_ms = now_ms;
     }
 
-    if (state->failed || now_ms - state->locked_ms < NGX_KUBE_STATE_LOCKED) {
+    if (state->said || now_ms - state->locked_ms < NGX_KUBE_STATE_LOCKED) {
         return;
     }
 
@@ -431,6 +431,7 @@ ngx_kube_state_locked(ngx_kube_state_t *state, uint64_t now_ms)
                   &state->informer->name, state->paths.lock);
 
     state->failed = 1;
+    state->said = 1;
 
     ngx_kube_state_show(state);
 }
@@ -537,6 +538,7 @@ ngx_kube_state_slice(ngx_kube_state_t *state, uint64_t now_ms)
         }
 
         state->failed = 0;
+        state->said = 0;
         state->sum = state->sum_new;
         state->current_ms = state->current_new_ms;
         state->written_ms = ngx_kube_unix_ms();
@@ -614,7 +616,8 @@ ngx_kube_state_abandon(ngx_kube_state_t *state)
 
 
 /*
- * Logs a failure once, until writing succeeds again.  The user did not ask for
+ * Logs a failure once a process, until writing succeeds again: after a reload
+ * it may be another directory that cannot be written.  The user did not ask for
  * the default path, so a failure there is a notice and names the remedy.
  */
 
@@ -624,7 +627,7 @@ ngx_kube_state_failure(ngx_kube_state_t *state, ngx_err_t err,
 {
     ngx_uint_t  level;
 
-    if (state->failed) {
+    if (state->said) {
         return;
     }
 
@@ -638,6 +641,7 @@ ngx_kube_state_failure(ngx_kube_state_t *state, ngx_err_t err,
                          "\"state_path off;\" that it need not");
 
     state->failed = 1;
+    state->said = 1;
 
     ngx_kube_state_show(state);
 }

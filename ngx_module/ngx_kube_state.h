@@ -49,6 +49,7 @@ struct ngx_kube_state_s {
     unsigned                 known:1;        /* the zone's values were read */
     unsigned                 in_use:1;
     unsigned                 failed:1;
+    unsigned                 said:1;         /* that, by this process */
 };
 
 

@@ -286,6 +286,12 @@ class TestFile:
         found = gateway.status.wait(lambda i: i["state_file"]["error"])
         assert found["synced"] and gateway.get().status == 200
         assert len(gateway.grep_log(r"state file.*not written")) == 1
+
+        # and of another directory after a reload, once more
+        os.makedirs(gateway.path("other"), mode=0o755)
+        other = KEEP.replace("state_path state", "state_path other")
+        gateway.change(block=informer(seed.api.url, state=other), gone=True)
+        assert "/other/" in gateway.wait_log(r"state file.*not written", 2)[-1]
         seed.running.remove(gateway)
         gateway.stop()
 
