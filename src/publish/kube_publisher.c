@@ -443,7 +443,8 @@ kube_publisher_sum(const kube_publisher_t *p, unsigned scope,
         room = &p->publication.scopes[scope].room;
         *sum = p->publication.scopes[scope].sum;
         sum->refused_unnamed = room->unnamed + room->more;
-        sum->lacks_room = publisher_lacks(room);
+        sum->lacks_room = room->refused + (room->unnamed - room->nameless)
+                          + room->more != 0;
     }
 }
 

@@ -87,7 +87,8 @@ typedef struct {
                                          objects */
     uint64_t       refused_unnamed;   /* at most so many that have not even a
                                          name, since the last list */
-    bool           lacks_room;        /* some of them for want of room */
+    bool           lacks_room;        /* some of them for want of room, not
+                                         of room for their names alone */
 } kube_scope_sum_t;
 
 /* All 0 for a scope out of range. */

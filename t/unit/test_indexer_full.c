@@ -484,6 +484,32 @@ test_full_unnamed(void **state)
 }
 
 
+/* Refused for another reason, and too many to name: the zone is not full. */
+static void
+test_full_names_alone(void **state)
+{
+    full_t            *f;
+    unsigned           i;
+    kube_scope_sum_t   sum;
+
+    (void) state;
+
+    f = full_create(0, 1);
+    IT_BEGIN(&f->it, IT_SLICES);
+
+    for (i = 0; i < GROUPS; i++) {
+        assert_int_equal(it_apply(&f->it, KUBE_DELTA_REFUSED, &f->slices[i]),
+                         KUBE_OK);
+    }
+
+    IT_SYNC(&f->it, IT_SLICES);
+    sum = it_sum(&f->it, IT_SLICES);
+    assert_true(sum.refused > 30 && sum.refused_unnamed > 100);
+    assert_false(sum.lacks_room);
+    full_destroy(f);
+}
+
+
 /*
  * A predecessor has counted some: that stands until the next list, and where
  * there is room one is asked for.
@@ -679,6 +705,7 @@ main(void)
         cmocka_unit_test(test_full_static),
         cmocka_unit_test(test_full_growth),
         cmocka_unit_test(test_full_unnamed),
+        cmocka_unit_test(test_full_names_alone),
         cmocka_unit_test(test_full_found_unnamed),
         cmocka_unit_test(test_full_newcomer),
         cmocka_unit_test(test_full_oom),
