@@ -284,10 +284,11 @@ kube_prometheus_print(kube_text_t *text, const kube_report_t *reports,
 
 kube_rc_t
 kube_prometheus_print_upstreams(kube_text_t *text,
-    const kube_status_use_t *uses, size_t n, kube_arena_t *scratch)
+    const kube_status_use_t *uses, size_t n, const kube_arena_t *scratch)
 {
-    size_t             i;
-    kube_resolution_t  r;
+    size_t            i;
+    kube_rc_t         rc;
+    kube_resolving_t  resolving;
 
     prometheus_head(text, "upstream_endpoints", "gauge",
                     "Endpoints that an upstream with a static key has now.");
@@ -300,18 +301,18 @@ kube_prometheus_print_upstreams(kube_text_t *text,
             continue;
         }
 
-        memset(&r, 0, sizeof(kube_resolution_t));
-        kube_arena_reset(scratch);
+        rc = kube_status_resolve(uses[i].resolver, uses[i].static_key, scratch,
+                                 &resolving);
 
-        if (kube_resolve(uses[i].resolver, uses[i].static_key, 0, scratch, &r)
-            == KUBE_NOMEM)
-        {
-            return KUBE_NOMEM;
+        if (rc == KUBE_NOMEM) {
+            kube_resolving_done(&resolving);
+            return rc;
         }
 
         prometheus_begin(text, "upstream_endpoints", "", uses[i].informer);
         prometheus_label(text, "upstream", uses[i].name);
-        kube_text_printf(text, "} %zu\n", r.selection.n);
+        kube_text_printf(text, "} %zu\n", resolving.resolution.selection.n);
+        kube_resolving_done(&resolving);
     }
 
     return KUBE_OK;

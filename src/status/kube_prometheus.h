@@ -24,10 +24,10 @@ void kube_prometheus_print(kube_text_t *text, const kube_report_t *reports,
 
 /*
  * upstream_endpoints: what each upstream whose key is static has now.  Keys are
- * resolved in scratch, one at a time.  KUBE_OK or KUBE_NOMEM.
+ * resolved by kube_status_resolve().  KUBE_OK or KUBE_NOMEM.
  */
 kube_rc_t kube_prometheus_print_upstreams(kube_text_t *text,
-    const kube_status_use_t *uses, size_t n, kube_arena_t *scratch)
+    const kube_status_use_t *uses, size_t n, const kube_arena_t *scratch)
     KUBE_MUST_CHECK;
 
 

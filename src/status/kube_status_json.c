@@ -14,6 +14,10 @@
 #include "kube_version.h"
 
 
+/* Beside four times the zone: what a worker may use for one view. */
+#define STATUS_RESOLVING_MIN  (16u << 20)
+
+
 static void
 status_fact(kube_json_writer_t *json, const kube_fact_t *fact, const void *of)
 {
@@ -165,6 +169,24 @@ status_informer(kube_json_writer_t *json, const kube_report_t *report)
 }
 
 
+kube_rc_t
+kube_status_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
+    const kube_arena_t *scratch, kube_resolving_t *resolving)
+{
+    size_t     max;
+    kube_rc_t  rc;
+
+    max = STATUS_RESOLVING_MIN + 4 * (size_t) resolver->zone->geometry.size;
+    kube_resolving_init(resolving, resolver, key, scratch->alloc, max);
+
+    do {
+        rc = kube_resolving_step(resolving);
+    } while (rc == KUBE_AGAIN);
+
+    return rc;
+}
+
+
 /* What a key resolves to, or why not; error is the key's own. */
 static kube_rc_t
 status_resolution(kube_json_writer_t *json, const kube_resolver_t *resolver,
@@ -174,44 +196,48 @@ status_resolution(kube_json_writer_t *json, const kube_resolver_t *resolver,
     size_t              len;
     kube_rc_t           rc;
     kube_str_t          state;
-    kube_resolution_t   r;
+    kube_resolving_t    resolving;
+    kube_resolution_t  *r;
     char                service[KUBE_KEY_TEXT_MAX];
     char                why[KUBE_RESOLVER_WHY_MAX];
 
-    memset(&r, 0, sizeof(kube_resolution_t));
-    r.error = error;
+    memset(&resolving, 0, sizeof(kube_resolving_t));
+    r = &resolving.resolution;
+    r->error = error;
     rc = KUBE_OK;
     len = 0;
 
     kube_arena_reset(scratch);
 
     if (error == KUBE_RESOLVE_OK) {
-        rc = kube_resolve(resolver, key, 0, scratch, &r);
-        len = kube_resolution_text(key, &r, service);
+        rc = kube_status_resolve(resolver, key, scratch, &resolving);
+        len = kube_resolution_text(key, r, service);
     }
 
     if (rc == KUBE_NOMEM) {
+        kube_resolving_done(&resolving);
         return rc;
     }
 
-    state = (r.selection.n == 0)
+    state = (r->selection.n == 0)
             ? KUBE_STR_NULL
-            : kube_endpoint_state_text(r.selection.endpoints[0].state);
+            : kube_endpoint_state_text(r->selection.endpoints[0].state);
 
     kube_json_put_optional(json, "service", (kube_str_t) { service, len });
-    kube_json_put_num(json, "endpoints", r.selection.n);
+    kube_json_put_num(json, "endpoints", r->selection.n);
     kube_json_put_optional(json, "state", state);
-    kube_json_put_num(json, "generation", r.snapshot.revision);
-    kube_json_put_optional(json, "error", kube_resolve_error_text(r.error));
+    kube_json_put_num(json, "generation", r->snapshot.revision);
+    kube_json_put_optional(json, "error", kube_resolve_error_text(r->error));
 
     why[0] = '\0';
 
-    if (r.error != KUBE_RESOLVE_OK) {
+    if (r->error != KUBE_RESOLVE_OK) {
         kube_arena_reset(scratch);
-        (void) kube_resolver_why(resolver, text, r.error, scratch, why);
+        (void) kube_resolver_why(resolver, text, r->error, scratch, why);
     }
 
     kube_json_put_optional(json, "why", kube_str(why));
+    kube_resolving_done(&resolving);
 
     return KUBE_OK;
 }

@@ -152,6 +152,7 @@ test_json_uses(void **state)
 {
     kube_key_t         key, gone;
     kube_str_t         keys[3];
+    kube_arena_t       small;
     kube_status_use_t  uses[3];
 
     (void) state;
@@ -206,6 +207,21 @@ test_json_uses(void **state)
         "nginx_kube_upstream_endpoints{informer=\"default\","
         "upstream=\"gone\"} 0\n");
     assert_null(strstr(st.tt.data, "many"));
+
+    /* as many as requests find, whatever the arena of the status may hold */
+
+    kube_arena_init(&small, st.t.arena.alloc, 64);
+    text_test_reset(&st.tt);
+    assert_int_equal(kube_prometheus_print_upstreams(&st.tt.text, uses, 1,
+                                                     &small),
+                     KUBE_OK);
+    has("upstream=\"w\\\"eb\"} 2\n");
+    text_test_reset(&st.tt);
+    status.uses_n = 1;
+    assert_int_equal(kube_status_json_print(&st.tt.text, &status, &small),
+                     KUBE_OK);
+    has("\"endpoints\":2,\"state\":\"ready\",\"generation\":");
+    kube_arena_done(&small);
 }
 
 
