@@ -533,8 +533,7 @@ kube_publisher_look_for_room(kube_publisher_t *p)
     for (i = 0; i < KUBE_SCOPES_MAX; i++) {
         room = &p->publication.scopes[i].room;
         room->returned = !kube_service_queue_listing(&p->queue, i)
-                         && (room->has_place
-                             || room->wanted
+                         && (room->wanted
                              || (publisher_lacks(room)
                                  && (room->returned
                                      || publisher_room_unknown(p, room))));
@@ -547,6 +546,7 @@ bool
 kube_publisher_room_returned(kube_publisher_t *p, unsigned scope,
     bool *urgent)
 {
+    bool          place;
     kube_room_t  *room;
 
     *urgent = false;
@@ -557,13 +557,21 @@ kube_publisher_room_returned(kube_publisher_t *p, unsigned scope,
 
     room = &p->publication.scopes[scope].room;
 
-    if (!room->returned || (room->asked && (room->urgent || !room->idle))) {
+    /* a place among its slices is a tenant's to give, and to take: no haste */
+
+    place = room->has_place && !room->asked
+            && !kube_service_queue_listing(&p->queue, scope);
+
+    if (!place
+        && (!room->returned
+            || (room->asked && (room->urgent || !room->idle))))
+    {
         return false;
     }
 
-    room->returned = false;
     room->asked = true;
-    room->urgent = room->idle;
+    room->urgent = room->returned && room->idle;
+    room->returned = false;
     *urgent = room->urgent;
 
     kube_log_event(&p->publication.log, p->publication.now_ms,
