@@ -7,6 +7,7 @@
 
 import datetime
 import json
+import itertools
 import os
 import shutil
 import signal
@@ -300,17 +301,20 @@ class TestFile:
         library, ahead = public_path / "clock.so", public_path / "steady"
         build_library("clock", library)
         env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_STEADY_FILE": str(ahead)}
-        block = informer(seed.api.url, state=f"state_path {public_path}/state;")
+        keep = f"state_path {public_path}/state;"
+        block = informer(seed.api.url, "idle_timeout 1h;", state=keep)
         first = seed.nginx(CONF, block=block)
         first.status.wait(lambda i: i["state_file"]["written"])
         os.remove(public_path / "state" / NAME)
-        ahead.write_text("0")
         gateway = seed.nginx(CONF, block=block, env=env)
+        clock = itertools.count(70, 70)
 
         def later(condition):
+            """Each look is made 70 s after the last one."""
+
             def check():
-                ahead.write_text(str(int(ahead.read_text()) + 70))
-                time.sleep(0.5)
+                (public_path / "new").write_text(str(next(clock)))
+                os.rename(public_path / "new", ahead)
                 return condition(gateway.status.informer()["state_file"])
 
             wait_until(check)
