@@ -644,6 +644,94 @@ class TestScan:
         self.scan(gateway, secrets, token)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone may read /proc/PID/mem")
+class TestWiped:
+    """What was rotated is nowhere in the memory of the informer process either."""
+
+    OLD, NEW = (".".join(segment(n) for n in range(k, k + 3)) for k in (10, 20))
+
+    @staticmethod
+    def requests(cluster, gateway, n=3):
+        """So many rounds of new watches, each of which brings a change."""
+        for k in range(n):
+            cluster.steady(gateway)
+            cluster.api.close_watches(how="clean")
+            following(cluster, gateway, f"r{k}")
+
+    def check(self, gateway, old, new):
+        """Nothing of the old ones, while the new one is there: the scan does find."""
+        memory = readable_memory(gateway.informer())
+        assert new.encode() in memory
+        assert not [x for x in traces(*old) if x in memory]
+
+    @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+    def test_token_of_a_file(self, cluster, pki, tls):
+        """After a 401, as of a token that expires."""
+        if tls:
+            cluster.api.set_tls(pki.server_context())
+        cluster.api.auth.add_token(self.OLD)
+        gateway = prepared(cluster, self.OLD, "ca_file ca.pem;")
+        gateway.write("ca.pem", open(pki.ca_file, "rb").read())
+        started(gateway)
+        self.requests(cluster, gateway, 1)
+        assert self.OLD.encode() in readable_memory(gateway.informer())
+        cluster.api.auth.add_token(self.NEW)
+        gateway.write("token", self.NEW)
+        cluster.api.auth.revoke_token(self.OLD)
+        self.requests(cluster, gateway)
+        self.check(gateway, [self.OLD], self.NEW)
+
+    def test_while_a_watch_that_it_opened_goes_on(self, cluster):
+        """A plugin's token, renewed before it expires: no request is made for it."""
+        plugin = TestExecPlugin()
+        cluster.api.auth.add_token(self.OLD)
+        lifetime = datetime.timedelta(seconds=3)
+        gateway = started(plugin.prepared(cluster, token=self.OLD, lifetime=lifetime))
+        cluster.api.auth.add_token(self.NEW)
+        plugin.says(gateway, self.NEW)
+        informer_pid = gateway.informer()
+        wait_until(lambda: self.NEW.encode() in readable_memory(informer_pid))
+        self.check(gateway, [self.OLD], self.NEW)
+        assert not [r for r in cluster.api.requests if r.token == self.NEW]
+        following(cluster, gateway)
+
+    def test_key_of_a_certificate(self, cluster, pki):
+        """With the certificate that it belongs to; its numbers are OpenSSL's to wipe."""
+        cluster.api.set_tls(pki.server_context(client_ca=pki.ca_file))
+        cluster.api.auth.client_ca = True
+        for user in ("first", "second"):
+            cluster.api.auth.set_rules(user, [Rule(READ)])
+        more = "ca_file ca.pem; client_certificate c.pem; client_certificate_key k.pem;"
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF, more=more, start=False)
+        gateway.write("ca.pem", open(pki.ca_file, "rb").read())
+
+        def put(user):
+            """Lines of the key, of which each is one as good as a whole."""
+            cert, key = (open(path).read() for path in pki.client(user))
+            gateway.write("c.pem", cert)
+            gateway.write("k.pem", key)
+            return key.splitlines()[1:-1]
+
+        old = put("first")
+        started(gateway)
+        self.requests(cluster, gateway, 1)
+        assert {r.user for r in cluster.api.requests} == {"first"}
+        new = put("second")
+        cluster.api.fault(status=401, times=2)
+        cluster.api.close_watches(how="clean")
+
+        def rotated():
+            """Connections of the old one go when one is asked for, 2 s later at least."""
+            self.requests(cluster, gateway, 1)
+            memory = readable_memory(gateway.informer())
+            return not [line for line in old if line.encode() in memory]
+
+        wait_until(rotated)
+        assert cluster.api.requests[-1].user == "second"
+        self.check(gateway, old, new[0])
+
+
 class TestClientCertificate:
     """client_certificate and client_certificate_key."""
 

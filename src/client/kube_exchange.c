@@ -135,6 +135,19 @@ kube_exchange_restart(kube_exchange_t *exchange)
 
 
 void
+kube_exchange_shut_idle(const kube_exchange_env_t *env)
+{
+    size_t  i;
+
+    for (i = 0; i < env->sockets_n; i++) {
+        if (env->sockets[i].exchange == NULL) {
+            (void) shutdown(env->sockets[i].fd, SHUT_RDWR);
+        }
+    }
+}
+
+
+void
 kube_exchange_claim(kube_exchange_t *exchange)
 {
     exchange->claims = 1;
@@ -356,6 +369,21 @@ exchange_retry_after(kube_exchange_t *e)
 }
 
 
+/*
+ * Zeroes the header lines, one of which holds the token.  Once a head has come
+ * libcurl does not send the request again, and a watch may last for long.
+ */
+static void
+exchange_wipe_headers(kube_exchange_t *e)
+{
+    struct curl_slist  *line;
+
+    for (line = e->headers; line != NULL; line = line->next) {
+        explicit_bzero(line->data, strlen(line->data));
+    }
+}
+
+
 /* The empty line: a head is complete.  Returns whether the transfer goes on. */
 static bool
 exchange_on_head(kube_exchange_t *e)
@@ -385,6 +413,8 @@ exchange_on_head(kube_exchange_t *e)
     response.retry_after_s = exchange_retry_after(e);
     response.content_type.data = type;
     response.content_type.len = strcspn(type, "; \t");
+
+    exchange_wipe_headers(e);
 
     e->responded = 1;
     e->stage = KUBE_STAGE_HEAD;
@@ -637,7 +667,6 @@ kube_exchange_destroy(kube_exchange_t *exchange)
 {
     size_t                i;
     kube_alloc_t          alloc;
-    struct curl_slist    *line;
     kube_exchange_env_t  *env = exchange->env;
 
     alloc = env->alloc;
@@ -652,11 +681,7 @@ kube_exchange_destroy(kube_exchange_t *exchange)
         }
     }
 
-    /* one of the lines holds the token */
-
-    for (line = exchange->headers; line != NULL; line = line->next) {
-        explicit_bzero(line->data, strlen(line->data));
-    }
+    exchange_wipe_headers(exchange);
 
     curl_slist_free_all(exchange->headers);
     curl_slist_free_all(exchange->connect_to);

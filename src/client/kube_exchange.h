@@ -185,6 +185,12 @@ void kube_exchange_claim(kube_exchange_t *exchange);
 void kube_exchange_use_socket(kube_exchange_t *exchange, int fd);
 
 /*
+ * Shuts the connections that nobody uses.  libcurl has no call that closes
+ * them; it frees one, and its copy of the client's key, once it finds it dead.
+ */
+void kube_exchange_shut_idle(const kube_exchange_env_t *env);
+
+/*
  * For kube_exchange.c: sets every option but the callbacks of that file.
  * exchange->setup says what failed.
  */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "kube_backoff.h"
+#include "kube_curl_memory.h"
 #include "kube_exchange.h"
 #include "kube_limits.h"
 #include "kube_tcp.h"
@@ -227,7 +228,7 @@ kube_transport_create(const kube_alloc_t *alloc,
 
     kube_dialer_init(&env->dialer, -1, conf->seed);
 
-    t->initialised = (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK);
+    t->initialised = kube_curl_memory_init();
 
     if (t->initialised) {
         t->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -993,5 +994,6 @@ kube_transport_credentials_changed(kube_transport_t *transport,
 {
     if (changed & (KUBE_CREDENTIALS_CA | KUBE_CREDENTIALS_CERTIFICATE)) {
         transport->env.changed_ms = transport->env.now_ms;
+        kube_exchange_shut_idle(&transport->env);
     }
 }
