@@ -41,6 +41,7 @@ static ngx_int_t ngx_kube_state_name(ngx_kube_state_t *state, char **name,
     const char *suffix);
 static uint64_t ngx_kube_state_begin(ngx_kube_state_t *state,
     kube_informer_t *inf, uint64_t now_ms);
+static void ngx_kube_state_bind(ngx_kube_state_t *state);
 static uint64_t ngx_kube_state_sum(ngx_kube_state_t *state);
 static int64_t ngx_kube_state_current(ngx_kube_state_t *state);
 static ngx_int_t ngx_kube_state_lock(ngx_kube_state_t *state,
@@ -239,24 +240,13 @@ static uint64_t
 ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     uint64_t now_ms)
 {
-    size_t    n;
-    int64_t   refresh, age;
-    uint64_t  marks[KUBE_CA_MARKS_MAX];
+    int64_t  refresh, age;
 
     state->next_ms = now_ms + NGX_KUBE_STATE_PERIOD;
 
-    /*
-     * A bundle that was spoilt meanwhile has no certificate: a file without
-     * marks could not be used by anybody, and it would take a good one's place.
-     */
+    ngx_kube_state_bind(state);
 
-    n = kube_client_ca_marks(state->client, marks);
-
-    if (n != 0) {
-        ngx_memcpy(state->info.ca, marks, n * sizeof(uint64_t));
-        state->info.ca_n = n;
-
-    } else if (state->info.ca_n == 0) {
+    if (state->info.ca_n == 0) {
         return state->next_ms;
     }
 
@@ -286,6 +276,44 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     }
 
     return now_ms;
+}
+
+
+/*
+ * Binds what is written to those who vouch for the server.  A bundle that was
+ * spoilt meanwhile has no certificate: a file without marks could not be used
+ * by anybody, and it would take a good one's place.  One that has no
+ * certificate in common with the one before does not vouch for what is held: it
+ * may be another cluster's, until a server has answered under it.
+ */
+
+static void
+ngx_kube_state_bind(ngx_kube_state_t *state)
+{
+    kube_state_info_t  now;
+
+    now.ca_n = kube_client_ca_marks(state->client, now.ca);
+
+    if (now.ca_n == 0) {
+        return;
+    }
+
+    if (kube_state_same_ca(&state->info, &now)
+        || kube_client_answered(state->client))
+    {
+        ngx_memcpy(state->info.ca, now.ca, now.ca_n * sizeof(uint64_t));
+        state->info.ca_n = now.ca_n;
+        state->ca_said = 0;
+
+    } else if (state->info.ca_n != 0 && !state->ca_said) {
+        state->ca_said = 1;
+        ngx_log_error(NGX_LOG_WARN, state->log, 0,
+                      "kube informer \"%V\": the CA was replaced by one that "
+                      "has no certificate in common with it, and the API "
+                      "server has not answered under the new one yet: the "
+                      "state file stays bound to the old one",
+                      &state->informer->name);
+    }
 }
 
 

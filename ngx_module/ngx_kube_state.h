@@ -47,6 +47,7 @@ struct ngx_kube_state_s {
 
     int64_t                  written_ms;     /* as the zone shows it */
     unsigned                 known:1;        /* the zone's values were read */
+    unsigned                 ca_said:1;    /* that it is another */
     unsigned                 in_use:1;
     unsigned                 failed:1;
     unsigned                 said:1;         /* that, by this process */

@@ -342,3 +342,10 @@ kube_client_ca_marks(const kube_client_t *client,
 {
     return kube_credentials_ca_marks(client->credentials, marks);
 }
+
+
+bool
+kube_client_answered(const kube_client_t *client)
+{
+    return kube_transport_answered(client->transport);
+}

@@ -85,6 +85,9 @@ uint64_t kube_client_deadline(const kube_client_t *client);
 size_t kube_client_ca_marks(const kube_client_t *client,
     uint64_t marks[KUBE_CA_MARKS_MAX]);
 
+/* kube_transport_answered() of its transport. */
+bool kube_client_answered(const kube_client_t *client);
+
 /* The address the next exchange will be sent to. */
 kube_str_t kube_client_server(const kube_client_t *client);
 

@@ -420,6 +420,7 @@ exchange_on_head(kube_exchange_t *e)
     e->stage = KUBE_STAGE_HEAD;
     e->suspect = 0;
     e->env->heard = true;
+    e->env->answered |= (e->ca == e->env->ca);
 
     return exchange_take(e, e->handler->response(e->ctx, &response));
 }
@@ -565,6 +566,7 @@ exchange_setup(kube_exchange_t *e, size_t server, const char *path)
     kube_exchange_env_t  *env = e->env;
 
     e->server = server;
+    e->ca = env->ca;
     e->created_ms = env->now_ms;
     e->look_ms = env->now_ms + KUBE_EXCHANGE_LOOK_MS;
     code = CURLE_OUT_OF_MEMORY;

@@ -74,6 +74,8 @@ typedef struct {
     size_t                 sockets_cap;
     uint64_t               now_ms;         /* of the host's last call */
     uint64_t               changed_ms;     /* CA, certificate; or KUBE_NEVER */
+    unsigned               ca;             /* grows with each new one */
+    bool                   answered;       /* a head came, by that CA */
     size_t                 taken_bytes;    /* of bodies, in this process() */
     kube_dialer_t          dialer;
     bool                   heard;          /* a head came, or bytes */
@@ -94,6 +96,7 @@ struct kube_exchange_s {
     struct curl_slist              *headers;
     struct curl_slist              *connect_to;
     size_t                          server;        /* index of the address */
+    unsigned                        ca;            /* env's, at setup */
     uint64_t                        created_ms;
     uint64_t                        look_ms;       /* at its socket, next */
     uint64_t                        relieved_ms;   /* since it is suspect, when

@@ -988,6 +988,13 @@ kube_transport_deadline(const kube_transport_t *transport)
 }
 
 
+bool
+kube_transport_answered(const kube_transport_t *transport)
+{
+    return transport->env.answered;
+}
+
+
 void
 kube_transport_credentials_changed(kube_transport_t *transport,
     unsigned changed)
@@ -995,5 +1002,10 @@ kube_transport_credentials_changed(kube_transport_t *transport,
     if (changed & (KUBE_CREDENTIALS_CA | KUBE_CREDENTIALS_CERTIFICATE)) {
         transport->env.changed_ms = transport->env.now_ms;
         kube_exchange_shut_idle(&transport->env);
+    }
+
+    if (changed & KUBE_CREDENTIALS_CA) {
+        transport->env.ca++;
+        transport->env.answered = false;
     }
 }

@@ -166,6 +166,12 @@ void kube_transport_credentials_changed(kube_transport_t *transport,
     unsigned changed);
 
 /*
+ * True: a server has answered over a connection that was made with the CA of
+ * now; so nothing is known yet of a CA that is new.
+ */
+bool kube_transport_answered(const kube_transport_t *transport);
+
+/*
  * Says what the answer of an address was worth: good is an answer of this API
  * server, a refusal included; bad is anything that another address may do
  * better (5xx, 401, 404, HTML, a list that has no end).  An exchange that

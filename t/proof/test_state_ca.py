@@ -1,6 +1,7 @@
-# A CA takes the place of another while nginx runs, both in the bundle for a while:
-# the state file that is written meanwhile is of both, so that there is no moment at
-# which a cold start has none.  The rules themselves are in t/test_state_file.py.
+# A CA takes the place of another while nginx runs.  Both are in the bundle for a
+# while: the state file that is written meanwhile is of both, so that there is no
+# moment at which a cold start has none.  Or the new one alone is: the file stays the
+# old one's until the server has answered under the new one.  The rules themselves are in t/test_state_file.py.
 #
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
@@ -14,6 +15,14 @@ from test_state_file import CONF, KEEP, NAME, cold, read, served, unused
 
 # The bundle is read again each minute, and a file is written once a minute.
 ROTATION_S = 200
+
+# Bytes before the marks in a state file.
+HEADER = 64
+
+
+def marks_of(path):
+    """The mark of the one certificate that a file is bound to."""
+    return read(path)[HEADER:HEADER + 8]
 
 
 def test_rotation(pki_of):
@@ -51,3 +60,29 @@ def test_rotation(pki_of):
                 unused(gateway, r"state file.*a server with another CA")
             made.running.remove(gateway)
             gateway.stop()
+
+
+def test_without_overlap(pki_of):
+    """What is held is of the old CA's server, and must not pass for the new one's."""
+    old, new = (read(pki_of(name).ca_file) for name in ("old", "new"))
+    with Cluster(tls=pki_of("old").server_context()) as made:
+        made.service("shop", "web")
+        block = informer(made.api.url, "ca_file ca.pem;", state=KEEP)
+        gateway = made.nginx(CONF, block=block, start=False)
+        gateway.write("ca.pem", old)
+        path = gateway.path("state", NAME)
+        gateway.start().status.wait(lambda i: i["state_file"]["written"])
+        marks = marks_of(path)
+
+        gateway.write("ca.pem", new)
+        made.slice("shop", "web", made.pods(1, "changed"))
+        gateway.wait_backends({"changed-1"})
+        gateway.wait_log(r"the CA was replaced by one that has no cert", timeout=ROTATION_S)
+        assert marks_of(path) == marks
+
+        made.api.close_watches(how="clean")
+        gateway.status.wait(lambda i: "tls" in {d["cause"] for d in i["degraded"]})
+        assert gateway.get().status == 200
+        made.api.set_tls(pki_of("new").server_context())
+        made.steady(gateway, "shop")
+        wait_until(lambda: marks_of(path) != marks, ROTATION_S)

@@ -419,7 +419,9 @@ test_tls_rotation(void **state)
     transport_bed_add_port(t->f, "https", port);
     tls_set(t, &t->f->config.ca.path, "ca.pem");
     transport_bed_open(t->f);
+    assert_false(kube_transport_answered(t->f->transport));
     assert_int_equal(tls_get(t), KUBE_OK);
+    assert_true(kube_transport_answered(t->f->transport));
 
     tls_set(t, &t->f->config.ca.path, "other.pem");
     assert_int_equal(kube_credentials_refresh(t->f->credentials, 2, true,
@@ -427,12 +429,19 @@ test_tls_rotation(void **state)
     assert_int_equal(changed, KUBE_CREDENTIALS_CA);
     kube_transport_credentials_changed(t->f->transport, changed);
     assert_int_equal(tls_get(t), KUBE_TLS);
+    assert_false(kube_transport_answered(t->f->transport));
 
     tls_set(t, &t->f->config.ca.path, "ca.pem");
     assert_int_equal(kube_credentials_refresh(t->f->credentials, 3, true,
                                               &changed), KUBE_OK);
     kube_transport_credentials_changed(t->f->transport, changed);
     assert_int_equal(tls_get(t), KUBE_OK);
+    assert_true(kube_transport_answered(t->f->transport));
+
+    /* a new token is no new CA */
+    kube_transport_credentials_changed(t->f->transport,
+                                       KUBE_CREDENTIALS_TOKEN);
+    assert_true(kube_transport_answered(t->f->transport));
 }
 
 
