@@ -228,8 +228,8 @@ indexer_is_older(kube_str_t a, kube_str_t b)
 static bool
 indexer_is_held(const kube_indexer_t *ix, const kube_item_t *item, bool listed)
 {
-    const kube_meta_t    *held, *meta;
-    const kube_record_t  *record;
+    kube_zone_place_t   place;
+    const kube_meta_t  *held, *meta;
 
     held = &item->zone.held.meta;
     meta = &item->zone.id.meta;
@@ -238,11 +238,10 @@ indexer_is_held(const kube_indexer_t *ix, const kube_item_t *item, bool listed)
         return false;
     }
 
-    record = kube_zone_newest(ix->conf.writer, item->zone.entry);
-
-    if (record->kind == KUBE_RECORD_REFUSED
-        || (record->flags & (KUBE_RECORD_F_STATE_FILE
-                             | KUBE_RECORD_F_OUTDATED))
+    if (!kube_zone_place_newest(ix->conf.writer, item->zone.entry, &place)
+        || place.header.kind == KUBE_RECORD_REFUSED
+        || (place.header.flags & (KUBE_RECORD_F_STATE_FILE
+                                  | KUBE_RECORD_F_OUTDATED))
         || !kube_str_eq(held->uid, meta->uid))
     {
         return false;

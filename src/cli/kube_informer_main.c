@@ -592,10 +592,22 @@ cli_timeout(const cli_t *cli, uint64_t now_ms)
 }
 
 
+/* How many scopes the informer has: the lowest of the zone's. */
+static unsigned
+cli_scopes(const cli_t *cli)
+{
+    size_t  n;
+
+    n = cli->options.namespaces_n;
+
+    return KUBE_SCOPES_A_NAMESPACE * (unsigned) (n != 0 ? n : 1);
+}
+
+
 static bool
 cli_step(cli_t *cli, uint64_t now_ms)
 {
-    unsigned   slot;
+    unsigned   slot, scopes;
     kube_rc_t  rc;
 
     if (cli->client != NULL) {
@@ -616,7 +628,9 @@ cli_step(cli_t *cli, uint64_t now_ms)
         return cli_error("pods", "cannot be shown");
     }
 
-    for (slot = 0; cli->options.digest && slot < KUBE_SCOPES_MAX; slot++) {
+    scopes = cli->options.digest ? cli_scopes(cli) : 0;
+
+    for (slot = 0; slot < scopes; slot++) {
         cli_show_scope(cli, slot, false);
     }
 

@@ -278,22 +278,23 @@ record_is_object(const record_view_t *view)
 }
 
 
+/* *len is how many bytes of the content it has. */
 static kube_rc_t
-record_get_id(kube_codec_t *c, const record_view_t *view,
-    kube_record_id_t *id)
+record_get_id(const record_view_t *view, kube_record_id_t *id, size_t *len)
 {
+    *len = 0;
     memset(id, 0, sizeof(kube_record_id_t));
 
     if (!record_is_object(view) && view->header.kind != KUBE_RECORD_REFUSED) {
         return KUBE_CORRUPT;
     }
 
-    *c = kube_codec_reader(view->content, view->header.content_size, NULL);
-    kube_content_id(c, view->header.kind, id);
+    *len = kube_content_id_read(view->content, view->header.content_size,
+                                view->header.kind, id);
     id->resource = (kube_resource_t) view->header.resource;
     id->meta.rv = view->rv;
 
-    return c->bad ? KUBE_CORRUPT : KUBE_OK;
+    return (*len != 0) ? KUBE_OK : KUBE_CORRUPT;
 }
 
 
@@ -348,7 +349,6 @@ kube_record_verify(const void *bytes, size_t len)
 kube_rc_t
 kube_record_validate(const void *bytes, size_t len)
 {
-    kube_codec_t      c;
     kube_object_t     object;
     record_view_t     view;
     kube_record_id_t  id;
@@ -362,8 +362,8 @@ kube_record_validate(const void *bytes, size_t len)
     }
 
     if (view.header.kind == KUBE_RECORD_REFUSED) {
-        return (record_get_id(&c, &view, &id) == KUBE_OK
-                && kube_codec_is_done(&c)) ? KUBE_OK : KUBE_CORRUPT;
+        return (record_get_id(&view, &id, &len) == KUBE_OK
+                && len == view.header.content_size) ? KUBE_OK : KUBE_CORRUPT;
     }
 
     return KUBE_OK;
@@ -382,14 +382,30 @@ kube_record_measure(const void *bytes, size_t len)
 kube_rc_t
 kube_record_id(const void *bytes, size_t len, kube_record_id_t *id)
 {
-    kube_codec_t   c;
+    size_t         content;
     record_view_t  view;
 
     if (record_view(bytes, len, &view) != KUBE_OK) {
         return KUBE_CORRUPT;
     }
 
-    return record_get_id(&c, &view, id);
+    return record_get_id(&view, id, &content);
+}
+
+
+kube_rc_t
+kube_record_rv(const void *bytes, size_t len, kube_str_t *rv)
+{
+    record_view_t  view;
+
+    if (record_view(bytes, len, &view) != KUBE_OK) {
+        *rv = KUBE_STR_NULL;
+        return KUBE_CORRUPT;
+    }
+
+    *rv = view.rv;
+
+    return KUBE_OK;
 }
 
 

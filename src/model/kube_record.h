@@ -151,8 +151,14 @@ kube_rc_t kube_record_measure(const void *bytes, size_t len)
     KUBE_MUST_CHECK;
 
 /*
- * The three below check lengths and what they read, not the checksum.
+ * The four below check lengths and what they read, not the checksum.
  *
+ * The resourceVersion borrows from bytes.  KUBE_OK or KUBE_CORRUPT.
+ */
+kube_rc_t kube_record_rv(const void *bytes, size_t len, kube_str_t *rv)
+    KUBE_MUST_CHECK;
+
+/*
  * The identity borrows from bytes.  KUBE_OK or KUBE_CORRUPT (also: a kind
  * that has none).
  */

@@ -536,46 +536,52 @@ content_partial(kube_codec_t *c, kube_partial_t *partial)
 }
 
 
-/* The format of an identity, compiled once for each direction. */
+/* The format of an identity. */
 static inline KUBE_CODEC_INLINE void
-content_id(kube_codec_t *from, unsigned kind, kube_record_id_t *id,
-    bool reading)
+content_id(kube_codec_t *c, unsigned kind, kube_record_id_t *id)
 {
-    kube_codec_t  c;
-
-    c = *from;
-    c.reading = reading;
-    id->meta.ns = kube_codec_str(&c, id->meta.ns, KUBE_NAMESPACE_LEN_MAX);
-    id->meta.name = kube_codec_str(&c, id->meta.name, KUBE_NAME_LEN_MAX);
+    id->meta.ns = kube_codec_str(c, id->meta.ns, KUBE_NAMESPACE_LEN_MAX);
+    id->meta.name = kube_codec_str(c, id->meta.name, KUBE_NAME_LEN_MAX);
 
     if (id->meta.ns.len == 0 || id->meta.name.len == 0) {
-        c.bad = true;
+        c->bad = true;
     }
 
     if (kind == KUBE_RECORD_REFUSED) {
-        id->reason = kube_codec_str(&c, id->reason, KUBE_RECORD_REASON_MAX);
+        id->reason = kube_codec_str(c, id->reason, KUBE_RECORD_REASON_MAX);
 
     } else {
-        id->meta.uid = kube_codec_str(&c, id->meta.uid, KUBE_UID_LEN_MAX);
+        id->meta.uid = kube_codec_str(c, id->meta.uid, KUBE_UID_LEN_MAX);
 
         if (kind == KUBE_RECORD_SLICE) {
-            id->service = kube_codec_str(&c, id->service, KUBE_CODEC_STR_MAX);
+            id->service = kube_codec_str(c, id->service, KUBE_CODEC_STR_MAX);
         }
     }
-
-    *from = c;
 }
 
 
 void
 kube_content_id(kube_codec_t *c, unsigned kind, kube_record_id_t *id)
 {
-    if (c->reading) {
-        content_id(c, kind, id, true);
+    content_id(c, kind, id);
+}
 
-    } else {
-        content_id(c, kind, id, false);
-    }
+
+size_t
+kube_content_id_read(const unsigned char *content, size_t len, unsigned kind,
+    kube_record_id_t *id)
+{
+    kube_codec_t  c;
+
+    /* of the cursor nothing is left but what is used here */
+    c = (kube_codec_t) {
+        .from = content,
+        .end = content + len,
+        .reading = true
+    };
+    content_id(&c, kind, id);
+
+    return c.bad ? 0 : (size_t) (c.from - content);
 }
 
 

@@ -19,6 +19,13 @@
 void kube_content_id(kube_codec_t *c, unsigned kind, kube_record_id_t *id);
 
 /*
+ * The same, read from len bytes, without a cursor of the caller's.  Returns how
+ * many bytes it has, more than 0; 0: it is none.
+ */
+size_t kube_content_id_read(const unsigned char *content, size_t len,
+    unsigned kind, kube_record_id_t *id);
+
+/*
  * The whole content of an object's record.  Writing, object is a copy
  * that the caller gives up; what its pointers lead to is not changed.
  */

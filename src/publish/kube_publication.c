@@ -99,28 +99,21 @@ publication_counts(const kube_record_t *record)
 }
 
 
+/* The same, where it lies. */
+static bool
+publication_place(const kube_publication_t *p, uint32_t entry,
+    kube_zone_place_t *place)
+{
+    return kube_zone_place_published(p->conf.writer, entry, place)
+           && place->header.kind != KUBE_RECORD_REFUSED;
+}
+
+
 static void
 publication_sum_less(kube_scope_sum_t *sum, const kube_record_t *record)
 {
     sum->count--;
     kube_digest_sub(&sum->digest, kube_record_digest(record));
-}
-
-
-/* The version of a record, for the event that tells that it was replaced. */
-static void
-publication_version(const kube_record_t *record, kube_rv_t *rv)
-{
-    kube_record_id_t  id;
-
-    rv->len = 0;
-
-    if (record != NULL
-        && kube_record_id(record, record->size, &id) == KUBE_OK
-        && kube_rv_parse(id.meta.rv, rv) != KUBE_OK)
-    {
-        rv->len = 0;
-    }
 }
 
 
@@ -132,36 +125,43 @@ static publication_change_t
 publication_diff(const kube_publication_t *p, uint32_t entry,
     publication_diff_t *diff, kube_rv_t *before_rv)
 {
-    unsigned               flags;
-    kube_digest_t          digest;
-    publication_change_t   change;
-    const kube_record_t   *before;
+    bool                  is_update;
+    kube_zone_place_t     before, staged;
+    publication_change_t  change;
 
     before_rv->len = 0;
 
     if (p->index->members[entry].life != KUBE_LIFE_STAGED
-        || !kube_zone_staged_digest(p->conf.writer, entry, &flags, &digest))
+        || !kube_zone_place_staged(p->conf.writer, entry, &staged))
     {
         return PUBLICATION_SAME;
     }
 
-    before = publication_readable(p, entry);
-    change = (before == NULL) ? PUBLICATION_ADD
-             : kube_record_same(before, kube_zone_newest(p->conf.writer,
-                                                         entry))
-             ? PUBLICATION_SAME : PUBLICATION_UPDATE;
+    is_update = publication_place(p, entry, &before);
 
-    publication_version(before, before_rv);
+    if (is_update
+        && kube_rv_parse(kube_zone_place_rv(p->conf.writer, &before),
+                         before_rv) != KUBE_OK)
+    {
+        before_rv->len = 0;
+    }
 
-    if (publication_counts(before)) {
+    if (is_update && publication_counts(&before.header)) {
         diff->added--;
-        kube_digest_add(&diff->less, kube_record_digest(before));
+        kube_digest_add(&diff->less,
+                        kube_zone_place_digest(p->conf.writer, &before));
     }
 
-    if (!(flags & KUBE_RECORD_F_OUTDATED)) {
+    if (publication_counts(&staged.header)) {
         diff->added++;
-        kube_digest_add(&diff->more, digest);
+        kube_digest_add(&diff->more,
+                        kube_zone_place_digest(p->conf.writer, &staged));
     }
+
+    /* what is staged has the revision of what it does not change */
+    change = !is_update ? PUBLICATION_ADD
+             : (before.header.revision == staged.header.revision)
+             ? PUBLICATION_SAME : PUBLICATION_UPDATE;
 
     if (change != PUBLICATION_SAME) {
         diff->changed = true;
@@ -236,23 +236,22 @@ publication_gather(kube_publication_t *p, const kube_group_t *group)
 size_t
 kube_publication_refs(kube_publication_t *p, uint32_t service)
 {
-    size_t                i, n;
-    const kube_ref_t     *refs;
-    const kube_record_t  *record;
+    size_t             n;
+    uint32_t           i;
+    kube_ref_t         ref;
+    kube_zone_place_t  place;
 
-    record = publication_readable(p, service);
-
-    if (record == NULL) {
+    if (!publication_place(p, service, &place)) {
         return 0;
     }
 
-    refs = kube_record_refs(record);
     n = 0;
 
-    for (i = 0; i < record->refs_n && n < KUBE_SERVICE_SLICES_MAX; i++) {
+    for (i = 0; i < place.header.refs_n && n < KUBE_SERVICE_SLICES_MAX; i++) {
+        ref = kube_zone_place_ref(p->conf.writer, &place, i);
 
-        if (refs[i].entry != 0 && refs[i].entry <= p->index->entries_n) {
-            p->refs[n++] = refs[i].entry;
+        if (ref.entry != 0 && ref.entry <= p->index->entries_n) {
+            p->refs[n++] = ref.entry;
         }
     }
 

@@ -496,7 +496,8 @@ kube_zone_room_at(const kube_zone_t *zone, uint32_t offset)
         return 0;
     }
 
-    at = g->segment_size - at % g->segment_size;
+    /* a power of two, as create makes it */
+    at = g->segment_size - (at & (g->segment_size - 1));
 
     return (at > sizeof(kube_record_t)) ? (size_t) at : 0;
 }

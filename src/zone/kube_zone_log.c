@@ -33,9 +33,10 @@ log_segments_n(const kube_zone_writer_t *w)
 static uint32_t
 log_segment_of(const kube_zone_writer_t *w, uint32_t offset)
 {
+    /* a segment's size is a power of two, as create makes it */
     return (uint32_t) (((uint64_t) offset * KUBE_ZONE_UNIT
                         - w->zone->geometry.segments)
-                       / log_segment_size(w));
+                       >> __builtin_ctz(log_segment_size(w)));
 }
 
 

@@ -65,50 +65,46 @@ store_same_revision(const kube_zone_writer_t *w, uint32_t a, uint32_t b)
 }
 
 
-/* Returns the ref to an entry; it is at hint if no slice came or went. */
-static const kube_ref_t *
-store_ref_of(const kube_ref_t *refs, size_t n, size_t hint, uint32_t entry)
+/*
+ * Where the published Service has the slice's record, which is at hint if no
+ * slice came or went; 0: it names none of it.
+ */
+static uint32_t
+store_ref_of(const kube_zone_writer_t *w, const kube_zone_place_t *published,
+    size_t hint, uint32_t entry)
 {
-    size_t  i;
+    uint32_t    i;
+    kube_ref_t  ref;
 
-    if (hint < n && refs[hint].entry == entry) {
-        return &refs[hint];
+    ref = kube_zone_place_ref(w, published, (uint32_t) hint);
+
+    for (i = 0; ref.entry != entry && i < published->header.refs_n; i++) {
+        ref = kube_zone_place_ref(w, published, i);
     }
 
-    for (i = 0; i < n; i++) {
-        if (refs[i].entry == entry) {
-            return &refs[i];
-        }
-    }
-
-    return NULL;
+    return (ref.entry == entry) ? ref.offset : 0;
 }
 
 
 static store_diff_t
-store_diff(const kube_zone_writer_t *w, const kube_record_t *published,
+store_diff(const kube_zone_writer_t *w, const kube_zone_place_t *published,
     const uint32_t *slices, size_t n)
 {
-    size_t             i;
-    uint32_t           offset;
-    store_diff_t       diff;
-    const kube_ref_t  *refs, *ref;
+    size_t        i;
+    uint32_t      offset, old;
+    store_diff_t  diff;
 
-    diff.same_refs = (published->refs_n == n);
+    diff.same_refs = (published->header.refs_n == n);
     diff.same_revisions = diff.same_refs;
-    refs = kube_record_refs(published);
 
     for (i = 0; i < n && diff.same_revisions; i++) {
         offset = store_newest_offset(w, slices[i]);
-        ref = store_ref_of(refs, n, i, slices[i]);
+        old = store_ref_of(w, published, i, slices[i]);
 
-        if (ref == NULL) {
+        if (old != offset) {
             diff.same_refs = false;
-            diff.same_revisions = false;
-
-        } else if (ref->offset != offset) {
-            diff.same_refs = false;
-            diff.same_revisions = store_same_revision(w, ref->offset, offset);
+            diff.same_revisions = old != 0
+                                  && store_same_revision(w, old, offset);
         }
     }
 
@@ -148,7 +144,8 @@ kube_zone_store_service(kube_zone_writer_t *w, uint32_t service,
     uint32_t              offset, old;
     uint64_t              revision;
     store_diff_t          diff;
-    const kube_record_t  *newest, *published;
+    kube_zone_place_t     published;
+    const kube_record_t  *newest;
 
     newest = kube_zone_newest(w, service);
     *changed = false;
@@ -157,16 +154,15 @@ kube_zone_store_service(kube_zone_writer_t *w, uint32_t service,
         return KUBE_INVALID;
     }
 
-    published = kube_zone_published(w, service);
     *changed = true;
 
-    if (published != NULL
-        && published->kind == KUBE_RECORD_SERVICE
-        && !broken)
+    if (!broken
+        && kube_zone_place_published(w, service, &published)
+        && published.header.kind == KUBE_RECORD_SERVICE)
     {
-        diff = store_diff(w, published, slices, n);
+        diff = store_diff(w, &published, slices, n);
         *changed = !diff.same_revisions
-                   || !kube_record_same(newest, published);
+                   || !kube_zone_place_same(w, &published, newest, false);
 
         if (diff.same_refs && w->side[service].staged == 0) {
             return KUBE_OK;
@@ -181,7 +177,8 @@ kube_zone_store_service(kube_zone_writer_t *w, uint32_t service,
         return KUBE_FULL;
     }
 
-    revision = *changed ? kube_zone_store_revision(w) : published->revision;
+    revision = *changed ? kube_zone_store_revision(w)
+                        : published.header.revision;
 
     offset = store_service_append(w, service, newest, slices, n, revision);
     KUBE_FAILPOINT("service_written");

@@ -110,32 +110,106 @@ kube_zone_newest(const kube_zone_writer_t *w, uint32_t entry)
 }
 
 
-bool
-kube_zone_staged_digest(const kube_zone_writer_t *w, uint32_t entry,
-    unsigned *flags, kube_digest_t *digest)
+static bool
+table_place(const kube_zone_writer_t *w, uint32_t entry, uint32_t offset,
+    kube_zone_place_t *place)
 {
-    uint32_t       offset;
-    kube_record_t  header;
+    const kube_record_t  *header;
 
-    if (!kube_zone_is_staged(w, entry)) {
+    if (offset == 0) {
         return false;
     }
 
-    offset = w->side[entry].staged;
+    place->offset = offset;
+    header = &place->header;
 
-    if (!kube_zone_live_header(w, offset, &header)
-        || header.entry != entry
-        || header.content_size >= header.size - sizeof(kube_record_t))
+    if (!kube_zone_live_header(w, offset, &place->header)
+        || header->entry != entry
+        || header->content_size >= kube_record_base(header)
+                                   - sizeof(kube_record_t))
     {
         *w->suspect = true;
         return false;
     }
 
-    *flags = header.flags;
-    *digest = kube_record_content_digest(
-                  kube_zone_record_at(w->zone, offset) + 1,
-                  header.content_size);
     return true;
+}
+
+
+bool
+kube_zone_place_newest(const kube_zone_writer_t *w, uint32_t entry,
+    kube_zone_place_t *place)
+{
+    return table_place(w, entry, table_newest(w, entry), place);
+}
+
+
+bool
+kube_zone_place_staged(const kube_zone_writer_t *w, uint32_t entry,
+    kube_zone_place_t *place)
+{
+    return kube_zone_is_staged(w, entry)
+           && table_place(w, entry, w->side[entry].staged, place);
+}
+
+
+bool
+kube_zone_place_published(const kube_zone_writer_t *w, uint32_t entry,
+    kube_zone_place_t *place)
+{
+    return kube_zone_holds(w, entry)
+           && table_place(w, entry, w->side[entry].offset, place);
+}
+
+
+kube_digest_t
+kube_zone_place_digest(const kube_zone_writer_t *w,
+    const kube_zone_place_t *place)
+{
+    return kube_record_content_digest(
+               kube_zone_record_at(w->zone, place->offset) + 1,
+               place->header.content_size);
+}
+
+
+kube_str_t
+kube_zone_place_rv(const kube_zone_writer_t *w,
+    const kube_zone_place_t *place)
+{
+    kube_str_t  rv;
+
+    return (kube_record_rv(kube_zone_record_at(w->zone, place->offset),
+                           place->header.size, &rv)
+            == KUBE_OK) ? rv : KUBE_STR_NULL;
+}
+
+
+kube_ref_t
+kube_zone_place_ref(const kube_zone_writer_t *w,
+    const kube_zone_place_t *place, uint32_t i)
+{
+    return kube_zone_ref_at(w->zone, place->offset, &place->header, i);
+}
+
+
+bool
+kube_zone_place_same(const kube_zone_writer_t *w,
+    const kube_zone_place_t *place, const kube_record_t *record, bool version)
+{
+    size_t                size, base;
+    const kube_record_t  *header;
+
+    header = &place->header;
+    base = kube_record_base(header);
+    size = version ? base - sizeof(kube_record_t) : header->content_size;
+
+    /* between content and refs there is the resourceVersion alone */
+    return header->kind == record->kind
+           && header->resource == record->resource
+           && header->content_size == record->content_size
+           && (!version || base == kube_record_base(record))
+           && memcmp(kube_zone_record_at(w->zone, place->offset) + 1,
+                     record + 1, size) == 0;
 }
 
 

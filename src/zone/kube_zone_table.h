@@ -44,12 +44,36 @@ const kube_record_t *kube_zone_published(const kube_zone_writer_t *writer,
     uint32_t entry);
 
 /*
- * Flags and digest of an entry's staged record, read where it lies: that of
- * kube_zone_newest() without a copy.  False: none is staged, or it is not as it
- * was written.
+ * An entry's record where it lies, for what needs no copy of it: its header as
+ * it was a moment ago, with lengths that are sound.  Good for as long as the
+ * copies above.  False: there is none, or it is not as it was written.
  */
-bool kube_zone_staged_digest(const kube_zone_writer_t *writer, uint32_t entry,
-    unsigned *flags, kube_digest_t *digest);
+typedef struct {
+    uint32_t       offset;
+    kube_record_t  header;
+} kube_zone_place_t;
+
+bool kube_zone_place_newest(const kube_zone_writer_t *writer, uint32_t entry,
+    kube_zone_place_t *place);
+bool kube_zone_place_staged(const kube_zone_writer_t *writer, uint32_t entry,
+    kube_zone_place_t *place);
+bool kube_zone_place_published(const kube_zone_writer_t *writer,
+    uint32_t entry, kube_zone_place_t *place);
+
+/* As kube_record_digest(), kube_record_rv(), and ref i of header.refs_n. */
+kube_digest_t kube_zone_place_digest(const kube_zone_writer_t *writer,
+    const kube_zone_place_t *place);
+kube_str_t kube_zone_place_rv(const kube_zone_writer_t *writer,
+    const kube_zone_place_t *place);
+kube_ref_t kube_zone_place_ref(const kube_zone_writer_t *writer,
+    const kube_zone_place_t *place, uint32_t i);
+
+/*
+ * As kube_record_same(); version: as kube_record_same_version().
+ */
+bool kube_zone_place_same(const kube_zone_writer_t *writer,
+    const kube_zone_place_t *place, const kube_record_t *record,
+    bool version);
 
 /* True if the entry holds something: kube_zone_newest() without a copy. */
 bool kube_zone_holds(const kube_zone_writer_t *writer, uint32_t entry);

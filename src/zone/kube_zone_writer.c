@@ -184,8 +184,9 @@ static kube_rc_t
 writer_stage_room(kube_zone_writer_t *w, uint32_t entry, size_t size,
     unsigned flags)
 {
-    uint64_t              credit;
-    const kube_record_t  *old;
+    bool               held;
+    uint64_t           credit;
+    kube_zone_place_t  old;
 
     if (entry == 0 && !kube_zone_entry_available(w)) {
         return KUBE_FULL;
@@ -196,14 +197,14 @@ writer_stage_room(kube_zone_writer_t *w, uint32_t entry, size_t size,
     }
 
     /* the record that this one replaces goes once this one is published */
-    old = kube_zone_newest(w, entry);
-    credit = (old != NULL) ? kube_record_base(old) : 0;
+    held = kube_zone_place_newest(w, entry, &old);
+    credit = held ? kube_record_base(&old.header) : 0;
 
     if (w->live_bytes + size > kube_zone_log_limit(w) + credit) {
         return KUBE_FULL;
     }
 
-    if ((old == NULL || old->kind == KUBE_RECORD_REFUSED)
+    if ((!held || old.header.kind == KUBE_RECORD_REFUSED)
         && writer_objects_are_max(w))
     {
         return KUBE_FULL;
@@ -217,11 +218,10 @@ bool
 kube_zone_is_same(const kube_zone_writer_t *w, uint32_t entry,
     const kube_record_t *record)
 {
-    const kube_record_t  *published;
+    kube_zone_place_t  published;
 
-    published = kube_zone_published(w, entry);
-
-    return published != NULL && kube_record_same(published, record);
+    return kube_zone_place_published(w, entry, &published)
+           && kube_zone_place_same(w, &published, record, false);
 }
 
 
@@ -232,7 +232,8 @@ kube_zone_stage_item(kube_zone_writer_t *w, kube_zone_item_t *item,
     bool                  same;
     uint32_t              e, offset;
     uint64_t              revision;
-    const kube_record_t  *record, *published;
+    kube_zone_place_t     published;
+    const kube_record_t  *record;
 
     record = item->record;
 
@@ -241,12 +242,12 @@ kube_zone_stage_item(kube_zone_writer_t *w, kube_zone_item_t *item,
     }
 
     e = writer_item_entry(w, item);
-    published = kube_zone_published(w, e);
-    same = (published != NULL && kube_record_same(published, record));
+    same = kube_zone_place_published(w, e, &published)
+           && kube_zone_place_same(w, &published, record, false);
 
     if (same
-        && published->flags == record->flags
-        && kube_record_same_version(published, record))
+        && published.header.flags == record->flags
+        && kube_zone_place_same(w, &published, record, true))
     {
         kube_zone_store_unstage(w, e);
         kube_zone_table_show(w);
@@ -263,7 +264,7 @@ kube_zone_stage_item(kube_zone_writer_t *w, kube_zone_item_t *item,
         item->entry = e;
     }
 
-    revision = same ? published->revision : kube_zone_store_revision(w);
+    revision = same ? published.header.revision : kube_zone_store_revision(w);
 
     offset = kube_zone_log_append(w, record, e, revision, 0);
     KUBE_FAILPOINT("stage_written");

@@ -148,8 +148,12 @@ sum_of_bytes(void **state)
 
     /* written down once: machines and builds must agree */
     sum = kube_sum128(0, "shop/web-abcde-12345", 20);
-    assert_true(sum.lo == 0x4368612d738b8b87ull
-                && sum.hi == 0xfe237ecc5a3ed31eull);
+    assert_true(sum.lo == 0x1eeb5f988d292e36ull
+                && sum.hi == 0x31220661c9d4a5c3ull);
+    sum = kube_sum128(0, "shop/web-abcde-12345 and shop/db-abcde-67890, 47",
+                      48);
+    assert_true(sum.lo == 0x4ba1a772e9e509beull
+                && sum.hi == 0x2084f0620e05f672ull);
 }
 
 
