@@ -70,3 +70,41 @@ kube_codec_shared(kube_str_t a, kube_str_t b)
 
     return i;
 }
+
+
+size_t
+kube_codec_shared_end(kube_str_t a, kube_str_t b, size_t skip)
+{
+    size_t       n, max;
+    uint64_t     x, y;
+    const char  *p, *q;
+
+    max = ((a.len < b.len) ? a.len : b.len);
+    max = (max > skip) ? max - skip : 0;
+
+    if (max == 0) {
+        return 0;
+    }
+
+    p = a.data + a.len;
+    q = b.data + b.len;
+
+    for (n = 0; max - n >= 8; n += 8) {
+        memcpy(&x, p - n - 8, 8);
+        memcpy(&y, q - n - 8, 8);
+
+        if (x != y) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+            return n + (size_t) __builtin_clzll(x ^ y) / 8;
+#else
+            return n + (size_t) __builtin_ctzll(x ^ y) / 8;
+#endif
+        }
+    }
+
+    while (n < max && p[-1 - (ptrdiff_t) n] == q[-1 - (ptrdiff_t) n]) {
+        n++;
+    }
+
+    return n;
+}

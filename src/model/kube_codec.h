@@ -71,6 +71,9 @@ bool kube_codec_is_done(const kube_codec_t *c);
 /* How many bytes a and b have in common at their beginning. */
 size_t kube_codec_shared(kube_str_t a, kube_str_t b);
 
+/* The same at their end, if both have more than skip bytes before that. */
+size_t kube_codec_shared_end(kube_str_t a, kube_str_t b, size_t skip);
+
 
 /*
  * memcpy() of len bytes, not 0, without a call where they are few, as names
@@ -310,19 +313,20 @@ kube_codec_array(kube_codec_t *c, size_t n, size_t size)
 }
 
 
-/* As kube_codec_after(), for this file. */
+/* As kube_codec_name(), reading.  For this file. */
 static inline KUBE_CODEC_INLINE kube_str_t
-kube_codec_take_after(kube_codec_t *c, kube_str_t last)
+kube_codec_take_name(kube_codec_t *c, kube_str_t last, bool ends)
 {
     char                 *joined;
-    size_t                shared, rest;
+    size_t                shared, end, rest;
     const unsigned char  *p;
 
     shared = (size_t) kube_codec_max(c, 0, last.len);
+    end = ends ? (size_t) kube_codec_max(c, 0, last.len - shared) : 0;
     rest = (size_t) kube_codec_byte(c, 0);
     p = kube_codec_take(c, rest);
 
-    if (shared + rest == 0 || shared + rest > KUBE_CODEC_STR_MAX) {
+    if (shared + rest + end == 0 || shared + rest + end > KUBE_CODEC_STR_MAX) {
         c->bad = true;
     }
 
@@ -330,11 +334,11 @@ kube_codec_take_after(kube_codec_t *c, kube_str_t last)
         return KUBE_STR_NULL;
     }
 
-    if (shared == 0 || c->arena == NULL) {
-        return (kube_str_t) { (const char *) p, shared + rest };
+    if (shared + end == 0 || c->arena == NULL) {
+        return (kube_str_t) { (const char *) p, shared + rest + end };
     }
 
-    joined = (char *) kube_codec_array(c, shared + rest, 1);
+    joined = (char *) kube_codec_array(c, shared + rest + end, 1);
 
     if (joined == NULL) {
         return KUBE_STR_NULL;
@@ -342,19 +346,23 @@ kube_codec_take_after(kube_codec_t *c, kube_str_t last)
 
     memcpy(joined, last.data, shared);
     memcpy(joined + shared, p, rest);
+    memcpy(joined + shared + rest, last.data + last.len - end, end);
 
-    return (kube_str_t) { joined, shared + rest };
+    return (kube_str_t) { joined, shared + rest + end };
 }
 
 
-/* A string, not empty, as what it shares with last and the rest. */
+/*
+ * A string, not empty, as what it shares with last at its beginning, at its
+ * end if ends says so, and the rest between.  For this file.
+ */
 static inline KUBE_CODEC_INLINE kube_str_t
-kube_codec_after(kube_codec_t *c, kube_str_t last, kube_str_t s)
+kube_codec_name(kube_codec_t *c, kube_str_t last, kube_str_t s, bool ends)
 {
-    size_t  shared, rest;
+    size_t  shared, end, rest;
 
     if (c->reading) {
-        return kube_codec_take_after(c, last);
+        return kube_codec_take_name(c, last, ends);
     }
 
     if (s.len > KUBE_CODEC_STR_MAX) {
@@ -365,13 +373,35 @@ kube_codec_after(kube_codec_t *c, kube_str_t last, kube_str_t s)
     /* never more than there are, which a compiler does not see */
 
     shared = kube_codec_shared(last, s);
-    rest = (shared < s.len) ? s.len - shared : 0;
+    end = ends ? kube_codec_shared_end(last, s, shared) : 0;
+    rest = (shared + end < s.len) ? s.len - shared - end : 0;
 
     (void) kube_codec_byte(c, shared);
+
+    if (ends) {
+        (void) kube_codec_byte(c, end);
+    }
+
     (void) kube_codec_byte(c, rest);
     kube_codec_put(c, s.data + shared, rest);
 
     return s;
+}
+
+
+/* A string, not empty, as what it shares with last and the rest. */
+static inline KUBE_CODEC_INLINE kube_str_t
+kube_codec_after(kube_codec_t *c, kube_str_t last, kube_str_t s)
+{
+    return kube_codec_name(c, last, s, false);
+}
+
+
+/* The same of names that end alike, too, as those of hosts. */
+static inline KUBE_CODEC_INLINE kube_str_t
+kube_codec_between(kube_codec_t *c, kube_str_t last, kube_str_t s)
+{
+    return kube_codec_name(c, last, s, true);
 }
 
 

@@ -8,8 +8,9 @@
  * content alone is hashed, digested and compared.  No pointer is stored.
  *
  * A pod's name is written as what it shares with the name before it and the
- * rest; a node or zone is written at its first use and is a number
- * afterwards.  kube_codec writes the values themselves.
+ * rest; a node or zone is written at its first use, without what it shares
+ * with the one before it at both ends, and is a number afterwards.  kube_codec
+ * writes the values themselves.
  *
  * validate, id and decode accept any bytes.  Where bytes are used as a
  * kube_record_t they are 8-byte aligned.

@@ -177,7 +177,7 @@ content_name(kube_codec_t *c, content_names_t *names,
         return (names->names != NULL) ? names->names[number] : s;
     }
 
-    s = kube_codec_after(c, names->last, s);
+    s = kube_codec_between(c, names->last, s);
 
     if (names->names != NULL) {
         names->names[names->n] = s;

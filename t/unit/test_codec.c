@@ -8,6 +8,7 @@
 
 #include "alloc_test.h"
 #include "kube_codec.h"
+#include "kube_hash.h"
 
 
 #define CODEC_SIZE  2048
@@ -21,6 +22,7 @@ typedef struct {
     size_t      count;       /* at most 1000 */
     kube_str_t  text;        /* at most 200 */
     kube_str_t  names[3];
+    kube_str_t  hosts[3];
     char        raw[5];
 } codec_values_t;
 
@@ -43,6 +45,11 @@ codec_pass(kube_codec_t *c, codec_values_t *v)
         v->names[i] = kube_codec_after(c, last, v->names[i]);
         last = v->names[i];
     }
+
+    for (i = 0; i < 3; i++) {
+        v->hosts[i] = kube_codec_between(c, last, v->hosts[i]);
+        last = v->hosts[i];
+    }
 }
 
 
@@ -54,6 +61,9 @@ codec_values(void)
         .count = 1000, .text = KUBE_STR("text"),
         .names = { KUBE_STR("web-abc-1"), KUBE_STR("web-abc-22"),
                    KUBE_STR("api") },
+        .hosts = { KUBE_STR("ip-10-0-0-9.eu-1.internal"),
+                   KUBE_STR("ip-10-0-0-10.eu-1.internal"),
+                   KUBE_STR("internal") },
         .raw = { 1, 2, 3, 4, 5 }
     };
 }
@@ -108,6 +118,7 @@ test_codec_round_trip(void **state)
 
     for (i = 0; i < 3; i++) {
         assert_true(kube_str_eq(r.names[i], v.names[i]));
+        assert_true(kube_str_eq(r.hosts[i], v.hosts[i]));
     }
 
     kube_arena_done(&arena);
@@ -276,6 +287,102 @@ test_codec_after(void **state)
 }
 
 
+static void
+test_codec_between(void **state)
+{
+    size_t         i;
+    kube_codec_t   c;
+    kube_str_t     s;
+    alloc_test_t   at;
+    kube_arena_t   arena;
+
+    static const struct {
+        const char  *last;
+        uint8_t      bytes[5];
+        size_t       n;
+        const char  *is;          /* NULL: bad */
+    } table[] = {
+        { .last = "abc", .bytes = { 1, 1, 2, 'x', 'y' }, .n = 5, .is = "axyc" },
+        { .last = "abc", .bytes = { 1, 2, 0 },           .n = 3, .is = "abc" },
+        { .last = "abc", .bytes = { 0, 3, 1, 'x' },      .n = 4, .is = "xabc" },
+        { .last = "abc", .bytes = { 0, 0, 1, 'x' },      .n = 4, .is = "x" },
+        { .last = "",    .bytes = { 0, 0, 1, 'x' },      .n = 4, .is = "x" },
+        { .last = "abc", .bytes = { 2, 2, 0 },           .n = 3, .is = NULL },
+        { .last = "abc", .bytes = { 0, 4, 1, 'x' },      .n = 4, .is = NULL },
+        { .last = "",    .bytes = { 0, 1, 1, 'x' },      .n = 4, .is = NULL },
+        { .last = "abc", .bytes = { 0, 0, 0 },           .n = 3, .is = NULL },
+        { .last = "abc", .bytes = { 1, 1, 2, 'x' },      .n = 4, .is = NULL },
+        { .last = "abc", .bytes = { 1, 1 },              .n = 2, .is = NULL },
+    };
+
+    (void) state;
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, CODEC_SIZE);
+
+    for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        c = kube_codec_reader(table[i].bytes, table[i].n, &arena);
+        s = kube_codec_between(&c, kube_str(table[i].last), KUBE_STR_NULL);
+        assert_int_equal(c.bad, table[i].is == NULL);
+
+        if (table[i].is != NULL) {
+            assert_true(kube_str_eq(s, kube_str(table[i].is)));
+        }
+    }
+
+    kube_arena_done(&arena);
+}
+
+
+/* Any two names: what is shared is as much as there is, and comes back. */
+static void
+test_codec_shares(void **state)
+{
+    char           a[300], b[300];
+    size_t         i, k, front, end;
+    unsigned       n;
+    kube_str_t     x, y, z;
+    kube_codec_t   c;
+    alloc_test_t   at;
+    kube_arena_t   arena;
+    kube_random_t  random;
+    unsigned char  bytes[64];
+
+    (void) state;
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, CODEC_SIZE);
+    kube_random_init(&random, 7);
+
+    for (n = 0; n < 20000; n++) {
+        x = (kube_str_t) { a, kube_random_range(&random, 0, 24) };
+        y = (kube_str_t) { b, kube_random_range(&random, 1, 24) };
+
+        for (i = 0; i < 24; i++) {
+            a[i] = "ooooooox"[kube_random_range(&random, 0, 7)];
+            b[i] = "ooooooox"[kube_random_range(&random, 0, 7)];
+        }
+
+        for (front = 0; front < x.len && front < y.len
+                        && a[front] == b[front]; front++) { /* void */ }
+
+        k = (x.len < y.len ? x.len : y.len) - front;
+
+        for (end = 0; end < k && a[x.len - 1 - end] == b[y.len - 1 - end];
+             end++) { /* void */ }
+
+        c = kube_codec_writer(bytes, sizeof(bytes));
+        (void) kube_codec_between(&c, x, y);
+        assert_int_equal(c.size, 3 + y.len - front - end);
+
+        c = kube_codec_reader(bytes, c.size, &arena);
+        z = kube_codec_between(&c, x, KUBE_STR_NULL);
+        assert_true(kube_codec_is_done(&c) && kube_str_eq(y, z));
+        kube_arena_reset(&arena);
+    }
+
+    kube_arena_done(&arena);
+}
+
+
 static kube_rc_t
 codec_read(kube_alloc_t *alloc, void *ctx)
 {
@@ -317,6 +424,8 @@ main(void)
         cmocka_unit_test(test_codec_room),
         cmocka_unit_test(test_codec_maxima),
         cmocka_unit_test(test_codec_after),
+        cmocka_unit_test(test_codec_between),
+        cmocka_unit_test(test_codec_shares),
         cmocka_unit_test(test_codec_no_memory),
     };
 
