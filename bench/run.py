@@ -31,6 +31,8 @@ import sys
 import threading
 import time
 
+from chart import chart
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 PATIENCE = 300
@@ -283,6 +285,8 @@ FIGURES = (
     ("event_wall", "time an event, µs"),
 )
 
+CHARTED = ("wall", "cpu", "anon", "event_cpu")
+
 # figure, peer, how many times ours it must take; row of the requirement
 BARS = (
     ("wall", "protobuf", 5, "list → synced, time"),
@@ -306,6 +310,7 @@ def report(got, rows, sizes, about):
     out = ["# Results", "", "Written by `make bench`; no figure is typed by hand.", ""]
     out += [f"* {line}" for line in about]
     out += ["", "Median (lowest–highest) of the rounds.", ""]
+    out += ["![Cost against the number of endpoints](RESULTS.svg)", ""]
     for size in sizes:
         out += [f"## {size * 10} endpoints: {size} slices of 10, {size} Services", ""]
         out += ["| | " + " | ".join(text for _, text in FIGURES) + " |"]
@@ -331,6 +336,29 @@ def report(got, rows, sizes, about):
         cells.append(f"{more:.1f} MB — {'met' if more <= 2 else 'not met'}")
     out.append("| RssAnon more than with nothing | ≤ 2 MB | " + " | ".join(cells) + " |")
     return "\n".join(out) + "\n"
+
+
+def drawing(got, rows, sizes):
+    """The text of RESULTS.svg: one colour for a client and an encoding."""
+    names = [row.name for row in rows]
+    heads = dict.fromkeys(name.rsplit(",", 1)[0] for name in names)
+    panels = [
+        (
+            text,
+            {
+                name: [(s * 10, statistics.median(got[s][name][figure])) for s in sizes]
+                for name in names
+            },
+        )
+        for figure, text in FIGURES
+        if figure in CHARTED
+    ]
+    return chart(
+        "Cost against the number of endpoints, ours beside client-go's",
+        "endpoints",
+        panels,
+        [[name for name in names if name.startswith(f"{head},")] for head in heads],
+    )
 
 
 def say(*args):
@@ -374,9 +402,12 @@ def main():
         "load of the machine when it ended: %.1f" % os.getloadavg()[0],
     ]
     text = report(got, rows, sizes, about)
+    svg = drawing(got, rows, sizes)
     if options.out:
         with open(options.out, "w", encoding="utf-8") as f:
             f.write(text)
+        with open(os.path.splitext(options.out)[0] + ".svg", "w", encoding="utf-8") as f:
+            f.write(svg)
     print(text if options.out else f"bench: {len(rows)} followers ran")
     return 0
 
