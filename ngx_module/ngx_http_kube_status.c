@@ -24,6 +24,9 @@
 /* What one arena may hold: a Service with all its slices. */
 #define NGX_HTTP_KUBE_ARENA_MAX  (64 * 1024 * 1024)
 
+/* nginx has no name for this one */
+#define NGX_HTTP_KUBE_GONE  410
+
 
 typedef struct {
     ngx_http_request_t     *request;
@@ -446,6 +449,7 @@ static ngx_int_t
 ngx_http_kube_status_objects(ngx_http_kube_status_t *st)
 {
     uint64_t              after;
+    kube_rc_t             rc;
     ngx_kube_informer_t  *informer;
 
     informer = ngx_http_kube_status_informer(st);
@@ -455,7 +459,16 @@ ngx_http_kube_status_objects(ngx_http_kube_status_t *st)
                                         "no such informer");
     }
 
-    if (!kube_objects_after(ngx_http_kube_arg(st->request, "after"), &after)) {
+    rc = kube_objects_after(&informer->zone,
+                            ngx_http_kube_arg(st->request, "after"), &after);
+
+    if (rc == KUBE_CHANGED) {
+        return ngx_http_kube_body_error(&st->body, NGX_HTTP_KUBE_GONE,
+                                        "the zone is another one since the "
+                                        "part before: begin anew");
+    }
+
+    if (rc != KUBE_OK) {
         return ngx_http_kube_body_error(&st->body, NGX_HTTP_BAD_REQUEST,
                                         "after must be a \"next\"");
     }

@@ -231,7 +231,9 @@ held_get(kube_cli_held_t *held, const char *path, const char *args)
     } else if (code != 200) {
         (void) held_fails(held, "%s: the answer is %ld%s", url, code,
                           code == 404 ? ": is it a kube_status location with "
-                                        "\"api\", and of this version?" : "");
+                                        "\"api\", and of this version?"
+                          : code == 410 ? ": its zone was replaced meanwhile"
+                          : "");
 
     } else {
         tree = (body.len != 0) ? cJSON_Parse(body.data) : NULL;

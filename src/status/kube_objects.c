@@ -5,19 +5,23 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "kube_hash.h"
 #include "kube_object_json.h"
 #include "kube_objects.h"
 #include "kube_zone_reader.h"
 
 
 /*
- * The walks that a list is made of, one after the other.  "next" is the number
- * of the walk times OBJECTS_ENTRIES, and that of an entry.
+ * The walks that a list is made of, one after the other.  "next" is the zone's
+ * mark times OBJECTS_WHERE, the number of the walk times OBJECTS_ENTRIES, and
+ * that of an entry.
  */
 #define OBJECTS_ENTRIES  UINT64_C(0x100000000)
+#define OBJECTS_WHERE    (4 * OBJECTS_ENTRIES)
 
 typedef enum {
     OBJECTS_SERVICES = 0,
@@ -26,15 +30,38 @@ typedef enum {
     OBJECTS_WALKS
 } objects_walk_t;
 
+static_assert(OBJECTS_WALKS * OBJECTS_ENTRIES <= OBJECTS_WHERE, "a walk fits");
 
-bool
-kube_objects_after(kube_str_t text, uint64_t *after)
+
+/* Each zone has a seed of its own; 30 bits of what it makes of a word. */
+static uint64_t
+objects_mark(const kube_zone_t *zone)
 {
+    return kube_hash64(zone->geometry.seed, "objects", 7)
+           / OBJECTS_WHERE * OBJECTS_WHERE;
+}
+
+
+kube_rc_t
+kube_objects_after(const kube_zone_t *zone, kube_str_t text, uint64_t *after)
+{
+    uint64_t  number;
+
     *after = 0;
 
-    return text.len == 0
-           || kube_str_to_u64(text, OBJECTS_WALKS * OBJECTS_ENTRIES - 1,
-                              after) == KUBE_OK;
+    if (text.len == 0) {
+        return KUBE_OK;
+    }
+
+    if (kube_str_to_u64(text, UINT64_MAX, &number) != KUBE_OK
+        || number % OBJECTS_WHERE >= OBJECTS_WALKS * OBJECTS_ENTRIES)
+    {
+        return KUBE_INVALID;
+    }
+
+    *after = number % OBJECTS_WHERE;
+
+    return (number - *after == objects_mark(zone)) ? KUBE_OK : KUBE_CHANGED;
 }
 
 
@@ -160,7 +187,7 @@ kube_objects_print(kube_text_t *text, const kube_zone_t *zone, uint64_t after,
 
     if (walk < OBJECTS_WALKS) {
         len = snprintf(number, sizeof(number), "%" PRIu64,
-                       walk * OBJECTS_ENTRIES + cursor);
+                       objects_mark(zone) + walk * OBJECTS_ENTRIES + cursor);
         next = (kube_str_t) { number, (size_t) len };
     }
 

@@ -26,9 +26,12 @@
 
 
 /*
- * Reads "after" of a request, empty: from the start.  False: no part says so.
+ * Reads "after" of a request, empty: from the start.  KUBE_OK, KUBE_INVALID: no
+ * part says so; KUBE_CHANGED: one of another zone did, such as the one before a
+ * reload, and what follows there is not what follows here.
  */
-bool kube_objects_after(kube_str_t text, uint64_t *after)  KUBE_MUST_CHECK;
+kube_rc_t kube_objects_after(const kube_zone_t *zone, kube_str_t text,
+    uint64_t *after)  KUBE_MUST_CHECK;
 
 /*
  * {"items": [...], "next": ""}, in no order.  An item is

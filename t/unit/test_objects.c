@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <inttypes.h>
+
 #include "kube_objects.h"
 #include "status_test.h"
 
@@ -80,7 +82,8 @@ next(uint64_t *after)
     p += sizeof("],\"next\":\"") - 1;
     len = strcspn(p, "\"");
 
-    assert_true(kube_objects_after((kube_str_t) { p, len }, after));
+    assert_int_equal(kube_objects_after(&st.t.zone, (kube_str_t) { p, len },
+                                        after), KUBE_OK);
 
     return len != 0;
 }
@@ -89,18 +92,47 @@ next(uint64_t *after)
 static void
 test_objects_after(void **state)
 {
-    uint64_t  after;
+    size_t    i;
+    uint64_t  after, next;
+    char      text[24];
+
+    static const struct {
+        const char  *text;
+        kube_rc_t    rc;
+    } cases[] = {
+        { "",                     KUBE_OK },
+        { "12884901888",          KUBE_INVALID },    /* no fourth walk */
+        { "17179869183",          KUBE_INVALID },
+        { "18446744073709551615", KUBE_INVALID },
+        { "18446744073709551616", KUBE_INVALID },
+        { "-1",                   KUBE_INVALID },
+        { "1x",                   KUBE_INVALID },
+        { "1",                    KUBE_CHANGED },    /* without a mark */
+    };
 
     (void) state;
 
-    assert_true(kube_objects_after(KUBE_STR_NULL, &after));
-    assert_int_equal(after, 0);
-    assert_true(kube_objects_after(KUBE_STR("12884901887"), &after));
-    assert_true(after == ((uint64_t) 3 << 32) - 1);
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(kube_objects_after(&st.t.zone, kube_str(cases[i].text),
+                                            &after), cases[i].rc);
+    }
 
-    assert_false(kube_objects_after(KUBE_STR("12884901888"), &after));
-    assert_false(kube_objects_after(KUBE_STR("-1"), &after));
-    assert_false(kube_objects_after(KUBE_STR("1x"), &after));
+    /* a zone's own, and the same of a zone with another seed */
+
+    route_test_service(&st.t, "shop", "web", "http:80");
+    print(0, 1);
+    next = strtoull(strstr(st.tt.data, "],\"next\":\"") + 10, NULL, 10);
+    assert_true(next > UINT32_MAX);
+
+    snprintf(text, sizeof(text), "%" PRIu64, next);
+    assert_int_equal(kube_objects_after(&st.t.zone, kube_str(text), &after),
+                     KUBE_OK);
+    assert_true(after < ((uint64_t) 3 << 32));
+
+    st.t.zone.geometry.seed.k0 ^= 1;
+    assert_int_equal(kube_objects_after(&st.t.zone, kube_str(text), &after),
+                     KUBE_CHANGED);
+    st.t.zone.geometry.seed.k0 ^= 1;
 }
 
 
