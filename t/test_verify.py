@@ -97,6 +97,7 @@ class TestGateway:
             ("equal", SLICES),
         ]
         assert all(x["digest"] == x["server_digest"] and x["count"] > 60 for x in lines)
+        assert all(0 <= x["age_seconds"] < 120 for x in lines)
         exact = [r for r in bed.api.requests if r.query.get("resourceVersionMatch") == "Exact"]
         assert len(exact) == 2 and len(bed.api.find(page=9)) == 2
 

@@ -75,6 +75,7 @@ kube_cli_held_open(kube_cli_held_t *held, const char *from,
 {
     int                 fd;
     void               *bytes;
+    int64_t             now;
     struct stat         st;
     kube_state_info_t   info;
 
@@ -114,9 +115,16 @@ kube_cli_held_open(kube_cli_held_t *held, const char *from,
 
     held->file = (kube_str_t) { bytes, (size_t) st.st_size };
 
-    return kube_state_check(bytes, held->file.len, &info) == KUBE_OK
-           || held_fails(held, "it is no state file of this version, or it is "
-                         "damaged");
+    if (kube_state_check(bytes, held->file.len, &info) != KUBE_OK) {
+        return held_fails(held, "it is no state file of this version, or it is "
+                          "damaged");
+    }
+
+    now = (int64_t) kube_cli_clock_ms(CLOCK_REALTIME);
+    held->age_s = (now > info.written_ms)
+                  ? (uint64_t) (now - info.written_ms) / 1000 : 0;
+
+    return true;
 }
 
 

@@ -54,7 +54,7 @@ typedef struct {
     kube_cli_scope_t    scopes[KUBE_SCOPES_MAX];
     size_t              scopes_n;
     bool                stale;       /* the gateway says so of itself */
-    uint64_t            age_s;       /* since evidence that it is current */
+    uint64_t            age_s;       /* since it was known to be current */
     char                why[512];    /* what failed, for people */
 } kube_cli_held_t;
 

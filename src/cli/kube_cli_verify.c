@@ -780,6 +780,7 @@ verify_say(verify_t *v, const char *type)
     kube_json_put_str(&json, "digest", kube_str(v->scope.digest));
     kube_json_put_num(&json, "server_count", v->count);
     kube_json_put_str(&json, "server_digest", kube_str(digest));
+    kube_json_put_num(&json, "age_seconds", v->held.age_s);
     kube_json_close(&json, '}');
     kube_text_put(&text, KUBE_STR("\n"));
 }
