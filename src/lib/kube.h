@@ -16,6 +16,12 @@
  * KUBE_E_ number, which kube_strerror() puts into words, if nothing else is
  * said.  A function that fails has changed nothing.
  *
+ * NULL.  A pointer that is given to a function is not NULL, where the text
+ * beside it does not say that it may be; nothing is promised of one that is.
+ * ctx is the program's alone.  Functions that destroy or release take NULL and
+ * do nothing then; why may be NULL where why_size is 0; pointers in options and
+ * handlers may be NULL, which is their default.
+ *
  * Strings end with NUL.  Those given are copied or only read during the call;
  * those of an object live as long as the object.  No string of an object is
  * NULL: what is absent is "".
@@ -273,7 +279,8 @@ typedef struct {
 
     uint64_t     connect_timeout_ms; /* 1 .. 600000; 3000 */
     uint64_t     resync_ms;          /* how often handlers are told anew what
-                                        did not change; 0: never */
+                                        did not change; 0: never; 1 .. 999
+                                        count as 1000 */
     uint32_t     page_size;          /* objects a page of a list; 500 */
     const char  *agent;              /* of User-Agent: "shop/1.2" */
 
@@ -440,7 +447,7 @@ typedef struct {
 
     uint64_t  resync_ms;           /* 0: that of the options; KUBE_FOREVER:
                                       never, as where the options have none;
-                                      at least 1000 */
+                                      1 .. 999 count as 1000 */
 } kube_handlers_t;
 
 /*
