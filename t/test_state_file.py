@@ -97,6 +97,15 @@ def cold(seed, contents, keep=KEEP, more="", mode=0o600, http=CONF, write=None, 
     return gateway.start()
 
 
+def limited(pid):
+    """No file of a process grows beyond 64 bytes; its own user alone may say so."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        ids = dict(line.split(":", 1) for line in f)
+    user, group = (int(ids[name].split()[0]) for name in ("Uid", "Gid"))
+    change = {} if user == os.getuid() else {"user": user, "group": group, "extra_groups": []}
+    subprocess.run(["prlimit", "--fsize=64:64", "--pid", str(pid)], check=True, **change)
+
+
 def unused(gateway, says=None):
     """Nothing is served, and the log says why."""
     gateway.status.wait_state("backoff", ns="shop")
@@ -327,6 +336,22 @@ class TestFile:
         first.stop()
         later(lambda found: found["written"] and not found["error"])
         gateway.wait_log("is written again")
+        seed.running.remove(gateway)
+        gateway.stop()
+
+    def test_limit_of_file_sizes(self, seed):
+        """The signal of RLIMIT_FSIZE would end each informer: it is an error like any other."""
+        block = informer(seed.api.url, state=KEEP)
+        gateway = seed.nginx(CONF, block=block, start=False).start()
+        pid = wait_until(gateway.informer)
+        # of that process alone, whose log is a file as well: nothing is said there
+        limited(pid)
+        found = gateway.status.wait(lambda i: i["state_file"]["error"])
+        assert "could not be written" in found["state_file"]["error"]
+        assert "state_file" in {d["cause"] for d in found["degraded"]}
+        assert gateway.informer() == pid and not os.path.exists(gateway.path("state", NAME))
+        seed.slice("shop", "web", seed.pods_of_web)
+        seed.equal(gateway)
         seed.running.remove(gateway)
         gateway.stop()
 
