@@ -76,6 +76,8 @@ UNIT_AID_OBJS = $(UNIT_AIDS:t/unit/%.c=$(OUT)/unit/%.o)
 SIM_SRCS = $(filter-out t/sim/sim_main.c,$(wildcard t/sim/*.c))
 SIM_OBJS = $(SIM_SRCS:t/sim/%.c=$(OUT)/sim/%.o) \
     $(patsubst src/zone/%.c,$(OUT)/sim/zone/%.o,$(filter src/zone/%,$(LIB_SRCS)))
+SIM_WRAP = $(shell sed -n 's/^BESIDE.*, \(kube_[a-z_]*\),.*/-Wl,--wrap=\1/p' \
+    t/sim/sim_beside.c)
 
 # What the tests see.  Sanitizers: nginx itself frees nothing at exit, and each
 # of its modules defines ngx_module_names.
@@ -283,18 +285,18 @@ $(OUT)/unit/test_%: $(OUT)/unit/test_%.o $(UNIT_AID_OBJS) $(OUT)/libkube.a
 $(OUT)/sim/%.o: t/sim/%.c Makefile
 	@mkdir -p $(@D)
 	@$(CC) $(STD) $(WARN_TEST) $(OPT_$(BUILD)) -MMD -MP -DKUBE_FAILPOINTS \
-	    $(INC_cli) -Isrc/cache -c -o $@ $<
+	    -DKUBE_ZONE_PAUSES $(INC_cli) -Isrc/cache -c -o $@ $<
 
 $(OUT)/sim/zone/%.o: src/zone/%.c Makefile
 	@mkdir -p $(@D)
 	@$(CC) $(STD) $(WARN) $(OPT_$(BUILD)) -MMD -MP -DKUBE_FAILPOINTS \
-	    $(INC_zone) -c -o $@ $<
+	    -DKUBE_ZONE_PAUSES $(INC_zone) -c -o $@ $<
 
 $(OUT)/sim/sim: $(OUT)/sim/sim_main.o $(SIM_OBJS) $(OUT)/libkube.a
-	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) -o $@ $^ $(LIBS)
+	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) $(SIM_WRAP) -o $@ $^ $(LIBS)
 
 $(OUT)/unit/test_sim: $(OUT)/unit/test_sim.o $(SIM_OBJS) $(OUT)/libkube.a
-	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) -o $@ $^ -lcmocka $(LIBS)
+	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) $(SIM_WRAP) -o $@ $^ -lcmocka $(LIBS)
 
 .PRECIOUS: $(OUT)/unit/%.o
 -include $(wildcard $(OUT)/sim/*.d $(OUT)/sim/zone/*.d)

@@ -552,9 +552,31 @@ sim_step_apply(sim_t *s)
 }
 
 
+void
+sim_meanwhile(sim_t *s)
+{
+    if (sim_once_in(s, 2)) {
+        sim_etcd_write(s);
+    }
+
+    sim_step_apply(s);
+    sim_pump(s, true);
+
+    if (s->process.inf == NULL && s->now_ms >= s->process.start_ms) {
+        sim_process_start(s);
+    }
+
+    sim_process_run(s);
+}
+
+
 static void
 sim_read_some(sim_t *s)
 {
+    if (!s->quiet && sim_once_in(s, 2)) {
+        s->check.pause_in = (unsigned) sim_draw(s, 1, 48);
+    }
+
     sim_check_read(s, (unsigned) sim_draw(s, 0, SIM_READERS - 1),
                    (unsigned) sim_draw(s, 0, SIM_NAMESPACES - 1),
                    (unsigned) sim_draw(s, 0, SIM_SERVICES - 1));
@@ -767,6 +789,8 @@ sim_setup(sim_t *s)
     }
 
     s->faults &= s->conf.faults;
+
+    s->narrow = sim_once_in(s, 4) && !(s->faults & SIM_FAULT(FULL));
 
     if (s->faults & SIM_FAULT(FULL)) {
         s->endpoints = SIM_ENDPOINTS;

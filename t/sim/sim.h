@@ -27,6 +27,7 @@
 #include "kube_informer.h"
 #include "kube_item.h"
 #include "kube_zone_reader.h"
+#include "kube_zone_ring.h"
 #include "kube_zone_scope.h"
 
 
@@ -47,6 +48,14 @@
 #define SIM_JUMP         1000000
 
 #define SIM_ENDPOINTS    128   /* of a slice, where a zone is to be filled */
+
+/*
+ * Limits of the FIFO where they are to be reached: a quarter has room for what
+ * comes in one piece, as it has in earnest.
+ */
+#define SIM_NARROW_KEYS   12
+#define SIM_NARROW_BYTES  16000
+#define SIM_NARROW_PIECE  500
 
 /* Without a fault everything is equal after so long. */
 #define SIM_SETTLE_MS    120000
@@ -275,6 +284,7 @@ typedef struct {
 
 typedef struct {
     sim_row_t      rows[SIM_KEYS];
+    sim_sum_t      sums[SIM_SHAPES][SIM_NAMESPACES];    /* of what is current */
     unsigned       refused;    /* of the namespaces, outdated included */
     kube_alloc_t   alloc;
     kube_arena_t   arena;
@@ -309,6 +319,12 @@ typedef struct {
     uint64_t      slow_ms;     /* a list was seen to be slow */
     bool          absent[SIM_KEYS];    /* Services, when a process died */
     bool          reading;
+    unsigned      pause_in;    /* the worker stops at this load from now, and
+                                  the informer goes on; 0: at none */
+    bool          paused;      /* it has stopped in this read */
+    kube_zone_cursor_t  cursor;          /* a subscriber of the event ring */
+    bool          follows;
+    sim_row_t     told_rows[SIM_KEYS];   /* what it has been told */
     uint64_t      checks;
     uint64_t      reads;
 } sim_check_t;
@@ -355,6 +371,7 @@ typedef struct {
     bool            bookmarks;
     bool            watch_list;    /* the servers have it */
     bool            by_namespace;  /* two of them are followed */
+    bool            narrow;        /* the FIFO is */
     unsigned        namespaces;
     unsigned        endpoints;     /* of a slice, at most */
     unsigned        object_max;    /* bytes */
@@ -413,6 +430,10 @@ uint64_t sim_draw(sim_t *s, uint64_t low, uint64_t high);
 bool sim_fault(sim_t *s, sim_fault_t fault, unsigned n);
 
 const char *sim_fault_text(sim_fault_t fault);
+
+
+/* A worker that was stopped in the middle of a read: the others go on. */
+void sim_meanwhile(sim_t *s);
 
 
 /* sim_etcd.c: keys, changes, and what was true at each version. */
@@ -500,6 +521,11 @@ void sim_out(sim_exchange_t *x, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 
+/* sim_beside.c: models beside the FIFO and the turns of lists. */
+
+void sim_beside_init(sim_t *s);
+
+
 /* sim_process.c: the informer process. */
 
 void sim_process_init(sim_t *s);
@@ -526,6 +552,9 @@ void sim_check_zone(sim_t *s, bool whole);
 
 /* A worker reads a Service, as a request does. */
 void sim_check_read(sim_t *s, unsigned reader, unsigned ns, unsigned service);
+
+/* The zone's image and its event ring, as any process can see them. */
+void sim_check_image(sim_t *s);
 
 void sim_check_change(void *ctx, kube_change_t change,
     const kube_record_t *record);

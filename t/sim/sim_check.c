@@ -15,6 +15,7 @@
 
 #include "kube_record.h"
 #include "kube_zone_guard.h"
+#include "kube_zone_walk.h"
 #include "sim.h"
 
 
@@ -130,6 +131,7 @@ view_kind(sim_t *s, kube_record_kind_t kind)
     unsigned              key;
     uint32_t              cursor, entry;
     sim_row_t            *row;
+    sim_sum_t            *sum;
     kube_record_id_t      id;
     const kube_record_t  *record;
 
@@ -168,6 +170,12 @@ view_kind(sim_t *s, kube_record_kind_t kind)
         row->outdated = (record->flags & KUBE_RECORD_F_OUTDATED) != 0;
         row->rv = check_rv(s, id.meta.rv);
         s->view.refused += (row->refused || row->outdated);
+
+        if (row->there && !row->outdated) {
+            sum = &s->view.sums[SIM_SHAPE(key)][SIM_NS(key)];
+            sum->count++;
+            kube_digest_add(&sum->digest, kube_record_digest(record));
+        }
     }
 }
 
@@ -176,6 +184,7 @@ static void
 view_make(sim_t *s)
 {
     memset(s->view.rows, 0, sizeof(s->view.rows));
+    memset(s->view.sums, 0, sizeof(s->view.sums));
     s->view.refused = 0;
 
     view_kind(s, KUBE_RECORD_SERVICE);
@@ -653,6 +662,16 @@ check_refuses(sim_t *s, unsigned ns)
 }
 
 
+/* Whether something may have been refused while a worker was stopped. */
+static bool
+check_was_refused(const sim_t *s)
+{
+    return s->check.paused
+           && (s->faults & (SIM_FAULT(HUGE) | SIM_FAULT(FULL)
+                            | SIM_FAULT(CRASH)));
+}
+
+
 /* Where in a past that follows another one it may be found at the earliest. */
 static ptrdiff_t
 place_begin(const sim_place_t *place, const sim_era_t *era, unsigned e)
@@ -826,7 +845,7 @@ check_snapshot(sim_t *s, unsigned key, sim_seen_t *seen,
 
     seen->revision = snapshot->revision;
     seen->fingerprint = set;
-    loose = check_refuses(s, SIM_NS(key));
+    loose = check_refuses(s, SIM_NS(key)) || check_was_refused(s);
 
     if (loose) {
         return;
@@ -868,10 +887,10 @@ sim_check_read(sim_t *s, unsigned reader, unsigned ns, unsigned service)
     key = SIM_SERVICE(ns, service);
     seen = &s->check.readers[reader][ns][service];
     s->check.reading = true;
+    s->check.paused = false;
     s->check.reads++;
 
     kube_arena_init(&arena, &s->view.alloc, 1u << 20);
-
     rc = kube_zone_find(&s->zone, KUBE_RESOURCE_SERVICES,
                         kube_str(sim_namespace(ns)), kube_str(sim_name(key)),
                         &entry);
@@ -881,12 +900,15 @@ sim_check_read(sim_t *s, unsigned reader, unsigned ns, unsigned service)
                             kube_str(sim_name(key)), &arena, &snapshot);
     }
 
+    s->check.pause_in = 0;
+
     if (rc == KUBE_OK) {
         check_snapshot(s, key, seen, &snapshot);
 
     } else if (rc == KUBE_NOT_FOUND) {
 
         if (!check_refuses(s, ns)
+            && !check_was_refused(s)
             && !service_find(s, &seen->service, key, 0))
         {
             sim_fail(s, "C2: a worker does not find %s/%s, which it was not "
@@ -901,6 +923,165 @@ sim_check_read(sim_t *s, unsigned reader, unsigned ns, unsigned service)
 
     kube_arena_done(&arena);
     s->check.reading = false;
+}
+
+
+/* What is found by walking is found by its name, and nothing else is. */
+static void
+image_find(sim_t *s)
+{
+    bool              found;
+    unsigned          key;
+    uint32_t          entry;
+    kube_str_t        ns, name;
+    kube_resource_t   resource;
+    const sim_row_t  *row;
+
+    for (key = 0; key < SIM_KEYS; key++) {
+        row = &s->view.rows[key];
+        ns = kube_str(sim_namespace(SIM_NS(key)));
+        name = kube_str(sim_name(key));
+        resource = SIM_SHAPE(key) ? KUBE_RESOURCE_ENDPOINTSLICES
+                                  : KUBE_RESOURCE_SERVICES;
+        found = (kube_zone_find(&s->zone, resource, ns, name, &entry)
+                 == KUBE_OK);
+
+        if (found != row->there
+            || kube_zone_is_refused(&s->zone, resource, ns, name)
+               != row->refused)
+        {
+            sim_fail(s, "zone: %s/%s is %sthere, and %sfound",
+                     sim_namespace(SIM_NS(key)), sim_name(key),
+                     row->there ? "" : "not ", found ? "" : "not ");
+        }
+    }
+}
+
+
+static const sim_state_t *
+image_state(const sim_t *s, unsigned key, uint64_t rv)
+{
+    unsigned   e;
+    ptrdiff_t  at;
+
+    for (e = s->etcd.era + 1; e-- != 0; ) {
+        at = sim_era_version(&s->etcd.eras[e], key, rv);
+
+        if (at >= 0) {
+            return &s->etcd.eras[e].log[at].state;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* Of two versions with one content nobody is told. */
+static bool
+image_is_same(const sim_t *s, unsigned key, uint64_t a, uint64_t b)
+{
+    const sim_state_t  *x, *y;
+
+    if (a == b) {
+        return true;
+    }
+
+    x = image_state(s, key, a);
+    y = image_state(s, key, b);
+
+    return x != NULL && y != NULL && x->stamp == y->stamp;
+}
+
+
+/* A subscriber of the event ring reads what has come. */
+static void
+image_follow(sim_t *s)
+{
+    bool               lost;
+    unsigned           key;
+    kube_rc_t          rc;
+    sim_row_t         *row;
+    kube_zone_event_t  event;
+
+    lost = !s->check.follows;
+
+    while ((rc = kube_zone_ring_next(&s->zone, &s->check.cursor, &event))
+           != KUBE_NOT_FOUND)
+    {
+        if (rc == KUBE_CHANGED || event.kind == KUBE_ZONE_EVENT_RESYNC) {
+            lost = true;
+            continue;
+        }
+
+        key = sim_key(event.resource != KUBE_RESOURCE_SERVICES, event.ns,
+                      event.name);
+
+        if (key == SIM_KEYS) {
+            sim_fail(s, "ring: an event of none of ours");
+        }
+
+        row = &s->check.told_rows[key];
+
+        if (!lost
+            && (row->there != (event.kind != KUBE_ZONE_EVENT_ADD)
+                || (row->there
+                    && !image_is_same(s, key, row->rv,
+                                      check_rv(s, event.kind
+                                                  == KUBE_ZONE_EVENT_UPDATE
+                                                  ? event.old_rv
+                                                  : event.rv)))))
+        {
+            sim_fail(s, "ring: event %d of %s/%s@%.*s, which is %sthere",
+                     (int) event.kind, sim_namespace(SIM_NS(key)),
+                     sim_name(key), (int) event.rv.len, event.rv.data,
+                     row->there ? "" : "not ");
+        }
+
+        row->there = (event.kind == KUBE_ZONE_EVENT_ADD
+                      || event.kind == KUBE_ZONE_EVENT_UPDATE);
+        row->rv = row->there ? check_rv(s, event.rv) : 0;
+    }
+
+    if (lost) {
+        s->check.follows = true;
+        memcpy(s->check.told_rows, s->view.rows, sizeof(s->view.rows));
+        return;
+    }
+
+    for (key = 0; key < SIM_KEYS; key++) {
+        row = &s->check.told_rows[key];
+
+        if (row->there != s->view.rows[key].there
+            || (row->there
+                && !image_is_same(s, key, row->rv, s->view.rows[key].rv)))
+        {
+            sim_fail(s, "ring: %s/%s@%llu is %sthere, and events told of @%llu",
+                     sim_namespace(SIM_NS(key)), sim_name(key),
+                     (unsigned long long) s->view.rows[key].rv,
+                     s->view.rows[key].there ? "" : "not ",
+                     (unsigned long long) row->rv);
+        }
+    }
+}
+
+
+void
+sim_check_image(sim_t *s)
+{
+    if (s->process.inf == NULL) {
+        return;
+    }
+
+    if (kube_zone_validate(s->mem, s->mem_size) != KUBE_OK) {
+        sim_fail(s, "zone: its image is not valid");
+    }
+
+    view_make(s);
+    image_find(s);
+
+    if (kube_zone_ring_size(&s->zone) != 0) {
+        image_follow(s);
+    }
 }
 
 

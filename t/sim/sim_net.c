@@ -356,6 +356,7 @@ sim_net_pump(sim_t *s, sim_exchange_t *x, size_t max)
 
     n = x->out_len - x->out_at;
     n = (n < max) ? n : max;
+    n = (s->narrow && n > SIM_NARROW_PIECE) ? SIM_NARROW_PIECE : n;
 
     if (n != 0) {
         sim_say(s, "#%llu brings %zu bytes", (unsigned long long) x->number,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #include "kube_failpoint.h"
+#include "kube_zone_pause.h"
 #include "sim.h"
 
 
@@ -110,6 +111,26 @@ sim_process_kill(sim_t *s)
 }
 
 
+/* A worker stops where it loads something of the zone. */
+void
+kube_zone_pause_hit(const void *address)
+{
+    sim_t  *s;
+
+    (void) address;
+    s = process_sim;
+
+    if (s == NULL || s->process.inside || s->check.pause_in == 0
+        || --s->check.pause_in != 0)
+    {
+        return;
+    }
+
+    s->check.paused = true;
+    sim_meanwhile(s);
+}
+
+
 void
 kube_failpoint_hit(const char *name)
 {
@@ -171,6 +192,7 @@ sim_process_init(sim_t *s)
     m->fail_at = s->conf.fail_at;
     m->fail_until = s->conf.fail_at + 1;
     process_sim = s;
+    sim_beside_init(s);
 }
 
 
@@ -309,6 +331,10 @@ sim_process_run(sim_t *s)
     }
 
     sim_check_zone(s, true);
+
+    if (sim_once_in(s, 16)) {
+        sim_check_image(s);
+    }
 }
 
 
