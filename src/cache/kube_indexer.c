@@ -241,14 +241,18 @@ indexer_is_held(const kube_indexer_t *ix, const kube_item_t *item, bool listed)
     if (!kube_zone_place_newest(ix->conf.writer, item->zone.entry, &place)
         || place.header.kind == KUBE_RECORD_REFUSED
         || (place.header.flags & (KUBE_RECORD_F_STATE_FILE
-                                  | KUBE_RECORD_F_OUTDATED))
-        || !kube_str_eq(held->uid, meta->uid))
+                                  | KUBE_RECORD_F_OUTDATED)))
     {
         return false;
     }
 
-    return kube_str_eq(held->rv, meta->rv)
-           || (!listed && indexer_is_older(meta->rv, held->rv));
+    /* whatever its uid: it may have been deleted, and made anew, since */
+    if (!listed && indexer_is_older(meta->rv, held->rv)) {
+        return true;
+    }
+
+    return kube_str_eq(held->uid, meta->uid)
+           && kube_str_eq(held->rv, meta->rv);
 }
 
 
