@@ -195,6 +195,8 @@ life_end_slice(kube_publisher_t *p, uint32_t entry,
         return KUBE_OK;
     }
 
+    /* its Service may come, again, while the list goes on */
+    kube_service_queue_hold(&p->queue, group, member);
     life_unlink(p, entry);
 
     if (kube_service_index_owner(&p->index, entry) == 0) {

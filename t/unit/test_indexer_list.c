@@ -104,6 +104,42 @@ test_indexer_list(void **state)
 }
 
 
+/* A Service that comes while a list has deleted a slice of its waits, too. */
+static void
+test_indexer_list_comes_late(void **state)
+{
+    it_t         it;
+    it_object_t  web, a, b;
+
+    (void) state;
+
+    it_init(&it, 1u << 20);
+    web = it_service(&it, "shop", "web");
+    a = it_slice(&it, "shop", "a", "web");
+    b = it_slice(&it, "shop", "b", "web");
+    IT_BEGIN(&it, IT_SLICES);
+    IT_LIST(&it, &a);
+    IT_LIST(&it, &b);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+
+    /* a WatchList tells of changes before it is whole */
+    IT_BEGIN(&it, IT_SLICES);
+    it_delete(&it, &a);
+    it_change(&it, &web);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "-");
+    b.version++;
+    it_stamp(&it, &b);
+    IT_LIST(&it, &b);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "2 b=2*2");
+
+    it_done(&it);
+}
+
+
 /* What a list takes away from a Service waits for its end as well. */
 static void
 test_indexer_list_away(void **state)
@@ -341,6 +377,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_indexer_list),
+        cmocka_unit_test(test_indexer_list_comes_late),
         cmocka_unit_test(test_indexer_list_away),
         cmocka_unit_test(test_indexer_rollback),
         cmocka_unit_test(test_indexer_other_past),
