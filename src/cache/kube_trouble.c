@@ -358,15 +358,22 @@ trouble_say(kube_trouble_t *t, trouble_one_t *one, uint64_t now_ms)
         kube_log_line(&t->log, KUBE_LOG_ERROR, KUBE_EV_DEGRADED, "%s: %s; %s",
                       info->text, one->text, info->remedy);
 
-    } else {
-        kube_log_line(&t->log, KUBE_LOG_ERROR, KUBE_EV_DEGRADED,
-                      "%s: for %s, %llu attempts: %s", info->text,
-                      trouble_duration(now_ms - one->since_ms, took,
-                                       sizeof(took)),
-                      (unsigned long long) one->attempts, one->text);
+        one->said_ms = now_ms;
+        return;
     }
 
+    (void) trouble_duration(now_ms - one->since_ms, took, sizeof(took));
     one->said_ms = now_ms;
+
+    if (!info->not_following) {
+        kube_log_line(&t->log, KUBE_LOG_ERROR, KUBE_EV_DEGRADED,
+                      "%s: for %s: %s", info->text, took, one->text);
+        return;
+    }
+
+    kube_log_line(&t->log, KUBE_LOG_ERROR, KUBE_EV_DEGRADED,
+                  "%s: for %s, %llu attempts: %s", info->text, took,
+                  (unsigned long long) one->attempts, one->text);
 }
 
 

@@ -294,7 +294,16 @@ test_zone_words(void **state)
                      KUBE_CAUSE_TLS + 1);
     assert_int_equal(bed_gauge(&b, KUBE_COUNTER_GAUGE_SINCE_MS), since_ms);
 
-    bed_wait(&b, 600000);
+    /* what keeps nobody from following is not tried */
+
+    bed_wait(&b, 60000);
+    kube_trouble_zone(b.trouble, KUBE_CAUSE_ZONE_FULL, "services a/b",
+                      b.now_ms);
+    bed_says(&b, "error degraded: tls: services at https://api: refused; "
+                 "compare the CA and the server's name with its certificate\n"
+                 "error degraded: zone_full: for 1 m 0 s: services a/b\n");
+
+    bed_wait(&b, 540000);
     kube_trouble_destroy(b.trouble);
     b.trouble = bed_create(&b);
     assert_non_null(b.trouble);
