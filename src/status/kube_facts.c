@@ -115,7 +115,7 @@ static const kube_fact_t  facts_informer[] = {
 #undef XX
 
     { NULL, NULL, "instance_rebuilds_total", COUNTER,
-      "Upstream instances that workers built.",
+      "Upstream instances that workers built anew.",
       KUBE_FACT_NUMBER, IN_REPORT(rebuilds) }
 };
 
