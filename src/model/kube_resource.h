@@ -40,7 +40,8 @@ typedef enum {
  *   shape   the enumerator behind KUBE_SHAPE_
  *   named   what metadata.name must be: kube_name_is_<named>()
  *   decode  the projection: kube_decode_<decode>() in src/api turns the JSON
- *           of one object into the resource's shape
+ *           of one object into the resource's shape, and
+ *           kube_decode_<decode>_message() its Protocol Buffers
  *
  * Sources: k8s.io/api core/v1 and discovery/v1; pkg/apis/core/validation and
  * pkg/apis/discovery/validation for the names.
@@ -94,9 +95,9 @@ const kube_resource_info_t *kube_resource_info(kube_resource_t r);
 const char *kube_resource_text(kube_resource_t r);
 
 /*
- * "Accept" of a list or a watch.  Of a resource of which only the metadata is
- * used that alone is asked for (meta/v1 PartialObjectMetadata), and whole
- * objects are taken from a server, or a proxy, that does not know it.
+ * "Accept" of a list or a watch, in JSON.  Of a resource of which only the
+ * metadata is used that alone is asked for (meta/v1 PartialObjectMetadata), and
+ * whole objects are taken from a server, or a proxy, that does not know it.
  */
 const char *kube_resource_accept(kube_resource_t r, bool watch);
 
