@@ -10,6 +10,7 @@ import itertools
 import re
 import time
 
+import cluster as cluster_lib
 import objects
 import pytest
 from apiserver import ApiServer
@@ -652,7 +653,9 @@ def test_user_agent_and_headers(cluster):
     for request in cluster.api.requests:
         agent = request.headers["user-agent"]
         assert re.fullmatch(r"nginx-kube-informer/[\d.]+ \(\w+/[\w.]+\)", agent), agent
-        assert request.headers["accept"] == "application/json"
+        frames = ";stream=watch" if "watch=true" in request.target else ""
+        asked = f"application/vnd.kubernetes.protobuf{frames}, " if cluster_lib.ENCODING else ""
+        assert request.headers["accept"] == asked + "application/json"
         assert "authorization" not in request.headers
         assert "gzip" not in request.headers.get("accept-encoding", "")
 
