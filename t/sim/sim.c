@@ -633,7 +633,7 @@ sim_one_step(sim_t *s)
             sim_process_start(s);
         }
 
-    } else if (!sim_once_in(s, 3)) {
+    } else if (s->narrow ? sim_once_in(s, 6) : !sim_once_in(s, 3)) {
         sim_process_run(s);
     }
 }
@@ -790,6 +790,7 @@ sim_setup(sim_t *s)
 
     s->faults &= s->conf.faults;
 
+    /* much waits, and little may */
     s->narrow = sim_once_in(s, 4) && !(s->faults & SIM_FAULT(FULL));
 
     if (s->faults & SIM_FAULT(FULL)) {

@@ -284,7 +284,6 @@ typedef struct {
 
 typedef struct {
     sim_row_t      rows[SIM_KEYS];
-    sim_sum_t      sums[SIM_SHAPES][SIM_NAMESPACES];    /* of what is current */
     unsigned       refused;    /* of the namespaces, outdated included */
     kube_alloc_t   alloc;
     kube_arena_t   arena;

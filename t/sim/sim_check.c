@@ -131,7 +131,6 @@ view_kind(sim_t *s, kube_record_kind_t kind)
     unsigned              key;
     uint32_t              cursor, entry;
     sim_row_t            *row;
-    sim_sum_t            *sum;
     kube_record_id_t      id;
     const kube_record_t  *record;
 
@@ -170,12 +169,6 @@ view_kind(sim_t *s, kube_record_kind_t kind)
         row->outdated = (record->flags & KUBE_RECORD_F_OUTDATED) != 0;
         row->rv = check_rv(s, id.meta.rv);
         s->view.refused += (row->refused || row->outdated);
-
-        if (row->there && !row->outdated) {
-            sum = &s->view.sums[SIM_SHAPE(key)][SIM_NS(key)];
-            sum->count++;
-            kube_digest_add(&sum->digest, kube_record_digest(record));
-        }
     }
 }
 
@@ -184,7 +177,6 @@ static void
 view_make(sim_t *s)
 {
     memset(s->view.rows, 0, sizeof(s->view.rows));
-    memset(s->view.sums, 0, sizeof(s->view.sums));
     s->view.refused = 0;
 
     view_kind(s, KUBE_RECORD_SERVICE);
