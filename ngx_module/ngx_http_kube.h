@@ -25,6 +25,13 @@
 #define NGX_HTTP_KUBE_SENDERS_MAX  6
 
 
+/*
+ * Of what few requests need: inlined, it would have all of them save registers
+ * for it.
+ */
+#define NGX_HTTP_KUBE_RARE     __attribute__((cold, noinline))
+
+
 /* The key of a kube_service or kube_resolve line, and its views. */
 typedef struct {
     ngx_kube_ref_t               *ref;
@@ -116,8 +123,7 @@ typedef struct {
     size_t                        instances_size;    /* kube_instances */
     ngx_uint_t                    unknown;     /* kube_balancer: probe them */
 
-    /* of unsynced_wait: how many upstreams may wait; see its file */
-    ngx_uint_t                    may_wait;
+    /* of unsynced_wait; see its file */
     ngx_uint_t                    senders[NGX_HTTP_KUBE_SENDERS_MAX];
     ngx_uint_t                    senders_n;
 } ngx_http_kube_main_conf_t;
@@ -132,6 +138,7 @@ struct ngx_http_kube_loc_conf_s {
     ngx_str_t                     ready_informer;    /* empty: all */
     ngx_msec_t                    ready_max_age;     /* 0: none */
     unsigned                      ready_flags;       /* KUBE_READY_ */
+    unsigned                      never_waits:1;     /* in this worker */
 
     ngx_array_t                  *resolves;    /* ngx_http_kube_resolve_t * */
     ngx_http_kube_loc_conf_t     *parent;      /* where to look next */

@@ -8,11 +8,6 @@
 
 #include "ngx_http_kube_key.h"
 
-#include "kube_report.h"
-
-
-static void ngx_http_kube_pick_copy(ngx_kube_reader_t *reader);
-
 
 ngx_int_t
 ngx_http_kube_key_parse(ngx_conf_t *cf, ngx_http_kube_key_t *key,
@@ -60,24 +55,20 @@ void
 ngx_http_kube_key_resolve(ngx_http_request_t *r, ngx_http_kube_key_t *key,
     ngx_str_t *text, ngx_http_kube_pick_t *pick)
 {
-    kube_key_t       parsed, *copy;
-    ngx_kube_ref_t  *ref;
+    kube_key_t  parsed, *copy;
 
-    ref = key->ref;
+    if (key->ref->is_static) {
+        ngx_http_kube_key_resolve_static(r, key, pick);
+        return;
+    }
 
     pick->of = key;
     pick->text = *text;
     pick->view = NULL;
     pick->pool = r->pool;
-    pick->noted = 0;
-    pick->reads = 0;
+    pick->noted = NULL;
+    pick->ended = 0;
     pick->endpoint = NULL;
-
-    if (ref->is_static) {
-        pick->key = &ref->key;
-        pick->view = ngx_kube_views_get(&key->views, &ref->key, &pick->error);
-        goto done;
-    }
 
     pick->key = NULL;
     pick->view = ngx_kube_views_find(&key->views, text, &parsed, &pick->error);
@@ -98,47 +89,17 @@ ngx_http_kube_key_resolve(ngx_http_request_t *r, ngx_http_kube_key_t *key,
         }
     }
 
-done:
-
     if (pick->view != NULL) {
         pick->view->refs++;
     }
 
-    ngx_kube_count(ref->informer, KUBE_WORKER_RESOLVED(pick->error));
-}
-
-
-void
-ngx_http_kube_pick_note(ngx_http_kube_pick_t *pick,
-    ngx_kube_endpoint_t *endpoint)
-{
-    ngx_kube_view_t  *view;
-
-    if (pick->reads) {
-        ngx_kube_reader_leave(&pick->reader);
-    }
-
-    view = pick->view;
-
-    pick->noted = 1;
-    pick->reads = 1;
-    pick->from_state_file = view->from_state_file;
-    pick->revision = view->revision;
-    pick->service = view->name;
-    pick->endpoint = endpoint;
-
-    if (pick->key == &view->key) {
-        pick->key = NULL;
-    }
-
-    pick->reader.ended = ngx_http_kube_pick_copy;
-    ngx_kube_view_read(view, &pick->reader);
+    ngx_kube_count(key->ref->informer, KUBE_WORKER_RESOLVED(pick->error));
 }
 
 
 /* Without memory for it the variables are empty from now on. */
 
-static void
+void
 ngx_http_kube_pick_copy(ngx_kube_reader_t *reader)
 {
     size_t                 len;
@@ -147,9 +108,20 @@ ngx_http_kube_pick_copy(ngx_kube_reader_t *reader)
     ngx_str_t             *s[4];
     ngx_kube_endpoint_t   *copy;
     ngx_http_kube_pick_t  *pick;
+    const ngx_kube_view_t *view;
 
     pick = ngx_queue_data(reader, ngx_http_kube_pick_t, reader);
-    pick->reads = 0;
+    view = pick->noted;
+
+    pick->noted = NULL;
+    pick->ended = 1;
+    pick->from_state_file = view->from_state_file;
+    pick->revision = view->revision;
+    pick->service = view->name;
+
+    if (pick->key == &view->key) {
+        pick->key = NULL;
+    }
 
     len = pick->service.len;
 

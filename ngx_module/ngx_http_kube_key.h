@@ -14,6 +14,8 @@
 
 #include "ngx_http_kube.h"
 
+#include "kube_report.h"
+
 
 /* What a key came to in one request, and what was picked of it. */
 typedef struct {
@@ -26,14 +28,16 @@ typedef struct {
 
     /* what variables tell, once noted: in the view, then the request's own */
     ngx_kube_reader_t      reader;
+    const ngx_kube_view_t *noted;       /* read there until it ends */
     ngx_pool_t            *pool;        /* the request's */
-    unsigned               noted:1;
-    unsigned               reads:1;     /* the view has not ended */
+    ngx_kube_endpoint_t   *endpoint;    /* the last one picked; NULL: none, or
+                                           a static server */
+
+    /* of a view that was noted and has ended */
+    unsigned               ended:1;
     unsigned               from_state_file:1;
     uint64_t               revision;
     ngx_str_t              service;     /* $kube_service */
-    ngx_kube_endpoint_t   *endpoint;    /* the last one picked; NULL: none, or
-                                           a static server */
 } ngx_http_kube_pick_t;
 
 
@@ -53,13 +57,41 @@ void ngx_http_kube_key_resolve(ngx_http_request_t *r,
     ngx_http_kube_key_t *key, ngx_str_t *text, ngx_http_kube_pick_t *pick);
 
 
+/* The view of a pick that was noted ends.  For this file. */
+void ngx_http_kube_pick_copy(ngx_kube_reader_t *reader);
+
+
 /*
- * Notes what variables tell of the pick's view and an endpoint of it, or of
+ * Notes that variables tell of the pick's view and an endpoint of it, or of
  * none.  The view may then be given back: it is read where it is, and what is
  * told of it is copied when it ends.
  */
-void ngx_http_kube_pick_note(ngx_http_kube_pick_t *pick,
-    ngx_kube_endpoint_t *endpoint);
+static ngx_inline void
+ngx_http_kube_pick_note(ngx_http_kube_pick_t *pick,
+    ngx_kube_endpoint_t *endpoint)
+{
+    if (pick->noted != NULL) {
+        ngx_kube_reader_leave(&pick->reader);
+
+        if (pick->key == &pick->noted->key) {
+            pick->key = NULL;
+        }
+    }
+
+    pick->noted = pick->view;
+    pick->endpoint = endpoint;
+    pick->reader.ended = ngx_http_kube_pick_copy;
+    ngx_kube_view_read(pick->view, &pick->reader);
+}
+
+
+/* The view that tells of the pick; NULL: none, or it has ended. */
+static ngx_inline const ngx_kube_view_t *
+ngx_http_kube_pick_view(const ngx_http_kube_pick_t *pick)
+{
+    return (pick->noted != NULL) ? pick->noted
+                                 : pick->ended ? NULL : pick->view;
+}
 
 
 /* Gives the view back, if there is one. */
@@ -77,12 +109,38 @@ ngx_http_kube_pick_release(ngx_http_kube_pick_t *pick)
 static ngx_inline void
 ngx_http_kube_pick_end(ngx_http_kube_pick_t *pick)
 {
-    if (pick->reads) {
+    if (pick->noted != NULL) {
         ngx_kube_reader_leave(&pick->reader);
-        pick->reads = 0;
+        pick->noted = NULL;
     }
 
     ngx_http_kube_pick_release(pick);
+}
+
+
+/* The same as ngx_http_kube_key_resolve() of a static key, on the shortest way. */
+static ngx_inline void
+ngx_http_kube_key_resolve_static(ngx_http_request_t *r,
+    ngx_http_kube_key_t *key, ngx_http_kube_pick_t *pick)
+{
+    ngx_kube_ref_t  *ref;
+
+    ref = key->ref;
+
+    pick->of = key;
+    pick->text = ref->key_text;
+    pick->key = &ref->key;
+    pick->pool = r->pool;
+    pick->noted = NULL;
+    pick->ended = 0;
+    pick->endpoint = NULL;
+    pick->view = ngx_kube_views_get(&key->views, &ref->key, &pick->error);
+
+    if (pick->view != NULL) {
+        pick->view->refs++;
+    }
+
+    ngx_kube_count(ref->informer, KUBE_WORKER_RESOLVED(pick->error));
 }
 
 

@@ -83,7 +83,7 @@ ngx_http_kube_peers_made(ngx_kube_views_t *views, ngx_kube_view_t *view,
 }
 
 
-ngx_http_kube_listed_t *
+ngx_uint_t
 ngx_http_kube_peers_static(ngx_http_kube_peers_t *peers,
     struct sockaddr *sockaddr)
 {
@@ -94,11 +94,11 @@ ngx_http_kube_peers_static(ngx_http_kube_peers_t *peers,
 
     for (i = peers->n; i < peers->listing.n; i++) {
         if (listed[i].peer->sockaddr == sockaddr) {
-            return &listed[i];
+            break;
         }
     }
 
-    return NULL;
+    return i;
 }
 
 

@@ -36,7 +36,7 @@ ngx_int_t ngx_http_kube_peers_made(ngx_kube_views_t *views,
     ngx_kube_view_t *view, ngx_kube_view_t *old);
 
 /* The same among what is no endpoint.  For this file. */
-ngx_http_kube_listed_t *ngx_http_kube_peers_static(
+ngx_uint_t ngx_http_kube_peers_static(
     ngx_http_kube_peers_t *peers, struct sockaddr *sockaddr);
 
 /*
@@ -57,23 +57,34 @@ ngx_http_upstream_server_t *ngx_http_kube_peers_down(ngx_pool_t *pool,
 
 
 /*
- * The server behind an address that a balancer picked, by the pointer that it
- * was given; the first peers->n of the listing are the view's endpoints in
- * order.  NULL: none.
+ * The number in the listing of the server whose address a balancer picked, by
+ * the pointer that it was given; listing.n: there is none.  The first peers->n
+ * are the view's endpoints in order.
  */
-static ngx_inline ngx_http_kube_listed_t *
-ngx_http_kube_peers_listed(ngx_http_kube_peers_t *peers,
+static ngx_inline ngx_uint_t
+ngx_http_kube_peers_number(ngx_http_kube_peers_t *peers,
     struct sockaddr *sockaddr)
 {
+    ngx_uint_t            n;
     ngx_kube_sockaddr_t  *sa;
 
     sa = (ngx_kube_sockaddr_t *) sockaddr;
+    n = peers->n;
 
-    if (peers->n != 0 && sa >= peers->addrs && sa < peers->addrs + peers->n) {
-        return &peers->listing.elts[sa - peers->addrs];
+    if (n != 0 && sa >= peers->addrs && sa < peers->addrs + n) {
+        return sa - peers->addrs;
     }
 
     return ngx_http_kube_peers_static(peers, sockaddr);
+}
+
+
+/* The view's endpoint of that number; NULL: a static server. */
+static ngx_inline ngx_kube_endpoint_t *
+ngx_http_kube_peers_endpoint(ngx_http_kube_peers_t *peers,
+    ngx_kube_view_t *view, ngx_uint_t number)
+{
+    return (number < peers->n) ? &view->endpoints[number] : NULL;
 }
 
 

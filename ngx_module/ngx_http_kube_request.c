@@ -55,7 +55,7 @@ ngx_http_kube_request_find(ngx_http_request_t *r, ngx_uint_t create)
     kr->shown = NULL;
     kr->resolutions = NULL;
     kr->balancing.pick.view = NULL;
-    kr->balancing.pick.reads = 0;
+    kr->balancing.pick.noted = NULL;
     kr->balancing.row = NULL;
     kr->balancing.pinned = NULL;
     kr->balancing.location = NULL;

@@ -34,7 +34,8 @@ typedef struct {
     ngx_http_kube_pick_t            pick;
     void                          **location;    /* r->loc_conf, then */
 
-    ngx_http_kube_hooks_t           chain;       /* outermost: keepalive */
+    ngx_http_kube_hooks_t           chain;       /* outermost; unused where the
+                                                    method is plain */
     ngx_http_kube_hooks_t           method;      /* innermost */
 
     ngx_http_kube_peers_t          *peers;       /* as long as pick.view is */
@@ -42,14 +43,14 @@ typedef struct {
 
     /* of the server in use */
     ngx_http_kube_row_t            *row;         /* NULL: none */
-    ngx_http_upstream_rr_peer_t    *peer;        /* as long as the peers */
     ngx_uint_t                      number;      /* in the peers' listing */
 
     ngx_http_kube_row_t            *pinned;      /* of the last one */
     ngx_array_t                    *tried;       /* ngx_sockaddr_t */
     ngx_uint_t                      attempts;
     ngx_uint_t                      limit;       /* of attempts */
-    unsigned                        single:1;    /* the peers were one */
+    ngx_uint_t                      single;      /* the peers were one */
+    ngx_uint_t                      rejections;  /* so many more */
     unsigned                        failed:1;    /* look again first */
     unsigned                        rejected:1;  /* given back unused */
 } ngx_http_kube_balancing_t;
@@ -93,11 +94,19 @@ ngx_http_kube_request(ngx_http_request_t *r, ngx_uint_t create)
 }
 
 
+/* Of the upstream that a balancer's pick is of. */
+static ngx_inline ngx_http_kube_srv_conf_t *
+ngx_http_kube_pick_conf(ngx_http_kube_pick_t *pick)
+{
+    return pick->of->views.data;
+}
+
+
 /* Of the upstream that the request is balanced over. */
 static ngx_inline ngx_http_kube_srv_conf_t *
 ngx_http_kube_conf_of(ngx_http_kube_request_t *kr)
 {
-    return kr->balancing.pick.of->views.data;
+    return ngx_http_kube_pick_conf(&kr->balancing.pick);
 }
 
 
@@ -114,6 +123,30 @@ ngx_http_kube_hooks_save(ngx_http_kube_hooks_t *hooks,
     hooks->connect = pc->connect;
     hooks->close = pc->close;
 #endif
+}
+
+
+/* A stock init_peer uses peer.data that is there: it would be ours. */
+static ngx_inline void
+ngx_http_kube_hooks_clear(ngx_peer_connection_t *pc)
+{
+    pc->data = NULL;
+    pc->notify = NULL;
+
+#ifdef angie_version
+    pc->notify_mask = 0;
+    pc->connect = NULL;
+    pc->close = NULL;
+#endif
+}
+
+
+/* Balancing is over the peers of the pick's view from now on. */
+static ngx_inline void
+ngx_http_kube_peers_of_view(ngx_http_kube_balancing_t *b)
+{
+    b->peers = b->pick.view->data;
+    b->serial = b->peers->serial;
 }
 
 

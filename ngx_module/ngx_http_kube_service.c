@@ -348,6 +348,8 @@ ngx_http_kube_services_finish(ngx_conf_t *cf,
         ngx_http_kube_balancer_finish(cf, kscf[i]->upstream,
                                       &kscf[i]->balancer);
 
-        kscf[i]->upstream->peer.init = ngx_http_kube_init_peer;
+        kscf[i]->upstream->peer.init = kscf[i]->key.ref->is_static
+                                       ? ngx_http_kube_init_peer_static
+                                       : ngx_http_kube_init_peer;
     }
 }

@@ -7,6 +7,9 @@
  * ngx_http_upstream_free_round_robin_peer(): the peers of the pick may be gone.
  * Any other method gives back itself, to a peer that its request keeps alive.
  *
+ * Of a plain method these are all hooks that a request has of ours: what hooks
+ * around keepalive would do is done here, beneath it.
+ *
  * Workers only.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -14,14 +17,25 @@
  */
 
 
-#include "ngx_http_kube_request.h"
+#include "ngx_http_kube_attempts.h"
 #include "ngx_http_kube_stock.h"
 
 
 static ngx_int_t ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
+static ngx_int_t ngx_http_kube_stock_begin(ngx_http_kube_request_t *kr);
 static ngx_int_t ngx_http_kube_stock_get(ngx_peer_connection_t *pc,
     void *data);
+static ngx_int_t ngx_http_kube_stock_again(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr) NGX_HTTP_KUBE_RARE;
+static ngx_int_t ngx_http_kube_stock_reject(ngx_peer_connection_t *pc,
+    ngx_http_kube_balancing_t *b) NGX_HTTP_KUBE_RARE;
+static ngx_int_t ngx_http_kube_stock_unknown(ngx_peer_connection_t *pc,
+    ngx_http_kube_balancing_t *b) NGX_HTTP_KUBE_RARE;
+static void ngx_http_kube_stock_free_plain(ngx_peer_connection_t *pc,
+    void *data, ngx_uint_t state);
+static void ngx_http_kube_stock_free_failed(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr, ngx_uint_t state) NGX_HTTP_KUBE_RARE;
 static void ngx_http_kube_stock_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
 static ngx_int_t ngx_http_kube_stock_pin(ngx_http_kube_request_t *kr,
@@ -29,12 +43,18 @@ static ngx_int_t ngx_http_kube_stock_pin(ngx_http_kube_request_t *kr,
 static void ngx_http_kube_stock_unpin(void *data);
 static void ngx_http_kube_stock_lend(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b, ngx_uint_t state);
-static void ngx_http_kube_stock_judge(ngx_peer_connection_t *pc,
-    ngx_http_kube_balancing_t *b, ngx_uint_t state);
+static ngx_inline void ngx_http_kube_stock_served(
+    ngx_peer_connection_t *pc, ngx_http_kube_balancing_t *b);
 static void ngx_http_kube_stock_failed(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b);
 static void ngx_http_kube_stock_notify(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t type);
+#if (NGX_HTTP_SSL)
+static ngx_int_t ngx_http_kube_stock_set_session(ngx_peer_connection_t *pc,
+    void *data);
+static void ngx_http_kube_stock_save_session(ngx_peer_connection_t *pc,
+    void *data);
+#endif
 #ifdef angie_version
 static ngx_int_t ngx_http_kube_stock_connect(ngx_peer_connection_t *pc,
     void *data);
@@ -78,12 +98,12 @@ ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
     ngx_http_kube_request_t   *kr;
     ngx_http_kube_srv_conf_t  *kscf;
 
-    kscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_kube_module);
-
     kr = ngx_http_kube_request(r, 0);
     if (kr == NULL) {
         return NGX_ERROR;
     }
+
+    kscf = ngx_http_kube_conf_of(kr);
 
     if (kscf->balancer.method_init_peer(r, us) != NGX_OK) {
         return NGX_ERROR;
@@ -96,6 +116,15 @@ ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
     pc->data = kr;
     pc->get = ngx_http_kube_stock_get;
     pc->free = ngx_http_kube_stock_free;
+
+    if (kscf->balancer.plain) {
+        pc->free = ngx_http_kube_stock_free_plain;
+
+#if (NGX_HTTP_SSL)
+        pc->set_session = ngx_http_kube_stock_set_session;
+        pc->save_session = ngx_http_kube_stock_save_session;
+#endif
+    }
 
     if (pc->notify != NULL) {
         pc->notify = ngx_http_kube_stock_notify;
@@ -115,55 +144,240 @@ ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
 }
 
 
+/* The method alone begins over newer peers; what wraps it stays. */
+
+static ngx_int_t
+ngx_http_kube_stock_begin(ngx_http_kube_request_t *kr)
+{
+    ngx_int_t                   rc;
+    ngx_peer_connection_t      *pc, saved;
+    ngx_http_kube_srv_conf_t   *kscf;
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+    pc = &kr->request->upstream->peer;
+    kscf = ngx_http_kube_conf_of(kr);
+
+    ngx_http_kube_peers_of_view(b);
+
+    saved = *pc;
+    ngx_http_kube_hooks_clear(pc);
+
+    rc = kscf->balancer.method_init_peer(kr->request, &b->peers->us);
+
+    if (rc == NGX_OK) {
+        ngx_http_kube_hooks_save(&b->method, pc);
+    }
+
+    *pc = saved;
+
+    return rc;
+}
+
+
 static ngx_int_t
 ngx_http_kube_stock_get(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_kube_request_t *kr = data;
 
     ngx_int_t                   rc;
-    ngx_http_kube_listed_t     *listed;
+    ngx_uint_t                  number;
+    ngx_http_kube_row_t        *row;
+    ngx_http_kube_peers_t      *peers;
     ngx_http_kube_balancing_t  *b;
 
     b = &kr->balancing;
 
-    ngx_http_kube_rows_use(&b->peers->listing);
+    /* not the first attempt of a plain method, which gives its view back */
+
+    if (b->pick.view == NULL) {
+        rc = ngx_http_kube_stock_again(pc, kr);
+        if (rc != NGX_OK) {
+            return rc;
+        }
+    }
+
+    peers = b->peers;
+
+pick:
+
+    ngx_http_kube_rows_use(&peers->listing);
 
     rc = b->method.get(pc, b->method.data);
 
     if (rc != NGX_OK && rc != NGX_DONE) {
+
+        if (rc == NGX_BUSY) {
+            pc->name = &ngx_http_kube_conf_of(kr)->upstream->host;
+        }
+
         return rc;
     }
 
-    listed = ngx_http_kube_peers_listed(b->peers, pc->sockaddr);
+    number = ngx_http_kube_peers_number(peers, pc->sockaddr);
 
-    if (listed == NULL) {
+    if (number == peers->listing.n) {
+        return ngx_http_kube_stock_unknown(pc, b);
+    }
 
-        /* balancers hand out the pointers they were given */
+    row = peers->listing.elts[number].row;
 
-        ngx_log_error(NGX_LOG_ALERT, pc->log, 0,
-                      "balancer picked an address that it was not given");
+    if (ngx_http_kube_stock_pin(kr, row) != NGX_OK) {
         b->method.free(pc, b->method.data, 0);
         pc->sockaddr = NULL;
-
         return NGX_ERROR;
     }
 
-    if (ngx_http_kube_stock_pin(kr, listed->row) != NGX_OK) {
-        b->method.free(pc, b->method.data, 0);
-        pc->sockaddr = NULL;
+    b->row = row;
+    b->number = number;
+    b->single = peers->single;
 
-        return NGX_ERROR;
+    pc->sockaddr = row->sockaddr;
+    pc->name = &row->name;
+
+    if (!ngx_http_kube_conf_of(kr)->balancer.plain) {
+        return rc;
     }
 
-    b->row = listed->row;
-    b->peer = listed->peer;
-    b->single = b->peers->single;
-    b->number = listed - b->peers->listing.elts;
+    if (b->tried != NULL
+        && ngx_http_kube_attempt_tried(b, pc->sockaddr, pc->socklen))
+    {
+        if (ngx_http_kube_stock_reject(pc, b) != NGX_OK) {
+            return NGX_BUSY;
+        }
 
-    pc->sockaddr = b->row->sockaddr;
-    pc->name = &b->row->name;
+        goto pick;
+    }
+
+    b->attempts++;
+
+    /*
+     * Requests may last for days, while there is a view for each change of a
+     * Service.
+     */
+
+    ngx_http_kube_pick_note(&b->pick,
+                            ngx_http_kube_peers_endpoint(peers, b->pick.view,
+                                                         number));
+    ngx_http_kube_pick_release(&b->pick);
 
     return rc;
+}
+
+
+static ngx_int_t
+ngx_http_kube_stock_again(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr)
+{
+    ngx_int_t                   rc;
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+
+    b->failed = 0;
+
+    rc = ngx_http_kube_attempt_again(pc, kr, ngx_http_kube_stock_begin);
+
+    if (rc == NGX_OK) {
+        b->rejections = ngx_http_kube_attempt_picks(b);
+
+    } else if (rc == NGX_BUSY) {
+        pc->name = &ngx_http_kube_conf_of(kr)->upstream->host;
+    }
+
+    return rc;
+}
+
+
+/*
+ * No address is asked twice, also by a method over newer peers, which does not
+ * know what was tried before: what it picks again is given back.
+ */
+
+static ngx_int_t
+ngx_http_kube_stock_reject(ngx_peer_connection_t *pc,
+    ngx_http_kube_balancing_t *b)
+{
+    ngx_http_kube_server_t  server;
+
+    /* it was not asked: nothing is known of it */
+
+    ngx_http_kube_row_get(b->row, &server);
+    server.conns--;
+    ngx_http_kube_row_set(b->row, &server);
+
+    b->row = NULL;
+    pc->sockaddr = NULL;
+
+    if (--b->rejections == 0) {
+        pc->name = &ngx_http_kube_pick_conf(&b->pick)->upstream->host;
+        return NGX_BUSY;
+    }
+
+    return NGX_OK;
+}
+
+
+/* Balancers hand out the pointers they were given. */
+
+static ngx_int_t
+ngx_http_kube_stock_unknown(ngx_peer_connection_t *pc,
+    ngx_http_kube_balancing_t *b)
+{
+    ngx_log_error(NGX_LOG_ALERT, pc->log, 0,
+                  "balancer picked an address that it was not given");
+    b->method.free(pc, b->method.data, 0);
+    pc->sockaddr = NULL;
+
+    return NGX_ERROR;
+}
+
+
+static void
+ngx_http_kube_stock_free_plain(ngx_peer_connection_t *pc, void *data,
+    ngx_uint_t state)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+
+    if (b->row == NULL || (state & (NGX_PEER_FAILED|NGX_PEER_NEXT))) {
+        ngx_http_kube_stock_free_failed(pc, kr, state);
+        return;
+    }
+
+    ngx_http_kube_stock_served(pc, b);
+    b->row = NULL;
+}
+
+
+static void
+ngx_http_kube_stock_free_failed(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr, ngx_uint_t state)
+{
+    ngx_uint_t                  stale;
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+
+    if (b->row == NULL) {
+        return;
+    }
+
+    stale = ngx_http_kube_attempt_failed(pc, kr);
+
+    if (b->single || !(state & NGX_PEER_FAILED)) {
+        ngx_http_kube_stock_served(pc, b);
+
+    } else {
+        ngx_http_kube_stock_failed(pc, b);
+    }
+
+    b->row = NULL;
+
+    ngx_http_kube_attempt_tries(pc, kr, stale);
 }
 
 
@@ -222,29 +436,18 @@ ngx_http_kube_stock_free(ngx_peer_connection_t *pc, void *data,
         return;
     }
 
-    if (ngx_http_kube_conf_of(kr)->balancer.plain) {
-        ngx_http_kube_stock_judge(pc, b, state);
-
-    } else {
-        ngx_http_kube_stock_lend(pc, b, state);
-    }
-
+    ngx_http_kube_stock_lend(pc, b, state);
     b->row = NULL;
 }
 
 
 /* What ngx_http_upstream_free_round_robin_peer() does to its peer. */
 
-static void
-ngx_http_kube_stock_judge(ngx_peer_connection_t *pc,
-    ngx_http_kube_balancing_t *b, ngx_uint_t state)
+static ngx_inline void
+ngx_http_kube_stock_served(ngx_peer_connection_t *pc,
+    ngx_http_kube_balancing_t *b)
 {
-    if (!b->rejected && (b->single || !(state & NGX_PEER_FAILED))) {
-        ngx_http_kube_row_served(b->row, b->single);
-
-    } else {
-        ngx_http_kube_stock_failed(pc, b);
-    }
+    ngx_http_kube_row_served(b->row, b->single);
 
     if (b->single) {
         pc->tries = 0;
@@ -255,6 +458,8 @@ ngx_http_kube_stock_judge(ngx_peer_connection_t *pc,
 }
 
 
+/* The same where the attempt failed. */
+
 static void
 ngx_http_kube_stock_failed(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b)
@@ -264,35 +469,31 @@ ngx_http_kube_stock_failed(ngx_peer_connection_t *pc,
     ngx_http_kube_server_t   server;
 
     row = b->row;
+    now = ngx_time();
+
     ngx_http_kube_row_get(row, &server);
 
     server.conns--;
+    server.fails++;
+    server.accessed = now;
+    server.checked = now;
 
-    /* one that was not asked: nothing is known of it */
+    if (row->max_fails) {
+        server.effective_weight -= row->weight / (ngx_int_t) row->max_fails;
 
-    if (!b->rejected) {
-        now = ngx_time();
-
-        server.fails++;
-        server.accessed = now;
-        server.checked = now;
-
-        if (row->max_fails) {
-            server.effective_weight -= row->weight
-                                       / (ngx_int_t) row->max_fails;
-
-            if (server.fails >= row->max_fails) {
-                ngx_log_error(NGX_LOG_WARN, pc->log, 0,
-                              "upstream server temporarily disabled");
-            }
-        }
-
-        if (server.effective_weight < 0) {
-            server.effective_weight = 0;
+        if (server.fails >= row->max_fails) {
+            ngx_log_error(NGX_LOG_WARN, pc->log, 0,
+                          "upstream server temporarily disabled");
         }
     }
 
+    server.effective_weight = ngx_max(server.effective_weight, 0);
+
     ngx_http_kube_row_set(row, &server);
+
+    if (pc->tries) {
+        pc->tries--;
+    }
 }
 
 
@@ -302,16 +503,19 @@ static void
 ngx_http_kube_stock_lend(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b, ngx_uint_t state)
 {
-    ngx_uint_t               fails;
-    ngx_http_kube_server_t   server;
+    ngx_uint_t                    fails;
+    ngx_http_kube_server_t        server;
+    ngx_http_upstream_rr_peer_t  *peer;
+
+    peer = b->peers->listing.elts[b->number].peer;
 
     ngx_http_kube_row_get(b->row, &server);
-    ngx_http_kube_server_write(b->peer, &server);
+    ngx_http_kube_server_write(peer, &server);
     fails = server.fails;
 
     b->method.free(pc, b->method.data, state);
 
-    ngx_http_kube_server_read(b->peer, &server);
+    ngx_http_kube_server_read(peer, &server);
 
     if (b->rejected) {
         server.fails = fails;
@@ -352,3 +556,56 @@ ngx_http_kube_stock_close(ngx_peer_connection_t *pc, void *data,
 }
 
 #endif
+
+
+#if (NGX_HTTP_SSL)
+
+static ngx_int_t
+ngx_http_kube_stock_set_session(ngx_peer_connection_t *pc, void *data)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    ngx_http_kube_row_t  *row;
+
+    row = kr->balancing.row;
+
+    if (row == NULL) {
+        return NGX_OK;
+    }
+
+    return ngx_http_kube_sessions_offer(&row->set->rows->sessions,
+                                        &row->sessions,
+                                        kr->request->upstream);
+}
+
+
+static void
+ngx_http_kube_stock_save_session(ngx_peer_connection_t *pc, void *data)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    ngx_http_kube_row_t  *row;
+
+    row = kr->balancing.row;
+
+    /* its address may have left: the next server there is another one */
+
+    if (row == NULL || row->listed == 0) {
+        return;
+    }
+
+    ngx_http_kube_sessions_save(&row->set->rows->sessions, &row->sessions,
+                                kr->request->upstream);
+}
+
+#endif
+
+
+void
+ngx_http_kube_stock_sessions(ngx_peer_connection_t *pc)
+{
+#if (NGX_HTTP_SSL)
+    pc->set_session = ngx_http_kube_stock_set_session;
+    pc->save_session = ngx_http_kube_stock_save_session;
+#endif
+}

@@ -26,5 +26,11 @@
 ngx_int_t ngx_http_kube_stock_init(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 
+/*
+ * The hooks of TLS sessions, for a connection with data of the request's
+ * ngx_http_kube_request_t.
+ */
+void ngx_http_kube_stock_sessions(ngx_peer_connection_t *pc);
+
 
 #endif /* NGX_HTTP_KUBE_STOCK_H */

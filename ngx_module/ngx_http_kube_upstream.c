@@ -3,9 +3,10 @@
  * upstream with kube_service while a request is proxied.
  *
  * The balancer named in the block runs unchanged, over the peers of a view
- * (ngx_http_kube_peers.c).  Around it: the key is resolved, the endpoint
- * picked is remembered for the variables, and after a failed attempt the next
- * one looks at the newest endpoints, carrying the addresses tried.
+ * (ngx_http_kube_peers.c).  Before it the key is resolved.  Hooks around it
+ * remember the endpoint picked for the variables, and after a failed attempt
+ * look at the newest endpoints: beneath keepalive where the method is plain
+ * (ngx_http_kube_stock.c), else around the whole chain, here.
  *
  * Workers only.
  *
@@ -14,7 +15,8 @@
  */
 
 
-#include "ngx_http_kube_request.h"
+#include "ngx_http_kube_attempts.h"
+#include "ngx_http_kube_stock.h"
 #include "ngx_http_kube_upstream.h"
 
 
@@ -25,11 +27,14 @@
 #define NGX_HTTP_KUBE_ATTEMPTS  3
 
 
-static ngx_int_t ngx_http_kube_attach(ngx_http_kube_request_t *kr);
-static void ngx_http_kube_unwrap(ngx_peer_connection_t *pc);
+static ngx_inline ngx_int_t ngx_http_kube_begin(ngx_http_request_t *r,
+    ngx_http_kube_request_t *kr, ngx_http_kube_srv_conf_t *kscf);
+static ngx_int_t ngx_http_kube_attach(ngx_http_kube_request_t *kr)
+    NGX_HTTP_KUBE_RARE;
 static void ngx_http_kube_wrap(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
-static ngx_int_t ngx_http_kube_unresolved(ngx_http_kube_request_t *kr);
+static ngx_int_t ngx_http_kube_unresolved(ngx_http_kube_request_t *kr)
+    NGX_HTTP_KUBE_RARE;
 static ngx_int_t ngx_http_kube_get_nothing(ngx_peer_connection_t *pc,
     void *data);
 static void ngx_http_kube_free_nothing(ngx_peer_connection_t *pc, void *data,
@@ -40,22 +45,8 @@ static ngx_int_t ngx_http_kube_get_untried(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b);
 static void ngx_http_kube_reject(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b);
-static void ngx_http_kube_settle(ngx_http_kube_request_t *kr);
 static void ngx_http_kube_free_peer(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
-static ngx_uint_t ngx_http_kube_tried(ngx_http_kube_balancing_t *b,
-    struct sockaddr *sockaddr, socklen_t socklen);
-static void ngx_http_kube_tried_add(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr);
-static ngx_uint_t ngx_http_kube_gone_stale(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr);
-static ngx_kube_view_t *ngx_http_kube_newest(ngx_http_kube_pick_t *pick);
-static void ngx_http_kube_more_tries(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr, ngx_uint_t stale);
-static ngx_uint_t ngx_http_kube_untried(ngx_http_kube_balancing_t *b,
-    ngx_http_kube_peers_t *peers);
-static ngx_int_t ngx_http_kube_again(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr);
 static void ngx_http_kube_notify_peer(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t type);
 #ifdef angie_version
@@ -64,28 +55,42 @@ static ngx_int_t ngx_http_kube_connect_peer(ngx_peer_connection_t *pc,
 static void ngx_http_kube_close_peer(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
 #endif
-#if (NGX_HTTP_SSL)
-static ngx_int_t ngx_http_kube_set_session(ngx_peer_connection_t *pc,
-    void *data);
-static void ngx_http_kube_save_session(ngx_peer_connection_t *pc,
-    void *data);
-#endif
+
+
+ngx_int_t
+ngx_http_kube_init_peer_static(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_http_kube_request_t   *kr;
+    ngx_http_kube_srv_conf_t  *kscf;
+
+    kr = ngx_http_kube_request(r, 1);
+    if (kr == NULL) {
+        return NGX_ERROR;
+    }
+
+    kscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_kube_module);
+
+    ngx_http_kube_pick_end(&kr->balancing.pick);
+    ngx_http_kube_key_resolve_static(r, &kscf->key, &kr->balancing.pick);
+
+    return ngx_http_kube_begin(r, kr, kscf);
+}
 
 
 ngx_int_t
 ngx_http_kube_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_str_t                   text;
-    ngx_http_kube_request_t    *kr;
-    ngx_http_kube_srv_conf_t   *kscf;
-    ngx_http_kube_balancing_t  *b;
+    ngx_str_t                  text;
+    ngx_http_kube_request_t   *kr;
+    ngx_http_kube_srv_conf_t  *kscf;
 
     kscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_kube_module);
 
     /* may use variables of kube_resolve, which the request remembers too */
 
-    if (ngx_http_kube_key_evaluate(r, &kscf->key, &text) != NGX_OK) {
+    if (ngx_http_complex_value(r, &kscf->key.value, &text) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -94,84 +99,80 @@ ngx_http_kube_init_peer(ngx_http_request_t *r,
         return NGX_ERROR;
     }
 
+    ngx_http_kube_pick_end(&kr->balancing.pick);
+    ngx_http_kube_key_resolve(r, &kscf->key, &text, &kr->balancing.pick);
+
+    return ngx_http_kube_begin(r, kr, kscf);
+}
+
+
+/*
+ * With a pick.  A request may have been balanced before: it is proxied again
+ * after X-Accel-Redirect or error_page.
+ */
+
+static ngx_inline ngx_int_t
+ngx_http_kube_begin(ngx_http_request_t *r, ngx_http_kube_request_t *kr,
+    ngx_http_kube_srv_conf_t *kscf)
+{
+    ngx_int_t                   rc;
+    ngx_http_kube_balancing_t  *b;
+
     b = &kr->balancing;
 
-    /* a request is proxied again after X-Accel-Redirect or error_page */
-
-    ngx_http_kube_pick_end(&b->pick);
-
+    b->location = r->loc_conf;
     b->row = NULL;
     b->tried = NULL;
     b->attempts = 0;
     b->failed = 0;
     b->rejected = 0;
 
-    ngx_http_kube_key_resolve(r, &kscf->key, &text, &b->pick);
-
-    b->location = r->loc_conf;
     kr->shown = &b->pick;
 
     if (b->pick.view == NULL || b->pick.view->data == NULL) {
         return ngx_http_kube_unresolved(kr);
     }
 
-    if (ngx_http_kube_attach(kr) != NGX_OK) {
-        return NGX_ERROR;
+    if (kscf->balancer.plain) {
+        ngx_http_kube_peers_of_view(b);
+        rc = kscf->balancer.init_peer(r, &b->peers->us);
+
+    } else {
+        rc = ngx_http_kube_attach(kr);
     }
 
     b->limit = ngx_max(r->upstream->peer.tries, NGX_HTTP_KUBE_ATTEMPTS);
 
-    return NGX_OK;
+    return rc;
 }
 
 
-/* Has the balancer begin over the peers of the pick's view. */
+/* Has what is not plain begin over the peers of the pick's view. */
 
 static ngx_int_t
 ngx_http_kube_attach(ngx_http_kube_request_t *kr)
 {
+    ngx_int_t                   rc;
     ngx_http_upstream_t        *u;
-    ngx_http_kube_peers_t      *peers;
     ngx_http_kube_balancing_t  *b;
 
     b = &kr->balancing;
     u = kr->request->upstream;
 
-    peers = b->pick.view->data;
-    b->peers = peers;
-    b->serial = peers->serial;
+    ngx_http_kube_peers_of_view(b);
+    ngx_http_kube_hooks_clear(&u->peer);
 
     /* Angie looks for the balancer's part here, not in the peer's data */
 
-    u->upstream = &peers->us;
+    u->upstream = &b->peers->us;
 
-    ngx_http_kube_unwrap(&u->peer);
-
-    if (ngx_http_kube_conf_of(kr)->balancer.init_peer(kr->request, &peers->us)
-        != NGX_OK)
-    {
-        return NGX_ERROR;
+    rc = ngx_http_kube_conf_of(kr)->balancer.init_peer(kr->request,
+                                                       &b->peers->us);
+    if (rc == NGX_OK) {
+        ngx_http_kube_wrap(&u->peer, kr);
     }
 
-    ngx_http_kube_wrap(&u->peer, kr);
-
-    return NGX_OK;
-}
-
-
-/* A stock init_peer uses peer.data that is there: it would be ours. */
-
-static void
-ngx_http_kube_unwrap(ngx_peer_connection_t *pc)
-{
-    pc->data = NULL;
-    pc->notify = NULL;
-
-#ifdef angie_version
-    pc->notify_mask = 0;
-    pc->connect = NULL;
-    pc->close = NULL;
-#endif
+    return rc;
 }
 
 
@@ -196,10 +197,7 @@ ngx_http_kube_wrap(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
     pc->close = b->chain.close ? ngx_http_kube_close_peer : NULL;
 #endif
 
-#if (NGX_HTTP_SSL)
-    pc->set_session = ngx_http_kube_set_session;
-    pc->save_session = ngx_http_kube_save_session;
-#endif
+    ngx_http_kube_stock_sessions(pc);
 }
 
 
@@ -218,7 +216,7 @@ ngx_http_kube_unresolved(ngx_http_kube_request_t *kr)
 
     pc = &kr->request->upstream->peer;
 
-    ngx_http_kube_unwrap(pc);
+    ngx_http_kube_hooks_clear(pc);
 
     pc->data = kr;
     pc->get = ngx_http_kube_get_nothing;
@@ -264,11 +262,10 @@ ngx_http_kube_get_peer(ngx_peer_connection_t *pc, void *data)
     b = &kr->balancing;
     rc = NGX_OK;
 
-    /* not the first attempt: its view may have been given back */
-
-    if (b->failed || b->pick.view == NULL) {
+    if (b->failed) {
         b->failed = 0;
-        rc = ngx_http_kube_again(pc, kr);
+        rc = ngx_http_kube_attempt_again(pc, kr, ngx_http_kube_attach);
+        kr->request->upstream->upstream = &b->peers->us;
     }
 
     if (rc == NGX_OK) {
@@ -281,7 +278,10 @@ ngx_http_kube_get_peer(ngx_peer_connection_t *pc, void *data)
 
     if (rc == NGX_OK || rc == NGX_DONE) {
         b->attempts++;
-        ngx_http_kube_settle(kr);
+        ngx_http_kube_pick_note(&b->pick,
+                                ngx_http_kube_peers_endpoint(b->peers,
+                                                             b->pick.view,
+                                                             b->number));
     }
 
     return rc;
@@ -304,12 +304,12 @@ ngx_http_kube_get_untried(ngx_peer_connection_t *pc,
         return b->chain.get(pc, b->chain.data);
     }
 
-    for (n = 0; n < 2 * b->peers->listing.n + 32; n++) {
+    for (n = 0; n < ngx_http_kube_attempt_picks(b); n++) {
 
         rc = b->chain.get(pc, b->chain.data);
 
         if ((rc != NGX_OK && rc != NGX_DONE)
-            || !ngx_http_kube_tried(b, pc->sockaddr, pc->socklen))
+            || !ngx_http_kube_attempt_tried(b, pc->sockaddr, pc->socklen))
         {
             return rc;
         }
@@ -355,34 +355,6 @@ ngx_http_kube_reject(ngx_peer_connection_t *pc, ngx_http_kube_balancing_t *b)
 }
 
 
-/*
- * Notes what variables tell, and gives the view back: requests may last for
- * days, while there is a view for each change of a Service.
- */
-
-static void
-ngx_http_kube_settle(ngx_http_kube_request_t *kr)
-{
-    ngx_kube_endpoint_t        *endpoint;
-    ngx_http_kube_srv_conf_t   *kscf;
-    ngx_http_kube_balancing_t  *b;
-
-    b = &kr->balancing;
-
-    endpoint = (b->number < b->peers->n) ? &b->pick.view->endpoints[b->number]
-                                         : NULL;
-
-    ngx_http_kube_pick_note(&b->pick, endpoint);
-
-    kscf = ngx_http_kube_conf_of(kr);
-
-    if (kscf->balancer.plain) {
-        kr->request->upstream->upstream = kscf->upstream;
-        ngx_http_kube_pick_release(&b->pick);
-    }
-}
-
-
 static void
 ngx_http_kube_free_peer(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state)
@@ -393,254 +365,17 @@ ngx_http_kube_free_peer(ngx_peer_connection_t *pc, void *data,
     ngx_http_kube_balancing_t  *b;
 
     b = &kr->balancing;
-    stale = 0;
 
-    /* NGX_PEER_NEXT: its answer was passed over, as of http_404 */
-
-    if (state & (NGX_PEER_FAILED|NGX_PEER_NEXT)) {
-        b->failed = 1;
-        stale = ngx_http_kube_gone_stale(pc, kr);
-
-        if (stale) {
-            b->attempts--;
-
-        } else {
-            ngx_http_kube_tried_add(pc, kr);
-        }
+    if (!(state & (NGX_PEER_FAILED|NGX_PEER_NEXT))) {
+        b->chain.free(pc, b->chain.data, state);
+        return;
     }
+
+    stale = ngx_http_kube_attempt_failed(pc, kr);
 
     b->chain.free(pc, b->chain.data, state);
 
-    if (b->failed) {
-        ngx_http_kube_more_tries(pc, kr, stale);
-    }
-}
-
-
-static ngx_uint_t
-ngx_http_kube_tried(ngx_http_kube_balancing_t *b, struct sockaddr *sockaddr,
-    socklen_t socklen)
-{
-    ngx_uint_t       i;
-    ngx_sockaddr_t  *tried;
-
-    if (b->tried == NULL) {
-        return 0;
-    }
-
-    tried = b->tried->elts;
-
-    for (i = 0; i < b->tried->nelts; i++) {
-        if (ngx_cmp_sockaddr(&tried[i].sockaddr, socklen, sockaddr, socklen,
-                             1)
-            == NGX_OK)
-        {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-
-static void
-ngx_http_kube_tried_add(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr)
-{
-    ngx_sockaddr_t             *tried;
-    ngx_http_kube_balancing_t  *b;
-
-    b = &kr->balancing;
-
-    if (pc->sockaddr == NULL
-        || pc->socklen > (socklen_t) sizeof(ngx_sockaddr_t))
-    {
-        return;
-    }
-
-    if (b->tried == NULL) {
-        b->tried = ngx_array_create(kr->request->pool, 4,
-                                    sizeof(ngx_sockaddr_t));
-        if (b->tried == NULL) {
-            return;
-        }
-    }
-
-    tried = ngx_array_push(b->tried);
-    if (tried == NULL) {
-        return;
-    }
-
-    ngx_memzero(tried, sizeof(ngx_sockaddr_t));
-    ngx_memcpy(tried, pc->sockaddr, pc->socklen);
-}
-
-
-/*
- * An idle connection from the cache that the peer had closed in the meantime
- * says nothing about the peer; nginx does not count it as an attempt either.
- */
-
-static ngx_uint_t
-ngx_http_kube_gone_stale(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr)
-{
-    ngx_connection_t  *c;
-
-    c = pc->connection;
-
-    return pc->cached
-           && c != NULL
-           && !c->read->timedout
-           && !c->write->timedout
-           && kr->request->upstream->state->bytes_received == 0;
-}
-
-
-/* The newest view with peers, borrowed, or NULL. */
-
-static ngx_kube_view_t *
-ngx_http_kube_newest(ngx_http_kube_pick_t *pick)
-{
-    kube_key_t             key;
-    ngx_kube_ref_t        *ref;
-    ngx_kube_view_t       *view;
-    kube_resolve_error_t   error;
-
-    ref = pick->of->ref;
-
-    if (ref->is_static) {
-        view = ngx_kube_views_get(&pick->of->views, &ref->key, &error);
-
-    } else {
-        view = ngx_kube_views_find(&pick->of->views, &pick->text, &key,
-                                   &error);
-    }
-
-    return (view != NULL && view->data != NULL) ? view : NULL;
-}
-
-
-/*
- * Stock nginx gives up when every peer of the set it began with has failed,
- * though new ones may be there, and there may be new ones for ever.  Whether
- * the request may be sent again at all stays nginx's decision.
- */
-
-static void
-ngx_http_kube_more_tries(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr, ngx_uint_t stale)
-{
-    ngx_uint_t                  tries, limit;
-    ngx_kube_view_t            *view;
-    ngx_http_kube_peers_t      *peers;
-    ngx_http_kube_balancing_t  *b;
-
-    b = &kr->balancing;
-
-    /* nginx gives an attempt on a stale connection back itself */
-
-    tries = pc->tries + stale;
-    view = ngx_http_kube_newest(&b->pick);
-
-    if (view != NULL) {
-        peers = view->data;
-
-        if (peers->serial != b->serial) {
-            tries = ngx_http_kube_untried(b, peers);
-        }
-
-    } else if (b->pick.view == NULL) {
-        tries = 0;
-    }
-
-    limit = b->limit;
-
-    if (kr->request->upstream->conf->next_upstream_tries != 0) {
-        limit = ngx_min(limit,
-                        kr->request->upstream->conf->next_upstream_tries);
-    }
-
-    limit = (limit > b->attempts) ? limit - b->attempts : 0;
-    tries = ngx_min(tries, limit);
-
-    pc->tries = (tries != 0) ? tries - stale : 0;
-}
-
-
-static ngx_uint_t
-ngx_http_kube_untried(ngx_http_kube_balancing_t *b,
-    ngx_http_kube_peers_t *peers)
-{
-    ngx_uint_t                    i, n;
-    ngx_http_upstream_rr_peer_t  *peer;
-
-    n = 0;
-
-    for (i = 0; i < peers->listing.n; i++) {
-        peer = peers->listing.elts[i].peer;
-
-        if (!peer->down
-            && !ngx_http_kube_tried(b, peer->sockaddr, peer->socklen))
-        {
-            n++;
-        }
-    }
-
-    return n;
-}
-
-
-/*
- * Before another attempt: where there are newer peers the balancer begins
- * anew over these, else it goes on where it was.
- */
-
-static ngx_int_t
-ngx_http_kube_again(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
-{
-    ngx_uint_t                  tries;
-    ngx_kube_view_t            *view;
-    ngx_http_kube_pick_t       *pick;
-    ngx_http_kube_peers_t      *peers;
-    ngx_http_kube_balancing_t  *b;
-
-    b = &kr->balancing;
-    pick = &b->pick;
-
-    if (b->attempts >= b->limit) {
-        return NGX_BUSY;
-    }
-
-    view = ngx_http_kube_newest(pick);
-
-    if (view == NULL) {
-        return (pick->view != NULL) ? NGX_OK : NGX_BUSY;
-    }
-
-    view->refs++;
-    ngx_http_kube_pick_release(pick);
-
-    pick->view = view;
-    pick->error = view->error;
-
-    peers = view->data;
-
-    if (peers->serial == b->serial) {
-        kr->request->upstream->upstream = &peers->us;
-        return NGX_OK;
-    }
-
-    pick->endpoint = NULL;
-    tries = pc->tries;
-
-    if (ngx_http_kube_attach(kr) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    pc->tries = tries;
-
-    return NGX_OK;
+    ngx_http_kube_attempt_tries(pc, kr, stale);
 }
 
 
@@ -672,49 +407,6 @@ ngx_http_kube_close_peer(ngx_peer_connection_t *pc, void *data,
     ngx_http_kube_request_t *kr = data;
 
     kr->balancing.chain.close(pc, kr->balancing.chain.data, state);
-}
-
-#endif
-
-
-#if (NGX_HTTP_SSL)
-
-static ngx_int_t
-ngx_http_kube_set_session(ngx_peer_connection_t *pc, void *data)
-{
-    ngx_http_kube_request_t *kr = data;
-
-    ngx_http_kube_row_t  *row;
-
-    row = kr->balancing.row;
-
-    if (row == NULL) {
-        return NGX_OK;
-    }
-
-    return ngx_http_kube_sessions_offer(&row->set->rows->sessions,
-                                        &row->sessions,
-                                        kr->request->upstream);
-}
-
-
-static void
-ngx_http_kube_save_session(ngx_peer_connection_t *pc, void *data)
-{
-    ngx_http_kube_request_t *kr = data;
-
-    ngx_http_kube_row_t  *row;
-
-    row = kr->balancing.row;
-
-    /* its address may have left: the next server there is another one */
-
-    if (row == NULL || row->listed == 0) {
-        return;
-    }
-
-    ngx_http_kube_sessions_save(&row->set->rows->sessions, &row->sessions,
-                                kr->request->upstream);
 }
 
 #endif

@@ -135,8 +135,9 @@ ngx_http_kube_service_variable(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data)
 {
     size_t                 len;
-    ngx_str_t             *s;
+    const ngx_str_t       *s;
     ngx_http_kube_pick_t  *pick;
+    const ngx_kube_view_t *view;
     char                   text[KUBE_KEY_TEXT_MAX];
 
     pick = ngx_http_kube_shown(r);
@@ -147,12 +148,13 @@ ngx_http_kube_service_variable(ngx_http_request_t *r,
     }
 
     s = NULL;
+    view = ngx_http_kube_pick_view(pick);
 
-    if (pick->noted) {
+    if (view != NULL) {
+        s = &view->name;
+
+    } else if (pick->ended) {
         s = &pick->service;
-
-    } else if (pick->view != NULL) {
-        s = &pick->view->name;
     }
 
     if (s != NULL && s->len != 0) {
@@ -197,6 +199,7 @@ ngx_http_kube_state_variable(ngx_http_request_t *r,
 {
     kube_str_t             text;
     ngx_http_kube_pick_t  *pick;
+    const ngx_kube_view_t *view;
 
     pick = ngx_http_kube_shown(r);
 
@@ -209,7 +212,9 @@ ngx_http_kube_state_variable(ngx_http_request_t *r,
         return ngx_http_kube_value_copy(r, v, NULL, 0);
     }
 
-    text = pick->from_state_file
+    view = ngx_http_kube_pick_view(pick);
+
+    text = (view != NULL ? view->from_state_file : pick->from_state_file)
            ? KUBE_STR("state_file")
            : kube_endpoint_state_text(pick->endpoint->state);
 
@@ -243,18 +248,20 @@ ngx_http_kube_generation_variable(ngx_http_request_t *r,
 {
     u_char                 text[NGX_INT64_LEN];
     ngx_http_kube_pick_t  *pick;
+    const ngx_kube_view_t *view;
 
     pick = ngx_http_kube_shown(r);
+    view = (pick != NULL) ? ngx_http_kube_pick_view(pick) : NULL;
 
-    if (pick == NULL || (!pick->noted && pick->view == NULL)) {
+    if (view == NULL && (pick == NULL || !pick->ended)) {
         v->not_found = 1;
         return NGX_OK;
     }
 
     return ngx_http_kube_value_copy(r, v, text,
                (size_t) (ngx_sprintf(text, "%uL",
-                                     pick->noted ? pick->revision
-                                                 : pick->view->revision)
+                                     view != NULL ? view->revision
+                                                  : pick->revision)
                          - text));
 }
 

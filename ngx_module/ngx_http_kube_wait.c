@@ -39,8 +39,10 @@ typedef struct {
 
 
 static ngx_int_t ngx_http_kube_wait_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_kube_wait_begin(ngx_http_request_t *r,
+    ngx_http_kube_loc_conf_t *klcf) NGX_HTTP_KUBE_RARE;
 static ngx_http_kube_srv_conf_t *ngx_http_kube_wait_upstream(
-    ngx_http_request_t *r, ngx_http_kube_main_conf_t *kmcf);
+    ngx_http_request_t *r);
 static ngx_uint_t ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf);
 static ngx_uint_t ngx_http_kube_awaited(ngx_kube_ref_t *ref);
 static ngx_http_kube_wait_t *ngx_http_kube_wait_of(ngx_http_request_t *r);
@@ -88,13 +90,14 @@ ngx_http_kube_wait_add(ngx_conf_t *cf, ngx_http_kube_main_conf_t *kmcf)
     ngx_http_core_main_conf_t  *cmcf;
 
     kscf = kmcf->upstreams.elts;
+    n = 0;
 
     for (i = 0; i < kmcf->upstreams.nelts; i++) {
         kscf[i]->may_wait = (kscf[i]->unsynced_wait != 0);
-        kmcf->may_wait += kscf[i]->may_wait;
+        n += kscf[i]->may_wait;
     }
 
-    if (kmcf->may_wait == 0) {
+    if (n == 0) {
         return NGX_OK;
     }
 
@@ -130,26 +133,36 @@ ngx_http_kube_wait_add(ngx_conf_t *cf, ngx_http_kube_main_conf_t *kmcf)
 static ngx_int_t
 ngx_http_kube_wait_handler(ngx_http_request_t *r)
 {
-    ngx_http_kube_wait_t       *wait;
-    ngx_pool_cleanup_t         *cln;
-    ngx_http_kube_srv_conf_t   *kscf;
-    ngx_http_kube_main_conf_t  *kmcf;
+    ngx_http_kube_loc_conf_t  *klcf;
 
-    kmcf = ngx_http_get_module_main_conf(r, ngx_http_kube_module);
+    klcf = ngx_http_get_module_loc_conf(r, ngx_http_kube_module);
 
-    if (kmcf->may_wait == 0 || r != r->main) {
+    if (klcf->never_waits || r != r->main) {
         return NGX_DECLINED;
     }
 
-    kscf = ngx_http_kube_wait_upstream(r, kmcf);
+    return ngx_http_kube_wait_begin(r, klcf);
+}
+
+
+static ngx_int_t
+ngx_http_kube_wait_begin(ngx_http_request_t *r,
+    ngx_http_kube_loc_conf_t *klcf)
+{
+    ngx_http_kube_wait_t      *wait;
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_kube_srv_conf_t  *kscf;
+
+    /* where a location sends requests does not change, nor does it wait again */
+
+    kscf = ngx_http_kube_wait_upstream(r);
+
+    if (kscf != NULL && kscf->may_wait) {
+        kscf->may_wait = ngx_http_kube_wait_needed(kscf);
+    }
 
     if (kscf == NULL || !kscf->may_wait) {
-        return NGX_DECLINED;
-    }
-
-    if (!ngx_http_kube_wait_needed(kscf)) {
-        kscf->may_wait = 0;
-        kmcf->may_wait--;
+        klcf->never_waits = 1;
         return NGX_DECLINED;
     }
 
@@ -186,12 +199,14 @@ ngx_http_kube_wait_handler(ngx_http_request_t *r)
 
 
 static ngx_http_kube_srv_conf_t *
-ngx_http_kube_wait_upstream(ngx_http_request_t *r,
-    ngx_http_kube_main_conf_t *kmcf)
+ngx_http_kube_wait_upstream(ngx_http_request_t *r)
 {
     ngx_uint_t                     i;
     ngx_http_kube_srv_conf_t      *kscf;
+    ngx_http_kube_main_conf_t     *kmcf;
     ngx_http_upstream_srv_conf_t  *us;
+
+    kmcf = ngx_http_get_module_main_conf(r, ngx_http_kube_module);
 
     for (i = 0; i < kmcf->senders_n; i++) {
         us = *(ngx_http_upstream_srv_conf_t **) r->loc_conf[kmcf->senders[i]];

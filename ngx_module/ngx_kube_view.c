@@ -716,14 +716,6 @@ ngx_kube_endpoint_sockaddr(const ngx_kube_endpoint_t *endpoint,
 
 
 void
-ngx_kube_count(ngx_kube_informer_t *informer, ngx_uint_t counter)
-{
-    kube_zone_worker_add(&informer->zone, (unsigned) ngx_worker,
-                         (unsigned) counter, 1);
-}
-
-
-void
 ngx_kube_unresolved(ngx_kube_ref_t *ref, ngx_log_t *log,
     kube_resolve_error_t error, ngx_str_t *text)
 {

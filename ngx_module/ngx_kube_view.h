@@ -21,6 +21,8 @@
 
 #include "ngx_kube_refs.h"
 
+#include "kube_zone_counters.h"
+
 
 typedef struct ngx_kube_view_s    ngx_kube_view_t;
 typedef struct ngx_kube_reader_s  ngx_kube_reader_t;
@@ -183,7 +185,13 @@ ngx_int_t ngx_kube_endpoint_sockaddr(const ngx_kube_endpoint_t *endpoint,
 
 
 /* Counts for the metrics: KUBE_WORKER_RESOLVED(), KUBE_WORKER_REBUILDS. */
-void ngx_kube_count(ngx_kube_informer_t *informer, ngx_uint_t counter);
+static ngx_inline void
+ngx_kube_count(ngx_kube_informer_t *informer, ngx_uint_t counter)
+{
+    kube_zone_worker_add(&informer->zone, (unsigned) ngx_worker,
+                         (unsigned) counter, 1);
+}
+
 
 /*
  * Writes why a key could not be resolved: which directive, key, object and
