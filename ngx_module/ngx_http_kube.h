@@ -62,6 +62,8 @@ typedef struct {
     unsigned                      unknown:1;   /* method passed its trial */
     unsigned                      points:1;    /* hash consistent: many for
                                                   each peer, sorted */
+    unsigned                      own:1;       /* peers keep parts of other
+                                                  modules that are theirs */
     unsigned                      plain:1;     /* requests need not keep views:
                                                   see ngx_http_kube_stock.c */
 } ngx_http_kube_balancer_t;

@@ -20,13 +20,13 @@ static ngx_uint_t ngx_http_kube_attempt_stale(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
 static ngx_kube_view_t *ngx_http_kube_attempt_newest(
     ngx_http_kube_pick_t *pick);
-static ngx_uint_t ngx_http_kube_attempt_untried(ngx_http_kube_balancing_t *b,
-    ngx_http_kube_peers_t *peers);
+static ngx_uint_t ngx_http_kube_attempt_untried(
+    ngx_http_kube_balancing_t *b, ngx_http_kube_peers_t *peers);
 
 
 ngx_uint_t
-ngx_http_kube_attempt_tried(ngx_http_kube_balancing_t *b, struct sockaddr *sockaddr,
-    socklen_t socklen)
+ngx_http_kube_attempt_tried(ngx_http_kube_balancing_t *b,
+    struct sockaddr *sockaddr, socklen_t socklen)
 {
     ngx_uint_t       i;
     ngx_sockaddr_t  *tried;

@@ -128,6 +128,8 @@ ngx_http_kube_balancer_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
         return NGX_ERROR;
     }
 
+    balancer->own = !balancer->plain;
+
     for (i = 0; cf->cycle->modules[i]; i++) {
         module = cf->cycle->modules[i];
 
@@ -596,6 +598,7 @@ ngx_http_kube_part_take(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     taken->size = size;
     taken->index = module->ctx_index;
     taken->own = (known == NULL || known->own);
+    balancer->own |= taken->own;
 
     rc = NGX_OK;
 

@@ -118,7 +118,7 @@ ngx_http_kube_pick_end(ngx_http_kube_pick_t *pick)
 }
 
 
-/* The same as ngx_http_kube_key_resolve() of a static key, on the shortest way. */
+/* As ngx_http_kube_key_resolve() of a static key, on the shortest way. */
 static ngx_inline void
 ngx_http_kube_key_resolve_static(ngx_http_request_t *r,
     ngx_http_kube_key_t *key, ngx_http_kube_pick_t *pick)

@@ -20,8 +20,6 @@ static ngx_int_t ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
 static ngx_int_t ngx_http_kube_peers_endpoints(
     ngx_http_kube_srv_conf_t *kscf, ngx_kube_view_t *view,
     ngx_http_kube_peers_t *peers, ngx_pool_t *scratch);
-static ngx_uint_t ngx_http_kube_peers_own(
-    const ngx_http_kube_balancer_t *balancer);
 static ngx_int_t ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
     ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch);
 static ngx_int_t ngx_http_kube_peers_list(ngx_http_kube_srv_conf_t *kscf,
@@ -347,26 +345,6 @@ ngx_http_kube_peers_down(ngx_pool_t *pool, ngx_array_t *servers,
 }
 
 
-/* Whether peers keep parts of other modules' configuration that are theirs. */
-
-static ngx_uint_t
-ngx_http_kube_peers_own(const ngx_http_kube_balancer_t *balancer)
-{
-    ngx_uint_t             i;
-    ngx_http_kube_slot_t  *slot;
-
-    slot = balancer->slots.elts;
-
-    for (i = 0; i < balancer->slots.nelts; i++) {
-        if (slot[i].own) {
-            return 1;
-        }
-    }
-
-    return !balancer->plain;
-}
-
-
 ngx_int_t
 ngx_http_kube_peers_parts(ngx_http_kube_balancer_t *balancer,
     ngx_http_upstream_srv_conf_t *us, ngx_pool_t *pool, ngx_pool_t *scratch)
@@ -375,7 +353,7 @@ ngx_http_kube_peers_parts(ngx_http_kube_balancer_t *balancer,
     ngx_uint_t              i;
     ngx_http_kube_slot_t   *slot;
 
-    parts = ngx_palloc(ngx_http_kube_peers_own(balancer) ? pool : scratch,
+    parts = ngx_palloc(balancer->own ? pool : scratch,
                        sizeof(void *) * ngx_http_max_module);
     if (parts == NULL) {
         return NGX_ERROR;
@@ -487,7 +465,7 @@ ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
 
     /* keepalive's cache and the like are the upstream's, not the view's */
 
-    if (!ngx_http_kube_peers_own(&kscf->balancer)) {
+    if (!kscf->balancer.own) {
         us->srv_conf = kscf->upstream->srv_conf;
         return NGX_OK;
     }

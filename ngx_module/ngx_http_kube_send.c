@@ -203,6 +203,10 @@ ngx_http_kube_head(ngx_http_request_t *r, ngx_uint_t status,
     r->headers_out.status = status;
     r->headers_out.content_length_n = len;
 
+    /* it is as of now: a 304 or 412 would hide it from a probe */
+
+    r->disable_not_modified = 1;
+
     if (ngx_http_kube_cache_control(r) != NGX_OK
         || ngx_http_kube_header(r, "X-Content-Type-Options", "nosniff")
            == NULL

@@ -386,23 +386,45 @@ ngx_http_kube_status_uses(ngx_http_kube_status_t *st, size_t *n)
 static ngx_int_t
 ngx_http_kube_status_metrics(ngx_http_kube_status_t *st)
 {
-    size_t              n;
-    kube_status_use_t  *uses;
+    size_t                       n;
+    ngx_uint_t                   i;
+    ngx_kube_ref_t              *ref;
+    ngx_http_kube_srv_conf_t   **kscf;
+    ngx_http_kube_main_conf_t   *kmcf;
+    kube_prometheus_upstream_t  *upstreams;
 
-    uses = ngx_http_kube_status_uses(st, &n);
+    kmcf = ngx_http_get_module_main_conf(st->request, ngx_http_kube_module);
 
-    if (uses == NULL || ngx_http_kube_status_reports(st) != NGX_OK) {
+    upstreams = ngx_palloc(st->request->pool,
+                           (kmcf->upstreams.nelts + 1)
+                           * sizeof(kube_prometheus_upstream_t));
+
+    if (upstreams == NULL || ngx_http_kube_status_reports(st) != NGX_OK) {
         return NGX_ERROR;
+    }
+
+    n = 0;
+    kscf = kmcf->upstreams.elts;
+
+    for (i = 0; i < kmcf->upstreams.nelts; i++) {
+        ref = kscf[i]->key.ref;
+
+        if (ref->is_static) {
+            upstreams[n].informer = ngx_kube_str(&ref->informer->name);
+            upstreams[n].name = ngx_kube_str(&ref->name);
+            upstreams[n].endpoints = ngx_kube_views_count(
+                                                       &kscf[i]->key.views);
+            n++;
+        }
     }
 
     st->type = NGX_HTTP_KUBE_TYPE_METRICS;
 
     kube_prometheus_print(&st->body.text, st->reports,
                           st->kcf->informers.nelts, KUBE_STR(NGINX_VERSION));
+    kube_prometheus_print_upstreams(&st->body.text, upstreams, n);
 
-    return kube_prometheus_print_upstreams(&st->body.text, uses, n,
-                                           st->scratch)
-           == KUBE_OK ? NGX_HTTP_OK : NGX_ERROR;
+    return NGX_HTTP_OK;
 }
 
 

@@ -17,7 +17,7 @@
 #include <ngx_http.h>
 
 
-/* peer.init of an upstream with kube_service; of a static key, and of others. */
+/* peer.init of an upstream with kube_service: of a static key, of others. */
 ngx_int_t ngx_http_kube_init_peer_static(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 ngx_int_t ngx_http_kube_init_peer(ngx_http_request_t *r,

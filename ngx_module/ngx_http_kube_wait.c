@@ -153,7 +153,7 @@ ngx_http_kube_wait_begin(ngx_http_request_t *r,
     ngx_pool_cleanup_t        *cln;
     ngx_http_kube_srv_conf_t  *kscf;
 
-    /* where a location sends requests does not change, nor does it wait again */
+    /* where a location sends requests does not change; it waits but once */
 
     kscf = ngx_http_kube_wait_upstream(r);
 

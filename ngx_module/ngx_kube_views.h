@@ -37,6 +37,15 @@
 typedef struct ngx_kube_views_s     ngx_kube_views_t;
 typedef struct ngx_kube_instance_s  ngx_kube_instance_t;
 
+/* How many endpoints a key had when it was looked at. */
+typedef struct {
+    ngx_uint_t              n;
+    uint32_t                entry;          /* 0: nothing to compare with */
+    uint64_t                head;
+    ngx_msec_t              next;           /* no look before, if waits */
+    unsigned                waits:1;
+} ngx_kube_counted_t;
+
 /* The views of one directive in one worker. */
 struct ngx_kube_views_s {
     ngx_kube_ref_t         *ref;
@@ -61,6 +70,7 @@ struct ngx_kube_views_s {
     ngx_kube_view_t        *view;           /* of a static key; else NULL */
     ngx_kube_instance_t    *fixed;          /* the same */
     ngx_kube_view_t        *missing;        /* of keys that lead nowhere */
+    ngx_kube_counted_t      counted;        /* of a static key without view */
     ngx_rbtree_t            tree;           /* by identity */
     ngx_rbtree_node_t       sentinel;
     ngx_rbtree_t            aliases;        /* by what clients write */
@@ -85,8 +95,19 @@ ngx_kube_view_t *ngx_kube_views_find(ngx_kube_views_t *views,
 ngx_kube_view_t *ngx_kube_views_by_key(ngx_kube_views_t *views,
     const kube_key_t *key, kube_resolve_error_t *error);
 
+/*
+ * How many endpoints a static key has, for metrics: of its view, which is
+ * brought up to date as for a request.  Where no request came yet, of a look
+ * whose result stays until the Service changes; a large one is looked at again
+ * only as often as its cost allows.
+ */
+ngx_uint_t ngx_kube_views_count(ngx_kube_views_t *views);
 
-/* The same; in steady state one atomic load is all that a static key costs. */
+
+/*
+ * As ngx_kube_views_by_key(); in steady state one atomic load is all that a
+ * static key costs.
+ */
 static ngx_inline ngx_kube_view_t *
 ngx_kube_views_get(ngx_kube_views_t *views, const kube_key_t *key,
     kube_resolve_error_t *error)

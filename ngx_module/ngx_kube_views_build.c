@@ -45,6 +45,8 @@ static void ngx_kube_instance_wait(ngx_kube_instance_t *instance,
     ngx_msec_t ms);
 static void ngx_kube_instance_pace(ngx_kube_instance_t *instance,
     uint64_t cost, uint64_t last);
+static void ngx_kube_views_look(ngx_kube_views_t *views,
+    ngx_kube_counted_t *c);
 static uint64_t ngx_kube_worked_us(void);
 
 
@@ -321,6 +323,66 @@ ngx_kube_instance_pace(ngx_kube_instance_t *instance, uint64_t cost,
 
     ngx_kube_instance_wait(instance, ngx_max((ngx_msec_t) (pause / 1000),
                                              instance->views->pause));
+}
+
+
+ngx_uint_t
+ngx_kube_views_count(ngx_kube_views_t *views)
+{
+    ngx_kube_view_t       *view;
+    ngx_kube_counted_t    *c;
+    kube_resolve_error_t   error;
+
+    c = &views->counted;
+
+    if (views->fixed != NULL) {
+        view = ngx_kube_views_get(views, &views->ref->key, &error);
+        return (view != NULL) ? view->n : 0;
+    }
+
+    if (c->entry != 0
+        && kube_zone_head(&views->ref->informer->zone, c->entry) == c->head)
+    {
+        return c->n;
+    }
+
+    if (!c->waits || (ngx_msec_int_t) (ngx_current_msec - c->next) >= 0) {
+        ngx_kube_views_look(views, c);
+    }
+
+    return c->n;
+}
+
+
+static void
+ngx_kube_views_look(ngx_kube_views_t *views, ngx_kube_counted_t *c)
+{
+    uint64_t             begun, cost;
+    kube_rc_t            rc;
+    ngx_kube_reading_t   reading;
+
+    begun = ngx_kube_worked_us();
+
+    ngx_kube_view_begin(&reading, views->ref, &views->ref->key);
+
+    do {
+        rc = kube_resolving_step(&reading.resolving);
+    } while (rc == KUBE_AGAIN);
+
+    /* else it changes faster than it can be read: what was counted stays */
+
+    if (rc == KUBE_OK) {
+        c->n = reading.resolving.resolution.selection.n;
+        c->entry = reading.resolving.resolution.entry;
+        c->head = reading.resolving.resolution.head;
+    }
+
+    ngx_kube_view_end(&reading);
+
+    cost = ngx_kube_worked_us() - begun;
+
+    c->waits = (cost > NGX_KUBE_BUILD_FREE);
+    c->next = ngx_current_msec + (ngx_msec_t) (cost * 20 / 1000);
 }
 
 

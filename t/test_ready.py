@@ -35,6 +35,26 @@ def test_ready(cluster):
     assert request(gateway.status_port, "/ready", method="POST", body=b"").status == 405
 
 
+PRECONDITIONS = (
+    ("If-None-Match", "*"),
+    ("If-Match", '"other"'),
+    ("If-Modified-Since", "Fri, 01 Jan 2100 00:00:00 GMT"),
+    ("If-Unmodified-Since", "Thu, 01 Jan 1970 00:00:01 GMT"),
+)
+
+
+def test_without_preconditions(cluster):
+    """A client's preconditions change no answer: it is as of now."""
+    cluster.service("shop", "web")
+    gateway = cluster.nginx(CONF)
+    prefix = gateway.status.prefix
+    for path in ("/ready", f"{prefix}/api/v1/status", f"{prefix}/metrics", f"{prefix}/"):
+        assert request(gateway.status_port, path).status == 200
+        for header, value in PRECONDITIONS:
+            answer = request(gateway.status_port, path, headers={header: value})
+            assert (answer.status, answer.text != "") == (200, True), (path, header)
+
+
 def test_not_before_the_first_sync(cluster):
     cluster.service("shop", "web")
     cluster.api.refuse()

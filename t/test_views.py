@@ -10,9 +10,11 @@ import collections
 import contextlib
 import http.client
 import os
+import re
 
 import objects
 import pytest
+from client import request
 from library import build_library, preloaded
 from nginx import Nginx, free_port, full_conf, never, rss, wait_until
 
@@ -516,3 +518,46 @@ class TestShortage:
             wait_until(again)
             short(None)
             wait_until(lambda: c.get("shop/web:http").status == 200)
+
+
+SCRAPED = """
+    upstream web { kube_service shop/web:http; }
+    server { listen 127.0.0.1:PORT; location / { proxy_pass http://web; } }
+"""
+
+
+@pytest.mark.parametrize("used", (True, False))
+def test_a_scrape_costs_what_upstreams_do(many, used):
+    """Not what their endpoints do: of 20 000 it takes what it takes of ten."""
+    many.service("web", 10)
+    gateway = many.cluster.nginx(SCRAPED, workers=1)
+
+    def endpoints():
+        text = gateway.status.get("/metrics").text
+        return int(re.search(r'^nginx_kube_upstream_endpoints.*upstream="web"} (\d+)$', text, re.M)[1])
+
+    def cost():
+        """Microseconds of the worker's processor for fifty scrapes, the least of three."""
+        if used:
+            assert request(gateway.port).status == 200
+        made = []
+        for _ in range(3):
+            before = worked_us(gateway.workers()[0])
+            for _ in range(50):
+                gateway.status.get("/metrics")
+            made.append(worked_us(gateway.workers()[0]) - before)
+        return min(made)
+
+    assert endpoints() == 10
+    few = cost()
+    gateway.status.wait_rv(many.put("web", 20000))
+    wait_until(lambda: endpoints() == 16384)
+    assert cost() < 5 * few + 5000
+    many.cluster.api.delete("services", "shop", "web")
+    wait_until(lambda: endpoints() == 0)
+
+
+def worked_us(pid):
+    """The processor's time that a process has had."""
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
+        return int(f.read().split()[0]) // 1000

@@ -282,38 +282,19 @@ kube_prometheus_print(kube_text_t *text, const kube_report_t *reports,
 }
 
 
-kube_rc_t
+void
 kube_prometheus_print_upstreams(kube_text_t *text,
-    const kube_status_use_t *uses, size_t n, const kube_arena_t *scratch)
+    const kube_prometheus_upstream_t *upstreams, size_t n)
 {
-    size_t            i;
-    kube_rc_t         rc;
-    kube_resolving_t  resolving;
+    size_t  i;
 
     prometheus_head(text, "upstream_endpoints", "gauge",
                     "Endpoints that an upstream with a static key has now.");
 
     for (i = 0; i < n; i++) {
-
-        if (uses[i].static_key == NULL
-            || !kube_str_eq(uses[i].directive, KUBE_STR("kube_service")))
-        {
-            continue;
-        }
-
-        rc = kube_status_resolve(uses[i].resolver, uses[i].static_key, scratch,
-                                 &resolving);
-
-        if (rc == KUBE_NOMEM) {
-            kube_resolving_done(&resolving);
-            return rc;
-        }
-
-        prometheus_begin(text, "upstream_endpoints", "", uses[i].informer);
-        prometheus_label(text, "upstream", uses[i].name);
-        kube_text_printf(text, "} %zu\n", resolving.resolution.selection.n);
-        kube_resolving_done(&resolving);
+        prometheus_begin(text, "upstream_endpoints", "",
+                         upstreams[i].informer);
+        prometheus_label(text, "upstream", upstreams[i].name);
+        kube_text_printf(text, "} %zu\n", upstreams[i].endpoints);
     }
-
-    return KUBE_OK;
 }

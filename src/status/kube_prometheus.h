@@ -14,7 +14,6 @@
 
 
 #include "kube_report.h"
-#include "kube_status_json.h"
 #include "kube_text.h"
 
 
@@ -22,13 +21,16 @@
 void kube_prometheus_print(kube_text_t *text, const kube_report_t *reports,
     size_t n, kube_str_t nginx);
 
-/*
- * upstream_endpoints: what each upstream whose key is static has now.  Keys are
- * resolved by kube_status_resolve().  KUBE_OK or KUBE_NOMEM.
- */
-kube_rc_t kube_prometheus_print_upstreams(kube_text_t *text,
-    const kube_status_use_t *uses, size_t n, const kube_arena_t *scratch)
-    KUBE_MUST_CHECK;
+/* An upstream whose key is static, and how many endpoints it has now. */
+typedef struct {
+    kube_str_t  informer;
+    kube_str_t  name;
+    size_t      endpoints;
+} kube_prometheus_upstream_t;
+
+/* upstream_endpoints, a line of each. */
+void kube_prometheus_print_upstreams(kube_text_t *text,
+    const kube_prometheus_upstream_t *upstreams, size_t n);
 
 
 #endif /* KUBE_PROMETHEUS_H */

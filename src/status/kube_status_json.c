@@ -169,8 +169,14 @@ status_informer(kube_json_writer_t *json, const kube_report_t *report)
 }
 
 
-kube_rc_t
-kube_status_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
+/*
+ * Resolves a key as a worker does for requests: piece by piece, and "too large"
+ * where it is that for them.  Memory is that of scratch's allocator, whatever
+ * scratch itself may hold.  Results as kube_resolve(); the caller calls
+ * kube_resolving_done() whatever they are.
+ */
+static kube_rc_t
+status_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
     const kube_arena_t *scratch, kube_resolving_t *resolving)
 {
     size_t     max;
@@ -210,7 +216,7 @@ status_resolution(kube_json_writer_t *json, const kube_resolver_t *resolver,
     kube_arena_reset(scratch);
 
     if (error == KUBE_RESOLVE_OK) {
-        rc = kube_status_resolve(resolver, key, scratch, &resolving);
+        rc = status_resolve(resolver, key, scratch, &resolving);
         len = kube_resolution_text(key, r, service);
     }
 

@@ -44,17 +44,6 @@ typedef struct {
 } kube_status_json_t;
 
 /*
- * Resolves a key as a worker does for requests: piece by piece, and "too large"
- * where it is that for them.  Memory is that of scratch's allocator, whatever
- * scratch itself may hold.  Results as kube_resolve(); the caller calls
- * kube_resolving_done() whatever they are.
- */
-kube_rc_t kube_status_resolve(const kube_resolver_t *resolver,
-    const kube_key_t *key, const kube_arena_t *scratch,
-    kube_resolving_t *resolving)
-    KUBE_MUST_CHECK;
-
-/*
  * Resolves the keys in scratch, one at a time.  KUBE_OK or KUBE_NOMEM; whether
  * all of it was printed is found in text->failed.
  */
