@@ -21,7 +21,8 @@ from nginx import rss
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 
 WORKERS, CLIENTS, SLICES = 20, 40, 200
-RATE, BATCH = 1000, 20
+# The bar is 1000: what is asked for is never exceeded, and a batch may be late.
+RATE, BATCH = 1200, 24
 ADDRESS = re.compile(rb'"127\.1\.[0-9]+\.[0-9]+"')
 SECONDS = float(os.environ.get("KUBE_PROOF_SECONDS", "20"))
 
