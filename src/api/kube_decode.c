@@ -127,6 +127,16 @@ kube_decode_project(kube_decode_t *d, kube_object_t *object)
 }
 
 
+/* It need not say what it is. */
+static bool
+decode_is_other_kind(kube_resource_t resource,
+    const kube_envelope_t *envelope)
+{
+    return envelope->kind.len != 0
+           && !kube_resource_is_kind(resource, envelope->kind);
+}
+
+
 /* Decodes the object of a good envelope; its metadata is filled already. */
 static kube_rc_t
 decode_body(kube_arena_t *arena, const kube_envelope_t *envelope,
@@ -137,9 +147,7 @@ decode_body(kube_arena_t *arena, const kube_envelope_t *envelope,
     kube_decode_t    d;
     kube_protobuf_t  m;
 
-    if (envelope->kind.len != 0
-        && !kube_resource_is_kind(object->resource, envelope->kind))
-    {
+    if (decode_is_other_kind(object->resource, envelope)) {
         return decode_say(KUBE_INVALID, "wrong kind", error);
     }
 
@@ -312,6 +320,13 @@ kube_decode_watch_event(kube_arena_t *arena, kube_resource_t resource,
     /* an object that cannot be named must not be passed over silently */
     if (meta.ns.len == 0 || meta.name.len == 0 || meta.rv.len == 0) {
         return decode_say(KUBE_INVALID, what, error);
+    }
+
+    /* of a deletion the key is enough, but it is the key of another object */
+    if (event->type == KUBE_WATCH_DELETED
+        && decode_is_other_kind(resource, envelope))
+    {
+        return decode_say(KUBE_INVALID, "wrong kind", error);
     }
 
     event->object_rc = (what == NULL)

@@ -84,6 +84,12 @@ decode_watch_objects(void **state)
     assert_string_equal(t.error.what, "wrong kind");
     assert_str(e.object.u.service.meta.name, "web");
 
+    /* the end of something else is nobody's here */
+    assert_int_equal(decode_watch(&t, KUBE_RESOURCE_SERVICES,
+        "{\"type\":\"DELETED\",\"object\":{\"kind\":\"Pod\"," META "}}", &e),
+        KUBE_INVALID);
+    assert_string_equal(t.error.what, "wrong kind");
+
     assert_int_equal(decode_watch(&t, KUBE_RESOURCE_SERVICES,
         "{\"type\":\"ADDED\",\"object\":null}", &e), KUBE_INVALID);
     assert_int_equal(e.rv.len, 0);
