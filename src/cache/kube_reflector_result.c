@@ -225,7 +225,7 @@ reflector_put_object(kube_reflector_t *r, kube_delta_kind_t kind,
 
     return kube_delta_fifo_object(r->options.fifo, kind, r->options.scope,
                                   object,
-                                  r->call.stream ? KUBE_NEVER : r->now_ms);
+                                  r->call.watch ? r->now_ms : KUBE_NEVER);
 }
 
 
@@ -307,34 +307,42 @@ reflector_on_meta(kube_reflector_t *r, const kube_rv_t *rv)
 }
 
 
+/*
+ * Before its version is known a list may be older than what we have, though it
+ * was asked to be none: as of a WatchList, no newer object is given up for an
+ * item of it, and nothing goes before the version is known.
+ */
 static void
 reflector_on_item(kube_reflector_t *r, const kube_result_t *result)
 {
+    bool       replaces;
     kube_rc_t  rc;
-
-    /* before its version is known a list may be older than what we have */
-
-    if (!r->list.begun
-        && (r->machine.rv.len != 0 || r->machine.list.rv.len != 0))
-    {
-        kube_reflector_failed(r, KUBE_PROTO,
-                              "a list with items before its metadata");
-        return;
-    }
+    kube_rv_t  rv;
 
     if (!reflector_begin_list(r)) {
         return;
     }
 
     r->list.items++;
-    rc = reflector_queue(r, KUBE_DELTA_REPLACED, result);
+    replaces = kube_reflector_replaces(&r->machine, r->now_ms);
+
+    if (replaces
+        || kube_rv_parse(kube_object_meta(&result->object)->rv, &rv)
+           != KUBE_OK)
+    {
+        rv.len = 0;
+    }
+
+    rc = reflector_queue(r, replaces ? KUBE_DELTA_REPLACED
+                                     : KUBE_DELTA_UPDATED, result);
 
     if (rc != KUBE_OK) {
         kube_reflector_failed(r, rc, "");
         return;
     }
 
-    kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_ITEM });
+    kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_ITEM,
+                                             .rv = rv });
 }
 
 

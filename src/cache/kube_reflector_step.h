@@ -420,5 +420,13 @@ const kube_rv_t *kube_reflector_floor(const kube_reflector_machine_t *m);
  */
 void kube_reflector_raise(kube_reflector_machine_t *m, const kube_rv_t *rv);
 
+/*
+ * An item of the list in progress replaces a newer object that is held: the
+ * list's version is known, or this one is to prove for the second time that the
+ * server was set back.
+ */
+bool kube_reflector_replaces(const kube_reflector_machine_t *m,
+    uint64_t now_ms);
+
 
 #endif /* KUBE_REFLECTOR_STEP_H */

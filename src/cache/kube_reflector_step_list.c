@@ -29,6 +29,22 @@ kube_step_list_opened(kube_reflector_machine_t *m)
 }
 
 
+static bool
+reflector_is_second_proof(const kube_reflector_list_t *list, uint64_t now_ms)
+{
+    return kube_step_asks[list->ask].consistent
+           && list->rollback_ms != KUBE_NEVER
+           && now_ms - list->rollback_ms >= KUBE_ROLLBACK_MS;
+}
+
+
+bool
+kube_reflector_replaces(const kube_reflector_machine_t *m, uint64_t now_ms)
+{
+    return m->list.known || reflector_is_second_proof(&m->list, now_ms);
+}
+
+
 /* Discards a list older than what was taken, unless it is a rollback. */
 static kube_action_t
 reflector_older_list(kube_reflector_machine_t *m)
@@ -53,7 +69,7 @@ reflector_older_list(kube_reflector_machine_t *m)
         list->rollback_ms = m->now_ms;
     }
 
-    if (m->now_ms - list->rollback_ms < KUBE_ROLLBACK_MS) {
+    if (!reflector_is_second_proof(list, m->now_ms)) {
         return kube_step_pause(m);
     }
 
@@ -104,6 +120,7 @@ kube_action_t
 kube_step_item(kube_reflector_machine_t *m)
 {
     m->list.empty_pages = 0;
+    kube_reflector_raise(m, &m->input->rv);
 
     return kube_step_progress(m);
 }
