@@ -45,7 +45,7 @@ informer_scope_restart(kube_informer_t *inf, unsigned scope)
     s->synced = false;
     s->published = false;
     s->announce = false;
-    s->repeating = false;
+    s->repeated.len = 0;
     s->passed_over = false;
 
     kube_zone_scope_clear(inf->writer, scope);
@@ -363,9 +363,9 @@ informer_repeats(kube_informer_t *inf, const kube_delta_t *delta)
         return delta->kind != KUBE_DELTA_LIST_BEGIN;
     }
 
-    if (!s->repeating
+    if (s->repeated.len == 0
         || kube_rv_parse(delta->rv, &rv) != KUBE_OK
-        || kube_rv_cmp(&rv, &s->floor) > 0)
+        || kube_rv_cmp(&rv, &s->repeated) > 0)
     {
         return false;
     }
@@ -431,7 +431,7 @@ informer_drain(kube_informer_t *inf)
 
         if (delta.kind == KUBE_DELTA_LIST_BEGIN) {
             inf->scopes[delta.scope].listing = true;
-            inf->scopes[delta.scope].repeating = false;
+            inf->scopes[delta.scope].repeated.len = 0;
             inf->scopes[delta.scope].passed_over = false;
         }
 

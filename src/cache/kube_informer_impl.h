@@ -46,7 +46,8 @@ typedef struct {
     bool                published;     /* the zone shows the five above */
     bool                synced;        /* ... and that a list was completed */
     bool                listing;       /* LIST_BEGIN applied, SYNC not yet */
-    bool                repeating;     /* the watch is behind the floor */
+    kube_rv_t           repeated;      /* what the watch tells up to it may be
+                                          told again; len 0: it is not */
     bool                passed_over;   /* something of what it repeats was */
     bool                announce;      /* SYNC applied, not yet told */
 } informer_scope_t;

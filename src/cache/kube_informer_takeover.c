@@ -474,9 +474,7 @@ takeover_load(kube_informer_t *inf)
             inf->wants_state = false;
         }
 
-        inf->scopes[scope].repeating =
-            (kube_rv_cmp(&inf->scopes[scope].floor, &inf->scopes[scope].rv)
-             > 0);
+        inf->scopes[scope].repeated = inf->scopes[scope].floor;
 
         kube_reflector_start(inf->scopes[scope].reflector,
                              &inf->scopes[scope].rv,
