@@ -533,8 +533,8 @@ def test_a_scrape_costs_what_upstreams_do(many, used):
     gateway = many.cluster.nginx(SCRAPED, workers=1)
 
     def endpoints():
-        text = gateway.status.get("/metrics").text
-        return int(re.search(r'^nginx_kube_upstream_endpoints.*upstream="web"} (\d+)$', text, re.M)[1])
+        line = r'^nginx_kube_upstream_endpoints.*upstream="web"} (\d+)$'
+        return int(re.search(line, gateway.status.get("/metrics").text, re.M)[1])
 
     def cost():
         """Microseconds of the worker's processor for fifty scrapes, the least of three."""
