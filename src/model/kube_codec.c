@@ -75,12 +75,12 @@ kube_codec_shared(kube_str_t a, kube_str_t b)
 size_t
 kube_codec_shared_end(kube_str_t a, kube_str_t b, size_t skip)
 {
-    size_t       n, max;
+    size_t       n, len, max;
     uint64_t     x, y;
     const char  *p, *q;
 
-    max = ((a.len < b.len) ? a.len : b.len);
-    max = (max > skip) ? max - skip : 0;
+    len = (a.len < b.len) ? a.len : b.len;
+    max = (len > skip) ? len - skip : 0;
 
     if (max == 0) {
         return 0;
@@ -89,16 +89,19 @@ kube_codec_shared_end(kube_str_t a, kube_str_t b, size_t skip)
     p = a.data + a.len;
     q = b.data + b.len;
 
-    for (n = 0; max - n >= 8; n += 8) {
+    /* the last word may reach into what is skipped: there is no byte less */
+
+    for (n = 0; n < max && len - n >= 8; n += 8) {
         memcpy(&x, p - n - 8, 8);
         memcpy(&y, q - n - 8, 8);
 
         if (x != y) {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-            return n + (size_t) __builtin_clzll(x ^ y) / 8;
+            n += (size_t) __builtin_clzll(x ^ y) / 8;
 #else
-            return n + (size_t) __builtin_ctzll(x ^ y) / 8;
+            n += (size_t) __builtin_ctzll(x ^ y) / 8;
 #endif
+            return (n < max) ? n : max;
         }
     }
 
@@ -106,5 +109,5 @@ kube_codec_shared_end(kube_str_t a, kube_str_t b, size_t skip)
         n++;
     }
 
-    return n;
+    return (n < max) ? n : max;
 }
