@@ -36,16 +36,35 @@ ngx_http_kube_resolve(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_kube_loc_conf_t *klcf = conf;
 
+    ngx_int_t                  index;
     ngx_str_t                 *value;
+    ngx_uint_t                 i;
     ngx_kube_ref_t            *ref;
     ngx_kube_parameters_t      own;
     ngx_http_kube_resolve_t  **slot, *resolve;
 
     value = cf->args->elts;
 
+    if (ngx_http_kube_resolve_name(cf, &value[1], &index) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
     if (klcf->resolves == NULL) {
         klcf->resolves = ngx_array_create(cf->pool, 2, sizeof(void *));
         if (klcf->resolves == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    /* the last of two would be used, and the other one never */
+
+    slot = klcf->resolves->elts;
+
+    for (i = 0; i < klcf->resolves->nelts; i++) {
+        if (slot[i]->index == index) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"kube_resolve %V\" is duplicate",
+                               &value[1]);
             return NGX_CONF_ERROR;
         }
     }
@@ -61,14 +80,13 @@ ngx_http_kube_resolve(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     *slot = resolve;
+    resolve->index = index;
     resolve->key.ref = ref;
 
     own.table = NULL;
     own.conf = NULL;
 
-    if (ngx_http_kube_resolve_name(cf, &value[1], &resolve->index) != NGX_OK
-        || ngx_http_kube_key_parse(cf, &resolve->key, 2, &own) != NGX_OK)
-    {
+    if (ngx_http_kube_key_parse(cf, &resolve->key, 2, &own) != NGX_OK) {
         return NGX_CONF_ERROR;
     }
 
@@ -90,7 +108,11 @@ ngx_http_kube_resolve_name(ngx_conf_t *cf, ngx_str_t *value, ngx_int_t *index)
     ngx_http_kube_resolved_t   *resolved;
     ngx_http_kube_main_conf_t  *kmcf;
 
-    if (value->len < 2 || value->data[0] != '$') {
+    /* $1 is what a regular expression captured, whoever defines a "1" */
+
+    if (value->len < 2 || value->data[0] != '$'
+        || (value->data[1] >= '0' && value->data[1] <= '9'))
+    {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid variable \"%V\": expected "
                            "\"kube_resolve $variable key\"", value);

@@ -30,6 +30,8 @@ static ssize_t ngx_kube_parse_number(ngx_str_t *value);
 static ssize_t ngx_kube_parse_msec(ngx_str_t *value);
 static char *ngx_kube_set_bounded(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+static char *ngx_kube_set_word(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 static char *ngx_kube_set_zone(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static char *ngx_kube_set_api(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
@@ -156,15 +158,15 @@ static ngx_command_t  ngx_kube_block_commands[] = {
       (void *) &ngx_kube_page_bounds },
 
     { ngx_string("watch_list"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot, 0, ngx_kube_field(watch_list),
+      ngx_kube_set_word, 0, ngx_kube_field(watch_list),
       ngx_kube_watch_lists },
 
     { ngx_string("endpoints"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot, 0, ngx_kube_field(endpoints),
+      ngx_kube_set_word, 0, ngx_kube_field(endpoints),
       ngx_kube_endpoints },
 
     { ngx_string("encoding"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
-      ngx_conf_set_enum_slot, 0, ngx_kube_field(encoding),
+      ngx_kube_set_word, 0, ngx_kube_field(encoding),
       ngx_kube_encodings },
 
     { ngx_string("max_object"), NGX_KUBE_DIRECTIVE|NGX_CONF_TAKE1,
@@ -304,6 +306,46 @@ ngx_kube_set_bounded(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* As ngx_conf_set_enum_slot(), and says which words there are. */
+
+static char *
+ngx_kube_set_word(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    u_char            names[64], *p, *last;
+    ngx_str_t        *value;
+    ngx_uint_t       *field, i;
+    ngx_conf_enum_t  *words;
+
+    field = (ngx_uint_t *) ((char *) conf + cmd->offset);
+    words = cmd->post;
+    value = cf->args->elts;
+
+    if (*field != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    p = names;
+    last = names + sizeof(names);
+
+    for (i = 0; words[i].name.len; i++) {
+        if (words[i].name.len == value[1].len
+            && ngx_strcmp(words[i].name.data, value[1].data) == 0)
+        {
+            *field = words[i].value;
+            return NGX_CONF_OK;
+        }
+
+        p = ngx_slprintf(p, last, "%s\"%V\"", p == names ? "" : ", ",
+                         &words[i].name);
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid value \"%V\": expected one of %*s",
+                       &value[1], p - names, names);
+    return NGX_CONF_ERROR;
+}
+
+
 static char *
 ngx_kube_set_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -327,6 +369,16 @@ ngx_kube_set_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     block->zone_name = value[1];
 
     if (cf->args->nelts == 2) {
+
+        /* it would be a zone of that name, and of the default's size */
+
+        if (ngx_parse_size(&value[1]) != NGX_ERROR) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\" is a size, and the zone's name is "
+                               "missing: \"zone name size;\"", &value[1]);
+            return NGX_CONF_ERROR;
+        }
+
         return NGX_CONF_OK;
     }
 
@@ -605,15 +657,23 @@ ngx_kube_set_selector(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     from = 0;
     to = KUBE_RESOURCES_ROUTED;
 
-    if (n == 2) {
-        for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
-            if (kube_str_eq(ngx_kube_str(&args[0]),
-                            kube_str(kube_resource_text(r))))
-            {
-                break;
-            }
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
+        if (kube_str_eq(ngx_kube_str(&args[0]),
+                        kube_str(kube_resource_text(r))))
+        {
+            break;
         }
+    }
 
+    if (n == 1 && r != KUBE_RESOURCES_ROUTED) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"%V\" is a resource, and the expression is "
+                           "missing: \"label_selector [resource] expr;\"",
+                           &args[0]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (n == 2) {
         if (r == KUBE_RESOURCES_ROUTED) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "unknown resource \"%V\": expected "

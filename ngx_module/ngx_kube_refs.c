@@ -168,6 +168,14 @@ ngx_kube_ref_namespaces(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             return "invalid namespace";
         }
 
+        /* words of the block's "namespaces": no namespace could be meant */
+
+        if (kube_str_eq(ns, kube_str("all"))
+            || kube_str_eq(ns, kube_str("auto")))
+        {
+            return "each namespace has to be named here";
+        }
+
         slot = ngx_array_push(ref->namespaces);
         if (slot == NULL) {
             return NGX_CONF_ERROR;

@@ -94,13 +94,13 @@ BLOCK_ERRORS = [
     ("topology_node a;", r'unknown directive "topology_node"'),
     ("topology_zone a;", r'unknown directive "topology_zone"'),
     ("endpoints;", r"number of arguments"),
-    ("endpoints pods;", r'invalid value "pods"'),
+    ("endpoints pods;", r'invalid value "pods".*"slices"'),
     ("endpoints auto; endpoints slices;", r"duplicate"),
     ("watch_list;", r"number of arguments"),
-    ("watch_list maybe;", r'invalid value "maybe"'),
+    ("watch_list maybe;", r'invalid value "maybe".*"auto", "on", "off"'),
     ("watch_list on; watch_list off;", r"duplicate"),
     ("encoding;", r"number of arguments"),
-    ("encoding yaml;", r'invalid value "yaml"'),
+    ("encoding yaml;", r'invalid value "yaml".*"json", "protobuf"'),
     ("encoding json; encoding auto;", r"duplicate"),
     ("page_size many;", r"invalid page_size.*from 0"),
     ("page_size -1;", r"invalid page_size.*from 0"),
@@ -137,6 +137,7 @@ BLOCK_ERRORS = [
     ("namespaces " + " ".join(f"n{i}" for i in range(65)) + ";", r"more than 64"),
     ("namespaces " + "n" * 64 + ";", r"invalid namespace"),
     ('label_selector "";', r"empty"),
+    ("label_selector services;", r"expression is missing"),
     ("label_selector pods a=b;", r'unknown resource "pods".*services'),
     ('label_selector "a=b\tc";', r"byte"),
     ("label_selector a=b; label_selector services a=b;", r"duplicate"),
@@ -269,6 +270,7 @@ ZONE_ERRORS = [
     ("zone kube big;", r"invalid zone size.*from"),
     ("zone kube 5g;", r"invalid zone size"),
     ('zone "" 1m;', r"needs a name"),
+    ("zone 8m;", r'"8m" is a size.*zone name size'),
     ("zone kube 1m; zone kube 1m;", r"duplicate"),
     ("zone;", r"number of arguments"),
     ("zone a 1m b;", r"number of arguments"),
@@ -380,6 +382,8 @@ SERVICE_ERRORS = [
     ("kube_service $host;", r"namespaces="),
     ("kube_service $host namespaces=;", r"namespaces="),
     ("kube_service $host namespaces=shop,;", r"namespace"),
+    ("kube_service $host namespaces=all;", r"each namespace has to be named"),
+    ("kube_service $host namespaces=shop,auto;", r"each namespace has to be named"),
 ]
 
 
@@ -448,6 +452,8 @@ RESOLVE_ERRORS = [
     ("kube_resolve $pod shop/web informer=none;", r'"none".*kube_informer'),
     ("kube_resolve $pod shop/web weight=2;", r'"weight=2"'),
     ("kube_resolve $host shop/web;", r'"host"'),
+    ("kube_resolve $1 shop/web;", r"invalid variable"),
+    ("kube_resolve $a shop/web; kube_resolve $a shop/api;", r"kube_resolve \$a.*duplicate"),
 ]
 
 

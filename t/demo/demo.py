@@ -431,7 +431,7 @@ def place(port):
         listener.listen(128)
     except OSError as error:
         listener.close()
-        raise DemoError(f"port {port}: {error.strerror}; --port takes another one") from None
+        raise DemoError(f"port {port}: {error.strerror}; PORT=8081 takes another one") from None
     return listener
 
 
