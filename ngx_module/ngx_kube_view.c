@@ -10,7 +10,6 @@
 
 #include "ngx_kube_view.h"
 
-#include "kube_zone_counters.h"
 
 #include <malloc.h>
 #include <sys/mman.h>

@@ -133,6 +133,34 @@ ngx_kube_views_by_key(ngx_kube_views_t *views, const kube_key_t *key,
 }
 
 
+ngx_uint_t
+ngx_kube_views_count(ngx_kube_views_t *views)
+{
+    ngx_kube_view_t       *view;
+    ngx_kube_counted_t    *c;
+    kube_resolve_error_t   error;
+
+    c = &views->counted;
+
+    if (views->fixed != NULL) {
+        view = ngx_kube_views_get(views, &views->ref->key, &error);
+        return (view != NULL) ? view->n : 0;
+    }
+
+    if (c->entry != 0
+        && kube_zone_head(&views->ref->informer->zone, c->entry) == c->head)
+    {
+        return c->n;
+    }
+
+    if (!c->waits || (ngx_msec_int_t) (ngx_current_msec - c->next) >= 0) {
+        ngx_kube_views_look(views, c);
+    }
+
+    return c->n;
+}
+
+
 /* What a key means is asked of the Service itself; spelling is kept for it. */
 
 static ngx_kube_view_t *

@@ -45,8 +45,6 @@ static void ngx_kube_instance_wait(ngx_kube_instance_t *instance,
     ngx_msec_t ms);
 static void ngx_kube_instance_pace(ngx_kube_instance_t *instance,
     uint64_t cost, uint64_t last);
-static void ngx_kube_views_look(ngx_kube_views_t *views,
-    ngx_kube_counted_t *c);
 static uint64_t ngx_kube_worked_us(void);
 
 
@@ -326,35 +324,7 @@ ngx_kube_instance_pace(ngx_kube_instance_t *instance, uint64_t cost,
 }
 
 
-ngx_uint_t
-ngx_kube_views_count(ngx_kube_views_t *views)
-{
-    ngx_kube_view_t       *view;
-    ngx_kube_counted_t    *c;
-    kube_resolve_error_t   error;
-
-    c = &views->counted;
-
-    if (views->fixed != NULL) {
-        view = ngx_kube_views_get(views, &views->ref->key, &error);
-        return (view != NULL) ? view->n : 0;
-    }
-
-    if (c->entry != 0
-        && kube_zone_head(&views->ref->informer->zone, c->entry) == c->head)
-    {
-        return c->n;
-    }
-
-    if (!c->waits || (ngx_msec_int_t) (ngx_current_msec - c->next) >= 0) {
-        ngx_kube_views_look(views, c);
-    }
-
-    return c->n;
-}
-
-
-static void
+void
 ngx_kube_views_look(ngx_kube_views_t *views, ngx_kube_counted_t *c)
 {
     uint64_t             begun, cost;

@@ -46,6 +46,9 @@ struct ngx_kube_instance_s {
 ngx_kube_view_t *ngx_kube_instance_serve(ngx_kube_instance_t *instance,
     kube_resolve_error_t *error);
 
+/* Counts a static key's endpoints by a look of its own, without a view. */
+void ngx_kube_views_look(ngx_kube_views_t *views, ngx_kube_counted_t *counted);
+
 
 /* ngx_kube_views_held.c */
 

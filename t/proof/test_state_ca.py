@@ -1,7 +1,8 @@
 # A CA takes the place of another while nginx runs.  Both are in the bundle for a
 # while: the state file that is written meanwhile is of both, so that there is no
-# moment at which a cold start has none.  Or the new one alone is: the file stays the
-# old one's until the server has answered under the new one.  The rules themselves are in t/test_state_file.py.
+# moment at which a cold start has none.  Or the new one alone is: the file stays
+# the old one's until the server has answered under the new one.  The rules
+# themselves are in t/test_state_file.py.
 #
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
