@@ -255,7 +255,7 @@ ngx_kube_block_finish(ngx_conf_t *cf, ngx_kube_informer_t *block)
     ngx_conf_init_value(block->page_size, defaults.page_size);
     ngx_conf_init_uint_value(block->watch_list, defaults.watch_list);
     ngx_conf_init_uint_value(block->endpoints, KUBE_ENDPOINTS_AUTO);
-    ngx_conf_init_uint_value(block->encoding, KUBE_ENCODING_JSON);
+    ngx_conf_init_uint_value(block->encoding, KUBE_ENCODING_AUTO);
     ngx_conf_init_msec_value(block->watch_timeout,
                              defaults.watch_timeout_ms);
     ngx_conf_init_msec_value(block->connect_timeout, 3000);

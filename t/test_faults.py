@@ -10,7 +10,6 @@ import itertools
 import re
 import time
 
-import cluster as cluster_lib
 import objects
 import pytest
 from apiserver import ApiServer
@@ -654,8 +653,9 @@ def test_user_agent_and_headers(cluster):
         agent = request.headers["user-agent"]
         assert re.fullmatch(r"nginx-kube-informer/[\d.]+ \(\w+/[\w.]+\)", agent), agent
         frames = ";stream=watch" if "watch=true" in request.target else ""
-        asked = f"application/vnd.kubernetes.protobuf{frames}, " if cluster_lib.ENCODING else ""
-        assert request.headers["accept"] == asked + "application/json"
+        assert request.headers["accept"] == (
+            f"application/vnd.kubernetes.protobuf{frames}, application/json"
+        )
         assert "authorization" not in request.headers
         assert "gzip" not in request.headers.get("accept-encoding", "")
 

@@ -94,7 +94,7 @@ kube_cli_usage(void)
 "                        are no EndpointSlices; auto\n"
 "  --pods                the metadata of Pods, too\n"
 "  --encoding HOW        of objects: json, protobuf, or auto (Protocol\n"
-"                        Buffers where the server has them); json\n"
+"                        Buffers where the server has them); auto\n"
 "  --record FILE         write what is asked and answered: objects, but no\n"
 "                        credentials; --replay FILE answers from it\n"
 "  --until-synced        end once everything was listed; it is a failure if a\n"

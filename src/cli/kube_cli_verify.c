@@ -386,6 +386,7 @@ verify_list(verify_t *v)
     memset(&conf, 0, sizeof(kube_api_lister_watcher_conf_t));
 
     conf.io = kube_client_io(v->client);
+    conf.encoding = KUBE_ENCODING_JSON;
     conf.resource = v->scope.resource;
     conf.ns = kube_str(v->scope.ns);
     conf.label_selector = v->options->selectors[v->scope.resource];

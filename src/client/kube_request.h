@@ -23,8 +23,8 @@
  * answer is in says its Content-Type, and a refusal may come in another.
  */
 typedef enum {
-    KUBE_ENCODING_JSON = 0,
-    KUBE_ENCODING_AUTO,         /* Protocol Buffers, or else JSON */
+    KUBE_ENCODING_AUTO = 0,     /* Protocol Buffers, or else JSON */
+    KUBE_ENCODING_JSON,
     KUBE_ENCODING_PROTOBUF      /* nothing else */
 } kube_encoding_t;
 

@@ -92,6 +92,7 @@ lib_lister_watcher(void *ctx, kube_resource_t resource, kube_str_t ns,
     }
 
     conf = (kube_api_lister_watcher_conf_t) {
+        .encoding = KUBE_ENCODING_JSON,
         .io = kube_client_io(kube->client),
         .resource = resource,
         .ns = ns,

@@ -76,7 +76,9 @@ test_transport_request(void **state)
     assert_true(http_bed_saw(&f->server, "GET /api/v1/services HTTP/1.1\r\n"));
     assert_true(http_bed_saw(&f->server,
                              "\r\nAuthorization: Bearer s3cret\r\n"));
-    assert_true(http_bed_saw(&f->server, "\r\nAccept: application/json\r\n"));
+    assert_true(http_bed_saw(&f->server,
+                             "\r\nAccept: application/vnd.kubernetes.protobuf,"
+                             " application/json\r\n"));
     assert_true(http_bed_saw(&f->server, "\r\nUser-Agent: nginx-kube-informer/"
                                           KUBE_VERSION " (unit/1)\r\n"));
     assert_true(http_bed_saw(&f->server, "\r\nHost: 127.0.0.1:"));
