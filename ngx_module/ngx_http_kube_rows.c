@@ -208,8 +208,8 @@ ngx_http_kube_rows_begin(ngx_http_kube_listing_t *listing)
 
     for (i = 0; i < n; i++) {
         row = listing->elts[i].row;
-        row->server.current_weight = (i < turn) ? (turn - n) * row->weight
-                                                : turn * row->weight;
+        row->server.current_weight = NGX_HTTP_KUBE_TURN * row->weight
+                                     * ((i < turn) ? turn - n : turn);
     }
 }
 
@@ -230,7 +230,7 @@ ngx_http_kube_rows_bound(ngx_http_kube_listing_t *listing)
     total = 0;
 
     for (i = 0; i < listing->n; i++) {
-        total += listing->elts[i].row->weight;
+        total += NGX_HTTP_KUBE_TURN * listing->elts[i].row->weight;
     }
 
     for (i = 0; i < listing->n; i++) {

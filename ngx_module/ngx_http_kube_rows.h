@@ -18,11 +18,16 @@
 #include "ngx_http_kube_sessions.h"
 
 
-/* Angie keeps the end of a pause, which serves the same comparison. */
+/*
+ * Angie keeps the end of a pause, which serves the same comparison, and counts
+ * turns in hundredths of a weight, for its slow_start.
+ */
 #ifdef angie_version
 #define ngx_http_kube_accessed     recover_at
+#define NGX_HTTP_KUBE_TURN         100
 #else
 #define ngx_http_kube_accessed     accessed
+#define NGX_HTTP_KUBE_TURN         1
 #endif
 
 /* Beside the endpoints: the number of a static server, from 1 on. */
