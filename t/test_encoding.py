@@ -33,15 +33,6 @@ def start(cluster, encoding="auto", more="", sync=True):
     )
 
 
-def settled(cluster, gateway):
-    """Watching, equal to the server, and the next change arrives."""
-    for resource in BOTH:
-        gateway.status.wait_state("watching", resource)
-    gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1, "after")))
-    cluster.equal(gateway)
-    gateway.wait_backends({"after-1"})
-
-
 def asked(cluster):
     """What requests have said that they accept."""
     return {r.headers["accept"] for r in cluster.api.requests}
@@ -55,7 +46,7 @@ def test_serves(cluster, more):
         assert gateway.status.resource("endpoints")["objects"] == 0
         assert gateway.status.resource("services")["objects"] == 6
     else:
-        settled(cluster, gateway)
+        cluster.followed(gateway)
     for accept in asked(cluster):
         assert accept in (f"{TYPE}, application/json", f"{TYPE};stream=watch, application/json")
     assert gateway.status.metrics().value("nginx_kube_errors_total") in (0, None)
@@ -66,7 +57,7 @@ def test_serves(cluster, more):
 def test_json_from_a_server_without_them(cluster, encoding):
     """It answers in JSON at once, and no request more is made."""
     gateway = start(cluster, encoding)
-    settled(cluster, gateway)
+    cluster.followed(gateway)
     assert len(cluster.api.requests) == 2
     assert all((TYPE in accept) == (encoding == "auto") for accept in asked(cluster))
 
@@ -78,7 +69,7 @@ def test_nothing_else_was_wanted(cluster):
     gateway.wait_log("406")
     assert asked(cluster) <= {TYPE, f"{TYPE};stream=watch"}
     cluster.api.settings.protobuf = True
-    settled(cluster, gateway)
+    cluster.followed(gateway)
 
 
 @OFFERED
@@ -91,12 +82,12 @@ def test_refused(cluster, code, watch_list):
         when=lambda request: TYPE in request.headers["accept"],
     )  # fmt: skip
     gateway = start(cluster, more=f"watch_list {watch_list};")
-    settled(cluster, gateway)
+    cluster.followed(gateway)
     assert gateway.status.metrics().value("nginx_kube_errors_total") in (0, None)
     before = len(cluster.api.requests)
     cluster.api.close_watches(how="fin")
     cluster.api.wait(lambda: len(cluster.api.requests) >= before + 2)
-    settled(cluster, gateway)
+    cluster.followed(gateway)
     refused = [r for r in cluster.api.requests if r.status == code]
     assert {r.resource for r in refused} == set(BOTH) and len(refused) == 2
 
@@ -121,7 +112,7 @@ def test_answers_of_others(cluster, code, text, kind):
     )
     gateway = start(cluster, more=PLAIN)
     assert fault.fired == 1
-    settled(cluster, gateway)
+    cluster.followed(gateway)
     assert cluster.api.count(verb="watch", resource="services") == 1
 
 
@@ -162,7 +153,7 @@ def event(rv, more, type_="ADDED"):
 def test_odd_object(cluster, more, refused):
     """It costs itself alone: the same watch goes on."""
     gateway = start(cluster)
-    settled(cluster, gateway)
+    cluster.followed(gateway)
     before = len(cluster.api.requests)
     rv = cluster.api.rv + 1
     cluster.api.core.store.rv = rv
@@ -173,7 +164,7 @@ def test_odd_object(cluster, more, refused):
     assert len(cluster.api.requests) == before
     cluster.api.inject(event(rv + 1, b"", "DELETED"), SLICES)
     cluster.api.core.store.rv = rv + 1
-    settled(cluster, gateway)
+    cluster.followed(gateway)
     assert len(cluster.api.requests) == before
 
 
@@ -187,11 +178,11 @@ def test_odd_object(cluster, more, refused):
 def test_odd_frame(cluster, data):
     """What has no key costs the watch, which resumes."""
     gateway = start(cluster)
-    settled(cluster, gateway)
+    cluster.followed(gateway)
     lists = cluster.api.count(verb="list")
     assert cluster.api.inject(Frame(data), SLICES) == 1
     cluster.api.wait_requests(2, resource=SLICES)
-    settled(cluster, gateway)
+    cluster.followed(gateway)
     assert cluster.api.count(verb="list") == lists
     assert cluster.api.count(verb="watch", resource="services") == 1
 
@@ -205,7 +196,7 @@ def test_cut_frame(cluster, at):
     rv = cluster.slice("shop", "web", cluster.pods(1, "x"))
     gateway.status.wait_rv(rv)
     assert fault.fired == 1
-    settled(cluster, gateway)
+    cluster.followed(gateway)
     assert cluster.api.count(verb="list", resource=SLICES, page=1) == 1
 
 
@@ -214,12 +205,12 @@ def test_cut_frame(cluster, at):
 def test_error(cluster, reason, code, lists):
     """A Status in an event: only the expired version is listed again."""
     gateway = start(cluster)
-    settled(cluster, gateway)
+    cluster.followed(gateway)
     made = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,
             "message": "said the server", "code": code}  # fmt: skip
     assert cluster.api.inject(event_line("ERROR", objects.go_json(made)), SLICES) == 1
     cluster.api.wait_requests(2, resource=SLICES)
-    settled(cluster, gateway)
+    cluster.followed(gateway)
     assert len(cluster.api.find("list", SLICES)) == lists
 
 
@@ -227,4 +218,4 @@ def test_error(cluster, reason, code, lists):
 @pytest.mark.parametrize("chunk", [1, 7])
 def test_chunks(cluster, chunk):
     cluster.api.fault(chunk=chunk, times=None)
-    settled(cluster, start(cluster, more=PLAIN))
+    cluster.followed(start(cluster, more=PLAIN))

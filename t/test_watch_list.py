@@ -32,11 +32,7 @@ def scene(cluster, how="auto"):
 
 def settled(cluster, gateway):
     """Watching, equal to the server, and the next change arrives."""
-    for resource in BOTH:
-        gateway.status.wait_state("watching", resource)
-    gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1, "after")))
-    cluster.equal(gateway)
-    gateway.wait_backends({"after-1"})
+    cluster.followed(gateway)
     for resource in BOTH:
         assert cluster.api.max_concurrent("watch", resource) <= 1
         assert cluster.api.max_concurrent("list", resource) <= 1

@@ -92,21 +92,13 @@ kube_frame_create(const kube_alloc_t *alloc, kube_frame_mode_t mode,
 {
     kube_frame_t  *frame;
 
-    if (item_bytes_max < KUBE_OBJECT_BYTES_MIN) {
-        item_bytes_max = KUBE_OBJECT_BYTES_MIN;
-    }
-
-    if (item_bytes_max > KUBE_OBJECT_BYTES_MAX) {
-        item_bytes_max = KUBE_OBJECT_BYTES_MAX;
-    }
-
     frame = kube_zalloc(alloc, sizeof(kube_frame_t));
     if (frame == NULL) {
         return NULL;
     }
 
     frame->alloc = *alloc;
-    frame->item_bytes_max = item_bytes_max;
+    frame->item_bytes_max = kube_frame_item_bytes(item_bytes_max);
     frame->watch = (mode == KUBE_FRAME_WATCH);
     frame->c.state = frame->watch ? FRAME_GAP : FRAME_START;
 

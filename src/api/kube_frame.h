@@ -48,10 +48,20 @@ typedef struct {
 
 typedef struct kube_frame_s  kube_frame_t;
 
+
+/* The nearest value of KUBE_OBJECT_BYTES_MIN..MAX. */
+static inline size_t
+kube_frame_item_bytes(size_t size)
+{
+    return (size < KUBE_OBJECT_BYTES_MIN)
+           ? KUBE_OBJECT_BYTES_MIN
+           : (size > KUBE_OBJECT_BYTES_MAX) ? KUBE_OBJECT_BYTES_MAX : size;
+}
+
+
 /*
- * item_bytes_max bounds one item; it is taken to the nearest value of
- * KUBE_OBJECT_BYTES_MIN..MAX.  *alloc is copied.  NULL when out of memory.
- * destroy accepts NULL.
+ * item_bytes_max bounds one item, as by kube_frame_item_bytes().  *alloc is
+ * copied.  NULL when out of memory.  destroy accepts NULL.
  */
 kube_frame_t *kube_frame_create(const kube_alloc_t *alloc,
     kube_frame_mode_t mode, size_t item_bytes_max)  KUBE_MUST_CHECK;

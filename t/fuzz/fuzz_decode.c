@@ -13,47 +13,11 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "kube_decode_scan.h"
 #include "kube_record.h"
-
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-
-static void *
-fuzz_alloc(void *ctx, size_t size)
-{
-    (void) ctx;
-
-    return malloc(size);
-}
-
-
-static void
-fuzz_free(void *ctx, void *p)
-{
-    (void) ctx;
-
-    free(p);
-}
-
-
-static const kube_alloc_t  fuzz_heap = {
-    .alloc = fuzz_alloc,
-    .free = fuzz_free
-};
-
-
-static void
-fuzz_assert(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 
 static void

@@ -13,9 +13,9 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "kube_decode.h"
 #include "kube_protobuf_frame.h"
 #include "kube_record.h"
@@ -31,41 +31,6 @@ typedef struct {
     bool             watch;
     kube_resource_t  resource;
 } fuzz_result_t;
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-
-static void *
-fuzz_alloc(void *ctx, size_t size)
-{
-    (void) ctx;
-
-    return malloc(size);
-}
-
-
-static void
-fuzz_free(void *ctx, void *p)
-{
-    (void) ctx;
-
-    free(p);
-}
-
-
-static const kube_alloc_t  fuzz_heap = {
-    .alloc = fuzz_alloc,
-    .free = fuzz_free
-};
-
-
-static void
-fuzz_assert(bool ok)
-{
-    if (!ok) {
-        abort();
-    }
-}
 
 
 static void

@@ -142,6 +142,14 @@ class Cluster:
         keys = list(self.api.core.store.tables[resource])
         return sum(not ns or key[0] == ns for key in keys)
 
+    def followed(self, gateway):
+        """Watching, equal to the server, and the next change of shop/web arrives."""
+        for resource in ("services", "endpointslices"):
+            gateway.status.wait_state("watching", resource)
+        gateway.status.wait_rv(self.slice("shop", "web", self.pods(1, "after")))
+        self.equal(gateway)
+        gateway.wait_backends({"after-1"})
+
     def equal(self, gateway, timeout=None):
         """
         Waits until nginx shows as many objects of each resource as there are,

@@ -26,15 +26,20 @@ def marks_of(path):
     return read(path)[HEADER:HEADER + 8]
 
 
+def kept_under(made, ca):
+    """A gateway that has written a state file under this CA, and the file's path."""
+    made.service("shop", "web")
+    block = informer(made.api.url, "ca_file ca.pem;", state=KEEP)
+    gateway = made.nginx(CONF, block=block, start=False)
+    gateway.write("ca.pem", ca)
+    gateway.start().status.wait(lambda i: i["state_file"]["written"])
+    return gateway, gateway.path("state", NAME)
+
+
 def test_rotation(pki_of):
     old, new = (read(pki_of(name).ca_file) for name in ("old", "new"))
     with Cluster(tls=pki_of("old").server_context()) as made:
-        made.service("shop", "web")
-        block = informer(made.api.url, "ca_file ca.pem;", state=KEEP)
-        gateway = made.nginx(CONF, block=block, start=False)
-        gateway.write("ca.pem", old)
-        path = gateway.path("state", NAME)
-        gateway.start().status.wait(lambda i: i["state_file"]["written"])
+        gateway, path = kept_under(made, old)
         first = read(path)
         before = os.stat(path).st_ino
 
@@ -67,12 +72,7 @@ def test_without_overlap(pki_of):
     """What is held is of the old CA's server, and must not pass for the new one's."""
     old, new = (read(pki_of(name).ca_file) for name in ("old", "new"))
     with Cluster(tls=pki_of("old").server_context()) as made:
-        made.service("shop", "web")
-        block = informer(made.api.url, "ca_file ca.pem;", state=KEEP)
-        gateway = made.nginx(CONF, block=block, start=False)
-        gateway.write("ca.pem", old)
-        path = gateway.path("state", NAME)
-        gateway.start().status.wait(lambda i: i["state_file"]["written"])
+        gateway, path = kept_under(made, old)
         marks = marks_of(path)
 
         gateway.write("ca.pem", new)
