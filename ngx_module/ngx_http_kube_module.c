@@ -9,6 +9,7 @@
  */
 
 
+#include "ngx_http_kube_pending.h"
 #include "ngx_http_kube_resolve.h"
 #include "ngx_http_kube_service.h"
 #include "ngx_http_kube_variable.h"
@@ -184,7 +185,9 @@ ngx_http_kube_postconfiguration(ngx_conf_t *cf)
 
     ngx_http_kube_services_finish(cf, kmcf);
 
-    if (ngx_http_kube_wait_add(cf, kmcf) != NGX_OK) {
+    if (ngx_http_kube_wait_add(cf, kmcf) != NGX_OK
+        || ngx_http_kube_pending_add(cf, kmcf) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

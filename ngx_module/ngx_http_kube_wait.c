@@ -38,11 +38,11 @@ typedef struct {
 } ngx_http_kube_wait_t;
 
 
+static void ngx_http_kube_wait_senders(ngx_conf_t *cf,
+    ngx_http_kube_main_conf_t *kmcf);
 static ngx_int_t ngx_http_kube_wait_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_kube_wait_begin(ngx_http_request_t *r,
     ngx_http_kube_loc_conf_t *klcf) NGX_HTTP_KUBE_RARE;
-static ngx_http_kube_srv_conf_t *ngx_http_kube_wait_upstream(
-    ngx_http_request_t *r);
 static ngx_uint_t ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf);
 static ngx_uint_t ngx_http_kube_awaited(ngx_kube_ref_t *ref);
 static ngx_http_kube_wait_t *ngx_http_kube_wait_of(ngx_http_request_t *r);
@@ -84,7 +84,6 @@ ngx_int_t
 ngx_http_kube_wait_add(ngx_conf_t *cf, ngx_http_kube_main_conf_t *kmcf)
 {
     ngx_uint_t                  i, n;
-    ngx_module_t               *module;
     ngx_http_handler_pt        *handler;
     ngx_http_kube_srv_conf_t  **kscf;
     ngx_http_core_main_conf_t  *cmcf;
@@ -97,9 +96,31 @@ ngx_http_kube_wait_add(ngx_conf_t *cf, ngx_http_kube_main_conf_t *kmcf)
         n += kscf[i]->may_wait;
     }
 
+    ngx_http_kube_wait_senders(cf, kmcf);
+
     if (n == 0) {
         return NGX_OK;
     }
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    handler = ngx_array_push(
+                   &cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
+    if (handler == NULL) {
+        return NGX_ERROR;
+    }
+
+    *handler = ngx_http_kube_wait_handler;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_kube_wait_senders(ngx_conf_t *cf, ngx_http_kube_main_conf_t *kmcf)
+{
+    ngx_uint_t     i, n;
+    ngx_module_t  *module;
 
     for (i = 0; cf->cycle->modules[i] != NULL; i++) {
         module = cf->cycle->modules[i];
@@ -115,18 +136,6 @@ ngx_http_kube_wait_add(ngx_conf_t *cf, ngx_http_kube_main_conf_t *kmcf)
             }
         }
     }
-
-    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-
-    handler = ngx_array_push(
-                   &cmcf->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
-    if (handler == NULL) {
-        return NGX_ERROR;
-    }
-
-    *handler = ngx_http_kube_wait_handler;
-
-    return NGX_OK;
 }
 
 
@@ -155,7 +164,7 @@ ngx_http_kube_wait_begin(ngx_http_request_t *r,
 
     /* where a location sends requests does not change; it waits but once */
 
-    kscf = ngx_http_kube_wait_upstream(r);
+    kscf = ngx_http_kube_destination(r);
 
     if (kscf != NULL && kscf->may_wait) {
         kscf->may_wait = ngx_http_kube_wait_needed(kscf);
@@ -198,8 +207,8 @@ ngx_http_kube_wait_begin(ngx_http_request_t *r,
 }
 
 
-static ngx_http_kube_srv_conf_t *
-ngx_http_kube_wait_upstream(ngx_http_request_t *r)
+ngx_http_kube_srv_conf_t *
+ngx_http_kube_destination(ngx_http_request_t *r)
 {
     ngx_uint_t                     i;
     ngx_http_kube_srv_conf_t      *kscf;

@@ -3,7 +3,7 @@
  * of what their upstream needs wait for it, a bounded time.
  *
  * Only upstreams with kube_service wait, kube_resolve never does.  Workers
- * only, but for the function below.
+ * only, but for what is for postconfiguration.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -25,6 +25,12 @@
  */
 ngx_int_t ngx_http_kube_wait_add(ngx_conf_t *cf,
     ngx_http_kube_main_conf_t *kmcf);
+
+/*
+ * The upstream that the request's location sends to, where it has a
+ * kube_service line.  NULL: it has none, or variables name the upstream.
+ */
+ngx_http_kube_srv_conf_t *ngx_http_kube_destination(ngx_http_request_t *r);
 
 
 #endif /* NGX_HTTP_KUBE_WAIT_H */

@@ -16,9 +16,12 @@
 
 
 static void ngx_kube_views_clear(void *data);
+static ngx_kube_view_t *ngx_kube_views_newest(ngx_kube_views_t *views,
+    ngx_str_t *text, ngx_kube_waiter_t *waiter, kube_key_t *key,
+    kube_resolve_error_t *error);
 static ngx_kube_view_t *ngx_kube_views_identify(ngx_kube_views_t *views,
     const kube_key_t *key, const ngx_str_t *spelling,
-    kube_resolve_error_t *error);
+    ngx_kube_waiter_t *waiter, kube_resolve_error_t *error);
 static ngx_kube_view_t *ngx_kube_views_nothing(ngx_kube_views_t *views);
 static ngx_kube_instance_t *ngx_kube_instance_find(ngx_kube_views_t *views,
     const kube_key_t *key);
@@ -73,18 +76,45 @@ ngx_kube_view_t *
 ngx_kube_views_find(ngx_kube_views_t *views, ngx_str_t *text,
     kube_key_t *key, kube_resolve_error_t *error)
 {
+    return ngx_kube_views_newest(views, text, NULL, key, error);
+}
+
+
+ngx_uint_t
+ngx_kube_views_await(ngx_kube_views_t *views, ngx_str_t *text,
+    ngx_kube_waiter_t *waiter)
+{
+    kube_key_t            key;
+    kube_resolve_error_t  error;
+
+    ngx_queue_init(&waiter->queue);
+
+    (void) ngx_kube_views_newest(views, text, waiter, &key, &error);
+
+    return !ngx_queue_empty(&waiter->queue);
+}
+
+
+static ngx_kube_view_t *
+ngx_kube_views_newest(ngx_kube_views_t *views, ngx_str_t *text,
+    ngx_kube_waiter_t *waiter, kube_key_t *key, kube_resolve_error_t *error)
+{
     ngx_kube_view_t   *view;
     ngx_kube_alias_t  *alias;
 
     alias = ngx_kube_alias_find(&views->aliases, text);
 
     if (alias != NULL) {
-        view = ngx_kube_instance_serve(alias->target, error);
+        view = ngx_kube_instance_serve(alias->target, waiter, error);
 
         if (view != NULL
             && (alias->lasts || alias->revision == view->revision))
         {
             return view;
+        }
+
+        if (waiter != NULL && !ngx_queue_empty(&waiter->queue)) {
+            return NULL;
         }
 
         /* the number, or no port at all, may mean another port now */
@@ -98,7 +128,7 @@ ngx_kube_views_find(ngx_kube_views_t *views, ngx_str_t *text,
         return ngx_kube_views_nothing(views);
     }
 
-    return ngx_kube_views_identify(views, key, text, error);
+    return ngx_kube_views_identify(views, key, text, waiter, error);
 }
 
 
@@ -120,7 +150,7 @@ ngx_kube_views_by_key(ngx_kube_views_t *views, const kube_key_t *key,
         instance = key->port.exact ? ngx_kube_instance_find(views, key) : NULL;
 
         if (instance == NULL) {
-            return ngx_kube_views_identify(views, key, NULL, error);
+            return ngx_kube_views_identify(views, key, NULL, NULL, error);
         }
     }
 
@@ -129,7 +159,7 @@ ngx_kube_views_by_key(ngx_kube_views_t *views, const kube_key_t *key,
         return NULL;
     }
 
-    return ngx_kube_instance_serve(instance, error);
+    return ngx_kube_instance_serve(instance, NULL, error);
 }
 
 
@@ -165,7 +195,8 @@ ngx_kube_views_count(ngx_kube_views_t *views)
 
 static ngx_kube_view_t *
 ngx_kube_views_identify(ngx_kube_views_t *views, const kube_key_t *key,
-    const ngx_str_t *spelling, kube_resolve_error_t *error)
+    const ngx_str_t *spelling, ngx_kube_waiter_t *waiter,
+    kube_resolve_error_t *error)
 {
     kube_rc_t             rc;
     kube_key_t            identity;
@@ -201,7 +232,7 @@ ngx_kube_views_identify(ngx_kube_views_t *views, const kube_key_t *key,
         return (rc == KUBE_OK) ? ngx_kube_views_nothing(views) : NULL;
     }
 
-    view = ngx_kube_instance_serve(instance, error);
+    view = ngx_kube_instance_serve(instance, waiter, error);
 
     if (view != NULL && spelling != NULL) {
         alias = ngx_kube_alias_add(&views->aliases, spelling, instance,

@@ -13,6 +13,14 @@
  * used least recently goes, and no view is built whose predecessor could not
  * go.  Instances of keys with variables go after 60 s without use.
  *
+ * An instance that has no view yet gets its first one in one piece, for there
+ * is nothing to serve meanwhile.  Where the budget makes large Services go,
+ * clients that ask for one after the other would keep the worker busy with
+ * that: it is strained then, and such a view is made in pieces, between other
+ * events.  Who can wait is woken when it is made; for others the next one in
+ * one piece is made after 20 times what the last one took, and until then they
+ * get none.
+ *
  * Workers only.  Not http's: any module that has refs may use it.
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -36,6 +44,14 @@
 
 typedef struct ngx_kube_views_s     ngx_kube_views_t;
 typedef struct ngx_kube_instance_s  ngx_kube_instance_t;
+
+/* Who waits for the first view of an instance. */
+typedef struct {
+    ngx_queue_t             queue;          /* of those that wait for it */
+    ngx_event_t             event;          /* posted once it is made or given
+                                               up; handler, data and log are
+                                               the owner's */
+} ngx_kube_waiter_t;
 
 /* How many endpoints a key had when it was looked at. */
 typedef struct {
@@ -94,6 +110,22 @@ ngx_kube_view_t *ngx_kube_views_find(ngx_kube_views_t *views,
 /* The same for a key that was parsed, or is a view's; or the static key. */
 ngx_kube_view_t *ngx_kube_views_by_key(ngx_kube_views_t *views,
     const kube_key_t *key, kube_resolve_error_t *error);
+
+/*
+ * Whether large Services went for want of room in the last minute.  Asked by
+ * each request where a key has variables.
+ */
+ngx_uint_t ngx_kube_views_strained(void);
+
+/*
+ * 1: the view of that text is being made in pieces, and waiter is woken once,
+ * unless it leaves before; 0: there is nothing to wait for.
+ */
+ngx_uint_t ngx_kube_views_await(ngx_kube_views_t *views, ngx_str_t *text,
+    ngx_kube_waiter_t *waiter);
+
+/* Woken or not: it will not be woken any more. */
+void ngx_kube_waiter_leave(ngx_kube_waiter_t *waiter);
 
 /*
  * How many endpoints a static key has, for metrics: of its view, which is

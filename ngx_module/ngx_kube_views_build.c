@@ -32,8 +32,24 @@
 #define NGX_KUBE_BUILD_LONG    2000
 
 
-static void ngx_kube_instance_renew(ngx_kube_instance_t *instance);
-static void ngx_kube_instance_proceed(ngx_event_t *ev);
+/* What this worker makes, one at a time, and when it may do so in one piece. */
+typedef struct {
+    ngx_queue_t             jobs;
+    ngx_event_t             event;
+    ngx_msec_t              whole;
+    uint64_t                last;           /* us of the last piece */
+    unsigned                ready:1;
+} ngx_kube_builds_t;
+
+
+static void ngx_kube_instance_renew(ngx_kube_instance_t *instance,
+    ngx_kube_waiter_t *waiter);
+static void ngx_kube_instance_press(ngx_kube_instance_t *instance,
+    ngx_kube_waiter_t *waiter);
+static void ngx_kube_instance_proceed(ngx_kube_instance_t *instance);
+static void ngx_kube_builds_proceed(ngx_event_t *ev);
+static void ngx_kube_builds_post(void);
+static ngx_uint_t ngx_kube_builds_whole(ngx_kube_instance_t *instance);
 static void ngx_kube_instance_finish(ngx_kube_instance_t *instance,
     ngx_int_t rc, uint64_t cost, uint64_t last);
 static ngx_int_t ngx_kube_instance_install(ngx_kube_instance_t *instance);
@@ -48,9 +64,12 @@ static void ngx_kube_instance_pace(ngx_kube_instance_t *instance,
 static uint64_t ngx_kube_worked_us(void);
 
 
+static ngx_kube_builds_t  ngx_kube_builds;
+
+
 ngx_kube_view_t *
 ngx_kube_instance_serve(ngx_kube_instance_t *instance,
-    kube_resolve_error_t *error)
+    ngx_kube_waiter_t *waiter, kube_resolve_error_t *error)
 {
     ngx_kube_view_t  *view;
 
@@ -63,7 +82,7 @@ ngx_kube_instance_serve(ngx_kube_instance_t *instance,
         || kube_zone_head(&instance->views->ref->informer->zone, view->entry)
            != view->head)
     {
-        ngx_kube_instance_renew(instance);
+        ngx_kube_instance_renew(instance, waiter);
         view = instance->view;
     }
 
@@ -81,13 +100,18 @@ ngx_kube_instance_serve(ngx_kube_instance_t *instance,
  */
 
 static void
-ngx_kube_instance_renew(ngx_kube_instance_t *instance)
+ngx_kube_instance_renew(ngx_kube_instance_t *instance,
+    ngx_kube_waiter_t *waiter)
 {
     ngx_kube_job_t  *job;
 
-    if (instance->job != NULL
-        || (instance->waits
-            && (ngx_msec_int_t) (ngx_current_msec - instance->next) < 0))
+    if (instance->job != NULL) {
+        ngx_kube_instance_press(instance, waiter);
+        return;
+    }
+
+    if (instance->waits
+        && (ngx_msec_int_t) (ngx_current_msec - instance->next) < 0)
     {
         return;
     }
@@ -111,25 +135,53 @@ ngx_kube_instance_renew(ngx_kube_instance_t *instance)
     }
 
     job->cost = 0;
+    job->instance = instance;
+    job->whole = (instance->view == NULL && waiter == NULL
+                  && ngx_kube_builds_whole(instance));
 
-    ngx_memzero(&job->event, sizeof(ngx_event_t));
-    job->event.handler = ngx_kube_instance_proceed;
-    job->event.data = instance;
-    job->event.log = ngx_cycle->log;
+    ngx_queue_init(&job->queue);
+    ngx_queue_init(&job->waiters);
 
     ngx_kube_view_begin(&job->reading, instance->views->ref, &instance->key);
 
     instance->job = job;
 
-    ngx_kube_instance_proceed(&job->event);
+    ngx_kube_instance_proceed(instance);
+
+    if (instance->job != NULL) {
+        ngx_queue_insert_tail(&ngx_kube_builds.jobs, &job->queue);
+        ngx_kube_instance_press(instance, waiter);
+    }
+}
+
+
+/* There is no view, and somebody needs what is being made. */
+
+static void
+ngx_kube_instance_press(ngx_kube_instance_t *instance,
+    ngx_kube_waiter_t *waiter)
+{
+    ngx_kube_job_t  *job;
+
+    job = instance->job;
+
+    if (instance->view != NULL) {
+        return;
+    }
+
+    if (waiter != NULL) {
+        ngx_queue_insert_tail(&job->waiters, &waiter->queue);
+
+    } else if (ngx_kube_builds_whole(instance)) {
+        job->whole = 1;
+        ngx_kube_instance_proceed(instance);
+    }
 }
 
 
 static void
-ngx_kube_instance_proceed(ngx_event_t *ev)
+ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
 {
-    ngx_kube_instance_t *instance = ev->data;
-
     uint64_t         begun, before, now;
     ngx_int_t        rc;
     ngx_kube_job_t  *job;
@@ -144,11 +196,12 @@ ngx_kube_instance_proceed(ngx_event_t *ev)
         now = ngx_kube_worked_us();
 
     } while (rc == NGX_AGAIN
-             && (now - begun < NGX_KUBE_BUILD_STEP || instance->view == NULL));
+             && (now - begun < NGX_KUBE_BUILD_STEP || job->whole));
 
     if (rc == NGX_AGAIN) {
         job->cost += now - begun;
-        ngx_post_event(ev, &ngx_posted_next_events);
+        ngx_kube_builds.last = now - begun;
+        ngx_kube_builds_post();
         return;
     }
 
@@ -157,8 +210,90 @@ ngx_kube_instance_proceed(ngx_event_t *ev)
         now = ngx_kube_worked_us();
     }
 
+    ngx_kube_builds.last = now - begun;
+
+    if (job->whole) {
+        ngx_kube_builds.whole = ngx_current_msec
+                                + (ngx_msec_t) ((now - begun) * 20 / 1000);
+    }
+
     ngx_kube_instance_finish(instance, rc, job->cost + now - begun,
                              now - before);
+}
+
+
+/* The first of those that are under way, so that little is half made. */
+
+static void
+ngx_kube_builds_proceed(ngx_event_t *ev)
+{
+    ngx_kube_job_t  *job;
+
+    if (ngx_queue_empty(&ngx_kube_builds.jobs)) {
+        return;
+    }
+
+    job = ngx_queue_data(ngx_queue_head(&ngx_kube_builds.jobs),
+                         ngx_kube_job_t, queue);
+
+    ngx_kube_instance_proceed(job->instance);
+
+    if (!ngx_queue_empty(&ngx_kube_builds.jobs)) {
+        ngx_kube_builds_post();
+    }
+}
+
+
+/* A worker that is strained has as long for others as the last piece took. */
+
+static void
+ngx_kube_builds_post(void)
+{
+    ngx_event_t  *ev;
+
+    static ngx_connection_t  dumb;
+
+    ev = &ngx_kube_builds.event;
+
+    if (!ngx_kube_builds.ready) {
+        ngx_queue_init(&ngx_kube_builds.jobs);
+        ev->handler = ngx_kube_builds_proceed;
+        ev->data = &dumb;
+        ev->cancelable = 1;
+
+        /* at the debug level nginx logs whose a timer is, by descriptor */
+        dumb.fd = (ngx_socket_t) -1;
+
+        ngx_kube_builds.ready = 1;
+    }
+
+    if (ev->posted || ev->timer_set) {
+        return;
+    }
+
+    ev->log = ngx_cycle->log;
+
+    if (ngx_kube_views_strained()) {
+        ngx_add_timer(ev, (ngx_msec_t) (ngx_kube_builds.last / 1000) + 1);
+
+    } else {
+        ngx_post_event(ev, &ngx_posted_next_events);
+    }
+}
+
+
+/*
+ * A first view keeps the worker until it is made.  That is 5 % of the time at
+ * most once the budget makes large ones go, and clients could have one after
+ * the other made.  What the configuration names is made but once.
+ */
+
+static ngx_uint_t
+ngx_kube_builds_whole(ngx_kube_instance_t *instance)
+{
+    return instance->views->ref->is_static
+           || !ngx_kube_views_strained()
+           || (ngx_msec_int_t) (ngx_current_msec - ngx_kube_builds.whole) >= 0;
 }
 
 
@@ -216,7 +351,9 @@ ngx_kube_instance_install(ngx_kube_instance_t *instance)
         views->view = view;
     }
 
-    if (view->truncated && (old == NULL || !old->truncated)) {
+    if (view->truncated
+        && (old == NULL ? !ngx_kube_views_strained() : !old->truncated))
+    {
         ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
                       "kube: \"%V\" of %s \"%V\" in %V:%ui has more than "
                       "%ui usable endpoints: a stable subset of so many is "
@@ -229,6 +366,10 @@ ngx_kube_instance_install(ngx_kube_instance_t *instance)
 
     if (old != NULL) {
         ngx_kube_view_release(old);
+
+    } else {
+        /* who waits for it finds it */
+        ngx_kube_instance_use(instance);
     }
 
     (void) ngx_kube_instances_fit(views, instance);
@@ -309,7 +450,9 @@ ngx_kube_instance_pace(ngx_kube_instance_t *instance, uint64_t cost,
 {
     uint64_t  pause;
 
-    if (cost <= NGX_KUBE_BUILD_FREE) {
+    instance->costly = (cost > NGX_KUBE_BUILD_FREE);
+
+    if (!instance->costly) {
         return;
     }
 

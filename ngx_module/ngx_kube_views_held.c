@@ -33,6 +33,8 @@ typedef struct {
     ngx_queue_t             large;          /* truncated, of all keys */
     ngx_event_t             timer;
     uint64_t                trimmed;        /* bytes gone until then */
+    ngx_msec_t              strained;       /* when a costly one went last */
+    unsigned                strains:1;      /* within NGX_KUBE_IDLE */
     unsigned                ready:1;
     unsigned                marked:1;       /* large is, or was, not empty */
 } ngx_kube_instances_t;
@@ -183,17 +185,48 @@ ngx_kube_instances_mark(ngx_kube_informer_t *informer)
 void
 ngx_kube_instance_abandon(ngx_kube_instance_t *instance)
 {
-    ngx_kube_job_t  *job;
+    ngx_kube_job_t     *job;
+    ngx_kube_waiter_t  *waiter;
 
     job = instance->job;
     instance->job = NULL;
 
-    if (job->event.posted) {
-        ngx_delete_posted_event(&job->event);
+    while (!ngx_queue_empty(&job->waiters)) {
+        waiter = ngx_queue_data(ngx_queue_head(&job->waiters),
+                                ngx_kube_waiter_t, queue);
+
+        ngx_kube_waiter_leave(waiter);
+        ngx_post_event(&waiter->event, &ngx_posted_events);
     }
 
+    ngx_queue_remove(&job->queue);
     ngx_kube_view_end(&job->reading);
     ngx_free(job);
+}
+
+
+void
+ngx_kube_waiter_leave(ngx_kube_waiter_t *waiter)
+{
+    if (waiter->event.posted) {
+        ngx_delete_posted_event(&waiter->event);
+    }
+
+    ngx_queue_remove(&waiter->queue);
+    ngx_queue_init(&waiter->queue);
+}
+
+
+ngx_uint_t
+ngx_kube_views_strained(void)
+{
+    if (ngx_kube_instances.strains
+        && ngx_current_msec - ngx_kube_instances.strained >= NGX_KUBE_IDLE)
+    {
+        ngx_kube_instances.strains = 0;
+    }
+
+    return ngx_kube_instances.strains;
 }
 
 
@@ -259,6 +292,11 @@ ngx_kube_instances_fit(ngx_kube_views_t *views, ngx_kube_instance_t *keep)
             && instance->view != NULL
             && instance->view->refs == 1)
         {
+            if (instance->costly) {
+                ngx_kube_instances.strained = ngx_current_msec;
+                ngx_kube_instances.strains = 1;
+            }
+
             ngx_kube_instance_drop(instance);
 
             if (ngx_kube_view_bytes() <= *views->budget) {

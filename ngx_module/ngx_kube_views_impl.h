@@ -18,8 +18,11 @@
 /* A view of a large Service while it is made. */
 typedef struct {
     ngx_kube_reading_t      reading;
-    ngx_event_t             event;          /* posted between two steps */
+    ngx_kube_instance_t    *instance;
+    ngx_queue_t             queue;          /* between two steps */
+    ngx_queue_t             waiters;
     uint64_t                cost;           /* us of the processor so far */
+    unsigned                whole:1;        /* in one piece */
 } ngx_kube_job_t;
 
 struct ngx_kube_instance_s {
@@ -33,6 +36,8 @@ struct ngx_kube_instance_s {
     ngx_kube_job_t         *job;            /* NULL: nothing is being made */
     ngx_msec_t              next;           /* no build before, if waits */
     unsigned                waits:1;
+    unsigned                costly:1;       /* the last build was no small
+                                               one */
     uint64_t                truncated_ms;   /* since when; if large is in use */
 
     kube_key_t              key;            /* views asked; in the text, which
@@ -42,9 +47,13 @@ struct ngx_kube_instance_s {
 
 /* ngx_kube_views_build.c */
 
-/* The instance's newest view; NULL: none could be built, *error tells why. */
+/*
+ * The instance's newest view.  NULL: none could be built, *error tells why, or
+ * the waiter is in the queue of those that are woken; waiter NULL: it can not
+ * wait.
+ */
 ngx_kube_view_t *ngx_kube_instance_serve(ngx_kube_instance_t *instance,
-    kube_resolve_error_t *error);
+    ngx_kube_waiter_t *waiter, kube_resolve_error_t *error);
 
 /* Counts a static key's endpoints by a look of its own, without a view. */
 void ngx_kube_views_look(ngx_kube_views_t *views, ngx_kube_counted_t *counted);
@@ -61,7 +70,7 @@ void ngx_kube_instance_use(ngx_kube_instance_t *instance);
 /* Its view is another one: which Services have too many endpoints is told. */
 void ngx_kube_instance_mark(ngx_kube_instance_t *instance);
 
-/* Gives up what is being made. */
+/* Ends what is being made, and wakes who waits for it. */
 void ngx_kube_instance_abandon(ngx_kube_instance_t *instance);
 
 /* Ends an instance; requests keep the views they hold. */

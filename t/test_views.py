@@ -520,6 +520,142 @@ class TestShortage:
             wait_until(lambda: c.get("shop/web:http").status == 200)
 
 
+STRAINED = """
+    kube_instances size=2m;
+    kube_resolve $pod $http_x_service namespaces=shop;
+    upstream dynamic { kube_service $http_x_service namespaces=shop form=dns; }
+    server {
+        listen 127.0.0.1:PORT;
+        location / { proxy_pass http://dynamic; }
+        location /asks { auth_request /sub; try_files none @ok; }
+        location @ok { return 204; }
+        location = /sub { internal; proxy_pass http://dynamic; }
+        location /resolved { proxy_pass http://$pod; }
+    }
+"""
+
+
+class TestStrained:
+    """
+    More large Services in turn than there is room for.  To be large is to take
+    long, which a build does here whatever the Service.
+    """
+
+    NAMES = [f"s{i}" for i in range(12)]
+
+    @pytest.fixture(name="short")
+    def make_short(self, public_path):
+        """short(what): what builds cost from now on."""
+        file = public_path / "shortage"
+
+        def short(what):
+            (public_path / "new").write_text(what)
+            os.rename(public_path / "new", file)
+
+        short.file = file
+        yield short
+        short("nothing")
+
+    @pytest.fixture(name="gateway")
+    def make_gateway(self, cluster, many, library, short):
+        """One worker in which a large Service went for want of room."""
+        for name in self.NAMES:
+            many.service(name, 500)
+        env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(short.file)}
+        gateway = cluster.nginx(STRAINED, workers=1, env=env)
+        gateway.allow(r"cannot be resolved|invalid URL prefix")
+        short("costly")
+        with client(gateway) as c:
+            for name in self.NAMES:
+                assert c.get(f"shop/{name}:http").status == 200
+        return gateway
+
+    @staticmethod
+    @contextlib.contextmanager
+    def asked(gateway, path, name):
+        """A request that is sent and not answered yet; its build has begun."""
+        log = gateway.log() + gateway.stderr()
+        before = log.count("shortage: a build began")
+        made = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+        made.request("GET", path, headers={"X-Service": f"shop/{name}:http"})
+        wait_until(
+            lambda: (gateway.log() + gateway.stderr()).count("shortage: a build began") > before
+        )
+        yield made
+        made.close()
+
+    def test_others_have_their_turn(self, gateway, short):
+        """However long the first views of others take, these are answered."""
+        short("stuck")
+        with (
+            self.asked(gateway, "/", "s0") as first,
+            self.asked(gateway, "/", "s1") as second,
+            self.asked(gateway, "/asks", "s2") as sub,
+            client(gateway) as c,
+        ):
+            for _ in range(5):
+                assert c.get("shop/s11:http").status == 200
+            short("costly")
+            for made, name in ((first, "s0"), (second, "s1")):
+                answer = made.getresponse()
+                assert answer.status == 200
+                assert answer.headers["x-kube-service"] == f"shop/{name}:http"
+            assert sub.getresponse().status == 204
+
+    def test_one_build_for_all(self, gateway, short):
+        """Who asks while it is made waits for the same one."""
+        short("stuck")
+        with self.asked(gateway, "/", "s0") as first:
+            more = [http.client.HTTPConnection("127.0.0.1", gateway.port) for _ in range(5)]
+            for made in more:
+                made.request("GET", "/", headers={"X-Service": "s0.shop:80"})
+            with client(gateway) as c:
+                assert c.get("shop/s11:http").status == 200
+            begun = gateway.stderr().count("a build began") + gateway.log().count("a build began")
+            assert begun == 1
+            short("costly")
+            for made in (first, *more):
+                assert made.getresponse().status == 200
+
+    def test_clients_that_leave(self, gateway, short):
+        """Nothing is answered to them, and nobody misses them."""
+        short("stuck")
+        for name in ("s0", "s1"):
+            with self.asked(gateway, "/", name):
+                pass
+        with client(gateway) as c:
+            assert c.get("shop/s11:http").status == 200
+            short("costly")
+            for name in self.NAMES:
+                assert c.get(f"shop/{name}:http").status == 200
+
+    def test_a_reload_meanwhile(self, gateway, short):
+        """A worker that leaves answers those that wait."""
+        short("stuck")
+        with self.asked(gateway, "/", "s0") as first:
+            gateway.reload()
+            with client(gateway) as c:
+                short("costly")
+                assert c.get("shop/s11:http").status == 200
+            assert first.getresponse().status == 200
+
+    def test_what_cannot_wait(self, gateway):
+        """It gets none until it may keep the worker again."""
+        found = set()
+        for name in self.NAMES:
+            answer = gateway.get("/resolved", headers={"X-Service": f"shop/{name}:http"})
+            found.add((answer.status, answer.headers["x-kube-error"]))
+        # nginx answers 500 where "proxy_pass" has nothing
+        assert found <= {(200, ""), (500, "not_synced")}
+
+        def served(name):
+            answer = gateway.get("/resolved", headers={"X-Service": f"shop/{name}:http"})
+            return answer.status == 200
+
+        for name in self.NAMES:
+            wait_until(lambda name=name: served(name))
+
+
 SCRAPED = """
     upstream web { kube_service shop/web:http; }
     server { listen 127.0.0.1:PORT; location / { proxy_pass http://web; } }

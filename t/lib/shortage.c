@@ -7,9 +7,11 @@
  *                              short; each build that begins is told on stderr,
  *                              and each spelling of a key that is parsed
  *
+ *   costly   each step of a build takes longer than a worker may be kept
  *   nomem    there is no memory
  *   nothing  nothing is
  *   small    a Service is larger than may be read
+ *   stuck    a build that began comes to no end, and costs as much
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -21,12 +23,16 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kube_resolver.h"
 
 
 #define SHORTAGE_SMALL  1024
+
+/* Of the processor, in us: more than NGX_KUBE_BUILD_STEP. */
+#define SHORTAGE_STEP   1100
 
 /* The function of that name behind us: the module's. */
 #define SHORTAGE_NEXT(name)  ((__typeof__(&name)) dlsym(RTLD_NEXT, #name))
@@ -77,7 +83,7 @@ kube_resolving_init(kube_resolving_t *resolving,
 {
     static const char  told[] = "shortage: a build began\n";
 
-    if (shortage_is("small") || shortage_is("nomem")) {
+    if (shortage_is("small") || shortage_is("nomem") || shortage_is("stuck")) {
         (void) !write(STDERR_FILENO, told, sizeof(told) - 1);
     }
 
@@ -101,9 +107,42 @@ kube_resolver_key(const kube_resolver_t *resolver, kube_str_t text,
 }
 
 
+static long
+shortage_worked_us(void)
+{
+    struct timespec  ts;
+
+    (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+
+    return (long) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+
+static void
+shortage_work(void)
+{
+    long  begun;
+
+    begun = shortage_worked_us();
+
+    while (shortage_worked_us() - begun < SHORTAGE_STEP) {
+        continue;
+    }
+}
+
+
 kube_rc_t
 kube_resolving_step(kube_resolving_t *resolving)
 {
+    if (shortage_is("stuck")) {
+        shortage_work();
+        return KUBE_AGAIN;
+    }
+
+    if (shortage_is("costly")) {
+        shortage_work();
+    }
+
     if (shortage_is("nomem")) {
         return KUBE_NOMEM;
     }

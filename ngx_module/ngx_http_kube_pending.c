@@ -1,0 +1,231 @@
+/*
+ * ngx_http_kube_pending - a handler of the precontent phase that holds a
+ * request while the first view of what its key names is made in pieces.
+ *
+ * A balancer cannot wait: it has to have its servers when it is asked.  So the
+ * key is evaluated once before, when all that sets variables has run.
+ *
+ * It makes nothing itself: ngx_kube_views does.  Workers only.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+
+#include "ngx_http_kube_pending.h"
+#include "ngx_http_kube_wait.h"
+
+
+/*
+ * A worker holds no more requests than these, and none for longer, in ms.  Its
+ * timer keeps a worker that leaves until the request was answered.
+ */
+#define NGX_HTTP_KUBE_PENDING_MAX  512
+#define NGX_HTTP_KUBE_PENDING_MS   10000
+
+
+/* A request that was held, or is. */
+typedef struct {
+    ngx_http_request_t     *request;
+    ngx_kube_waiter_t       waiter;
+    unsigned                held:1;
+} ngx_http_kube_pending_t;
+
+
+static ngx_int_t ngx_http_kube_pending_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_kube_pending_begin(ngx_http_request_t *r)
+    NGX_HTTP_KUBE_RARE;
+static ngx_uint_t ngx_http_kube_pending_was(ngx_http_request_t *r);
+static void ngx_http_kube_pending_over(ngx_event_t *ev);
+static void ngx_http_kube_pending_cleanup(void *data);
+
+
+/* Requests held by this worker. */
+
+static ngx_uint_t  ngx_http_kube_pending;
+
+
+ngx_int_t
+ngx_http_kube_pending_add(ngx_conf_t *cf, ngx_http_kube_main_conf_t *kmcf)
+{
+    ngx_uint_t                  i;
+    ngx_array_t                *handlers;
+    ngx_http_handler_pt        *handler;
+    ngx_http_kube_srv_conf_t  **kscf;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    kscf = kmcf->upstreams.elts;
+
+    for (i = 0; i < kmcf->upstreams.nelts; i++) {
+        if (!kscf[i]->key.ref->is_static) {
+            break;
+        }
+    }
+
+    if (i == kmcf->upstreams.nelts) {
+        return NGX_OK;
+    }
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    handlers = &cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers;
+
+    if (ngx_array_push(handlers) == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* the first one runs last: a key may tell what "try_files" has set */
+
+    handler = handlers->elts;
+
+    ngx_memmove(&handler[1], &handler[0],
+                (handlers->nelts - 1) * sizeof(ngx_http_handler_pt));
+
+    handler[0] = ngx_http_kube_pending_handler;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_kube_pending_handler(ngx_http_request_t *r)
+{
+    if (!ngx_kube_views_strained()) {
+        return NGX_DECLINED;
+    }
+
+    return ngx_http_kube_pending_begin(r);
+}
+
+
+static ngx_int_t
+ngx_http_kube_pending_begin(ngx_http_request_t *r)
+{
+    ngx_str_t                  text;
+    ngx_event_t               *ev;
+    ngx_pool_cleanup_t        *cln;
+    ngx_http_kube_pending_t   *pending;
+    ngx_http_kube_srv_conf_t  *kscf;
+
+    kscf = ngx_http_kube_destination(r);
+
+    if (kscf == NULL
+        || kscf->key.ref->is_static
+        || ngx_http_kube_pending >= NGX_HTTP_KUBE_PENDING_MAX
+        || ngx_http_kube_pending_was(r)
+        || ngx_http_complex_value(r, &kscf->key.value, &text) != NGX_OK)
+    {
+        return NGX_DECLINED;
+    }
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_kube_pending_t));
+    if (cln == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    pending = cln->data;
+
+    ngx_memzero(pending, sizeof(ngx_http_kube_pending_t));
+    pending->request = r;
+
+    ev = &pending->waiter.event;
+    ev->handler = ngx_http_kube_pending_over;
+    ev->data = pending;
+    ev->log = r->connection->log;
+
+    if (!ngx_kube_views_await(&kscf->key.views, &text, &pending->waiter)) {
+        return NGX_DECLINED;
+    }
+
+    cln->handler = ngx_http_kube_pending_cleanup;
+    pending->held = 1;
+    ngx_http_kube_pending++;
+
+    ngx_add_timer(ev, NGX_HTTP_KUBE_PENDING_MS);
+
+    if (r == r->main) {
+
+        /* a client that leaves is noticed */
+
+        if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        r->read_event_handler = ngx_http_test_reading;
+    }
+
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    return NGX_AGAIN;
+}
+
+
+/* A request waits once: what it waited for is there now, or cannot be made. */
+
+static ngx_uint_t
+ngx_http_kube_pending_was(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t       *cln;
+    ngx_http_kube_pending_t  *pending;
+
+    for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
+        if (cln->handler == ngx_http_kube_pending_cleanup) {
+            pending = cln->data;
+
+            if (pending->request == r) {
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
+
+/* Runs the phases from our handler on, which holds nobody twice. */
+
+static void
+ngx_http_kube_pending_over(ngx_event_t *ev)
+{
+    ngx_http_kube_pending_t *pending = ev->data;
+
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = pending->request;
+    c = r->connection;
+
+    ngx_http_kube_pending_cleanup(pending);
+    ngx_http_set_log_request(c->log, r);
+
+    if (r == r->main) {
+
+        if (ngx_handle_read_event(c->read, 0) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+            return;
+        }
+
+        r->read_event_handler = ngx_http_block_reading;
+    }
+
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+    ngx_http_run_posted_requests(c);
+}
+
+
+static void
+ngx_http_kube_pending_cleanup(void *data)
+{
+    ngx_http_kube_pending_t *pending = data;
+
+    if (pending->held) {
+        pending->held = 0;
+        ngx_http_kube_pending--;
+        ngx_kube_waiter_leave(&pending->waiter);
+
+        if (pending->waiter.event.timer_set) {
+            ngx_del_timer(&pending->waiter.event);
+        }
+    }
+}
