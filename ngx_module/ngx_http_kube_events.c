@@ -37,13 +37,10 @@
 
 
 typedef struct {
-    ngx_http_request_t     *request;
+    ngx_http_kube_stream_t  stream;       /* the first: it is the client */
     ngx_kube_subscriber_t   subscriber;
     kube_zone_cursor_t      cursor;
     kube_str_t              ns;           /* empty: all */
-    kube_text_t             text;         /* prints into buf */
-    ngx_buf_t               buf;
-    ngx_chain_t             out;
     const char             *resync;       /* is to be told first; or NULL */
     unsigned                resumed:1;    /* nothing was read since */
     unsigned                beat:1;       /* is due */
@@ -53,17 +50,12 @@ typedef struct {
 
 static ngx_http_kube_client_t *ngx_http_kube_events_create(
     ngx_http_request_t *r, ngx_kube_informer_t *informer, kube_str_t ns);
-static void ngx_http_kube_events_cleanup(void *data);
+static void ngx_http_kube_events_cleanup(ngx_http_kube_stream_t *stream);
 static kube_str_t ngx_http_kube_events_last_id(ngx_http_request_t *r);
 static ngx_int_t ngx_http_kube_events_cursor(kube_str_t id,
     kube_zone_cursor_t *cursor);
 static ngx_int_t ngx_http_kube_events_head(ngx_http_request_t *r);
 static void ngx_http_kube_events_handler(ngx_event_t *ev);
-static void ngx_http_kube_events_writer(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_kube_events_pending(
-    ngx_http_kube_client_t *client);
-static void ngx_http_kube_events_send(ngx_http_kube_client_t *client,
-    ngx_chain_t *out);
 static void ngx_http_kube_events_close(ngx_http_kube_client_t *client);
 static ngx_chain_t *ngx_http_kube_events_fill(
     ngx_http_kube_client_t *client);
@@ -72,8 +64,6 @@ static void ngx_http_kube_events_print(ngx_http_kube_client_t *client,
 static void ngx_http_kube_events_tell(ngx_http_kube_client_t *client,
     const char *event, const char *reason);
 static void ngx_http_kube_events_id(ngx_http_kube_client_t *client);
-static bool ngx_http_kube_events_write(void *ctx, const char *data,
-    size_t len);
 
 
 static ngx_uint_t  ngx_http_kube_events_clients;
@@ -124,11 +114,7 @@ ngx_http_kube_events(ngx_http_request_t *r, ngx_http_kube_body_t *body,
         return NGX_DONE;
     }
 
-    r->write_event_handler = ngx_http_kube_events_writer;
-
-    if (!r->discard_body) {
-        r->read_event_handler = ngx_http_test_reading;
-    }
+    ngx_http_kube_stream_begin(&client->stream);
 
     r->connection->log->action = "sending events";
 
@@ -142,28 +128,22 @@ static ngx_http_kube_client_t *
 ngx_http_kube_events_create(ngx_http_request_t *r,
     ngx_kube_informer_t *informer, kube_str_t ns)
 {
-    u_char                  *p;
     kube_str_t               id;
     ngx_event_t             *ev;
-    ngx_http_cleanup_t      *cln;
     ngx_http_kube_client_t  *client;
 
     client = ngx_pcalloc(r->pool, sizeof(ngx_http_kube_client_t));
-    p = ngx_palloc(r->pool, NGX_HTTP_KUBE_EVENTS_BUF);
-    cln = ngx_http_cleanup_add(r, 0);
 
-    if (client == NULL || p == NULL || cln == NULL) {
+    if (client == NULL
+        || ngx_http_kube_stream_create(r, &client->stream,
+                                       NGX_HTTP_KUBE_EVENTS_BUF,
+                                       &client->subscriber.event)
+           != NGX_OK)
+    {
         return NULL;
     }
 
-    client->request = r;
     client->ns = ns;
-
-    client->buf.start = client->buf.pos = client->buf.last = p;
-    client->buf.end = p + NGX_HTTP_KUBE_EVENTS_BUF;
-    client->buf.temporary = 1;
-    client->buf.flush = 1;
-    client->out.buf = &client->buf;
 
     ev = &client->subscriber.event;
     ev->handler = ngx_http_kube_events_handler;
@@ -176,8 +156,7 @@ ngx_http_kube_events_create(ngx_http_request_t *r,
     }
 
     ngx_http_kube_events_clients++;
-    cln->handler = ngx_http_kube_events_cleanup;
-    cln->data = client;
+    client->stream.cleanup = ngx_http_kube_events_cleanup;
 
     ngx_add_timer(ev, NGX_HTTP_KUBE_EVENTS_BEAT);
 
@@ -200,9 +179,11 @@ ngx_http_kube_events_create(ngx_http_request_t *r,
 
 
 static void
-ngx_http_kube_events_cleanup(void *data)
+ngx_http_kube_events_cleanup(ngx_http_kube_stream_t *stream)
 {
-    ngx_http_kube_client_t *client = data;
+    ngx_http_kube_client_t  *client;
+
+    client = (ngx_http_kube_client_t *) stream;
 
     ngx_kube_unsubscribe(&client->subscriber);
     ngx_http_kube_events_clients--;
@@ -327,7 +308,7 @@ ngx_http_kube_events_handler(ngx_event_t *ev)
     ngx_http_kube_client_t  *client;
 
     client = ev->data;
-    c = client->request->connection;
+    c = client->stream.request->connection;
 
     if (client->subscriber.closing) {
         ngx_http_kube_events_close(client);
@@ -343,118 +324,19 @@ ngx_http_kube_events_handler(ngx_event_t *ev)
 
     /* the write event comes once the buffer was sent */
 
-    if (ngx_http_kube_events_pending(client)) {
+    if (ngx_http_kube_stream_pending(&client->stream)) {
         return;
     }
 
     out = ngx_http_kube_events_fill(client);
 
     if (out != NULL) {
-        ngx_http_kube_events_send(client, out);
+        ngx_http_kube_stream_send(&client->stream, out);
         ngx_http_run_posted_requests(c);
 
     } else if (client->more) {
         ngx_post_event(ev, &ngx_posted_next_events);
     }
-}
-
-
-static void
-ngx_http_kube_events_writer(ngx_http_request_t *r)
-{
-    ngx_event_t               *wev;
-    ngx_http_cleanup_t        *cln;
-    ngx_http_kube_client_t    *client;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    wev = r->connection->write;
-
-    if (wev->timedout) {
-        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
-                      "client timed out");
-        r->connection->timedout = 1;
-        ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
-        return;
-    }
-
-    if (wev->delayed || r->aio) {
-        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-        if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
-            ngx_http_finalize_request(r, NGX_ERROR);
-        }
-
-        return;
-    }
-
-    for (cln = r->cleanup; cln != NULL; cln = cln->next) {
-        if (cln->handler == ngx_http_kube_events_cleanup) {
-            break;
-        }
-    }
-
-    if (cln == NULL) {
-        return;
-    }
-
-    client = cln->data;
-
-    if (ngx_http_kube_events_pending(client)) {
-        ngx_http_kube_events_send(client, NULL);
-    }
-}
-
-
-static ngx_uint_t
-ngx_http_kube_events_pending(ngx_http_kube_client_t *client)
-{
-    return client->buf.pos != client->buf.last
-           || client->request->buffered
-           || client->request->connection->buffered;
-}
-
-
-/* out: the buffer as it was filled; NULL: goes on with what is left of it. */
-
-static void
-ngx_http_kube_events_send(ngx_http_kube_client_t *client, ngx_chain_t *out)
-{
-    ngx_event_t               *wev;
-    ngx_http_request_t        *r;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    r = client->request;
-    wev = r->connection->write;
-
-    if (ngx_http_output_filter(r, out) == NGX_ERROR) {
-        ngx_http_finalize_request(r, NGX_ERROR);
-        return;
-    }
-
-    if (ngx_http_kube_events_pending(client)) {
-
-        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-        if (!wev->delayed) {
-            ngx_add_timer(wev, clcf->send_timeout);
-        }
-
-        if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
-            ngx_http_finalize_request(r, NGX_ERROR);
-        }
-
-        return;
-    }
-
-    /* limit_rate's timer goes on: without it nothing is ever sent again */
-
-    if (wev->timer_set && !wev->delayed) {
-        ngx_del_timer(wev);
-    }
-
-    /* what came while the buffer was sent */
-
-    ngx_post_event(&client->subscriber.event, &ngx_posted_next_events);
 }
 
 
@@ -466,14 +348,14 @@ ngx_http_kube_events_close(ngx_http_kube_client_t *client)
     ngx_int_t            rc;
     ngx_http_request_t  *r;
 
-    r = client->request;
+    r = client->stream.request;
     rc = NGX_ERROR;
 
-    if (!ngx_http_kube_events_pending(client)) {
+    if (!ngx_http_kube_stream_pending(&client->stream)) {
         rc = ngx_http_send_special(r, NGX_HTTP_LAST);
     }
 
-    if (ngx_http_kube_events_pending(client)) {
+    if (ngx_http_kube_stream_pending(&client->stream)) {
         rc = NGX_ERROR;
     }
 
@@ -491,15 +373,13 @@ ngx_http_kube_events_fill(ngx_http_kube_client_t *client)
     ngx_uint_t          n;
     kube_zone_event_t   event;
 
-    b = &client->buf;
-    b->pos = b->last = b->start;
+    ngx_http_kube_stream_rewind(&client->stream);
+
+    b = &client->stream.buf;
     client->more = 0;
 
-    kube_text_init(&client->text, ngx_http_kube_events_write, client,
-                   NGX_HTTP_KUBE_EVENTS_BUF);
-
     if (client->resync != NULL || client->resumed) {
-        kube_text_put(&client->text, KUBE_STR("retry: 1000\n\n"));
+        kube_text_put(&client->stream.text, KUBE_STR("retry: 1000\n\n"));
     }
 
     if (client->resync != NULL) {
@@ -534,16 +414,16 @@ ngx_http_kube_events_fill(ngx_http_kube_client_t *client)
     }
 
     if (client->beat) {
-        kube_text_put(&client->text, KUBE_STR(":\n"));
+        kube_text_put(&client->stream.text, KUBE_STR(":\n"));
         ngx_http_kube_events_id(client);
-        kube_text_put(&client->text, KUBE_STR("\n"));
+        kube_text_put(&client->stream.text, KUBE_STR("\n"));
     }
 
     client->more = (rc == KUBE_OK);
     client->resumed = 0;
     client->beat = 0;
 
-    return b->last != b->pos ? &client->out : NULL;
+    return b->last != b->pos ? &client->stream.out : NULL;
 }
 
 
@@ -571,7 +451,7 @@ ngx_http_kube_events_print(ngx_http_kube_client_t *client,
         return;
     }
 
-    text = &client->text;
+    text = &client->stream.text;
 
     ngx_http_kube_events_id(client);
     kube_text_printf(text, "event: %s\ndata: ", names[event->kind]);
@@ -602,7 +482,7 @@ ngx_http_kube_events_tell(ngx_http_kube_client_t *client, const char *event,
     const char *reason)
 {
     ngx_http_kube_events_id(client);
-    kube_text_printf(&client->text,
+    kube_text_printf(&client->stream.text,
                      "event: %s\ndata: {\"reason\":\"%s\"}\n\n", event,
                      reason);
 }
@@ -611,22 +491,7 @@ ngx_http_kube_events_tell(ngx_http_kube_client_t *client, const char *event,
 static void
 ngx_http_kube_events_id(ngx_http_kube_client_t *client)
 {
-    kube_text_printf(&client->text, "id: %016llx-%llu\n",
+    kube_text_printf(&client->stream.text, "id: %016llx-%llu\n",
                      (unsigned long long) client->cursor.epoch,
                      (unsigned long long) client->cursor.sequence);
-}
-
-
-static bool
-ngx_http_kube_events_write(void *ctx, const char *data, size_t len)
-{
-    ngx_http_kube_client_t *client = ctx;
-
-    if (len > (size_t) (client->buf.end - client->buf.last)) {
-        return false;
-    }
-
-    client->buf.last = ngx_cpymem(client->buf.last, data, len);
-
-    return true;
 }

@@ -2,8 +2,8 @@
  * ngx_http_kube_send - the answers of kube_status and kube_ready: buffers for
  * what src/status prints, the head, and the sending.
  *
- * A body is whole in memory, and bounded, before its head is sent.  It knows
- * nothing of what is printed.
+ * A body is whole in memory, and bounded, before its head is sent; a stream has
+ * one buffer.  It knows nothing of what is printed.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -25,6 +25,10 @@ static ngx_int_t ngx_http_kube_body_buf(ngx_http_kube_body_t *body,
     ngx_buf_t *b);
 static bool ngx_http_kube_body_write(void *ctx, const char *data, size_t len);
 static ngx_int_t ngx_http_kube_cache_control(ngx_http_request_t *r);
+static void ngx_http_kube_stream_cleanup(void *data);
+static bool ngx_http_kube_stream_write(void *ctx, const char *data,
+    size_t len);
+static void ngx_http_kube_stream_writer(ngx_http_request_t *r);
 
 
 #define ngx_http_kube_type(type, parameters)                                  \
@@ -283,4 +287,187 @@ ngx_http_kube_cache_control(ngx_http_request_t *r)
 #endif
 
     return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_kube_stream_create(ngx_http_request_t *r,
+    ngx_http_kube_stream_t *stream, size_t size, ngx_event_t *event)
+{
+    u_char              *p;
+    ngx_http_cleanup_t  *cln;
+
+    p = ngx_palloc(r->pool, size);
+    cln = ngx_http_cleanup_add(r, 0);
+
+    if (p == NULL || cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_memzero(stream, sizeof(ngx_http_kube_stream_t));
+
+    stream->request = r;
+    stream->event = event;
+    stream->buf.start = p;
+    stream->buf.end = p + size;
+    stream->buf.temporary = 1;
+    stream->buf.flush = 1;
+    stream->out.buf = &stream->buf;
+
+    ngx_http_kube_stream_rewind(stream);
+
+    cln->handler = ngx_http_kube_stream_cleanup;
+    cln->data = stream;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_kube_stream_cleanup(void *data)
+{
+    ngx_http_kube_stream_t *stream = data;
+
+    if (stream->cleanup != NULL) {
+        stream->cleanup(stream);
+    }
+}
+
+
+void
+ngx_http_kube_stream_begin(ngx_http_kube_stream_t *stream)
+{
+    ngx_http_request_t  *r;
+
+    r = stream->request;
+    r->write_event_handler = ngx_http_kube_stream_writer;
+
+    if (!r->discard_body) {
+        r->read_event_handler = ngx_http_test_reading;
+    }
+}
+
+
+ngx_uint_t
+ngx_http_kube_stream_pending(ngx_http_kube_stream_t *stream)
+{
+    return stream->buf.pos != stream->buf.last
+           || stream->request->buffered
+           || stream->request->connection->buffered;
+}
+
+
+void
+ngx_http_kube_stream_rewind(ngx_http_kube_stream_t *stream)
+{
+    ngx_buf_t  *b;
+
+    b = &stream->buf;
+    b->pos = b->last = b->start;
+
+    kube_text_init(&stream->text, ngx_http_kube_stream_write, b,
+                   (size_t) (b->end - b->start));
+}
+
+
+static bool
+ngx_http_kube_stream_write(void *ctx, const char *data, size_t len)
+{
+    ngx_buf_t *b = ctx;
+
+    if (len > (size_t) (b->end - b->last)) {
+        return false;
+    }
+
+    b->last = ngx_cpymem(b->last, data, len);
+
+    return true;
+}
+
+
+static void
+ngx_http_kube_stream_writer(ngx_http_request_t *r)
+{
+    ngx_event_t               *wev;
+    ngx_http_cleanup_t        *cln;
+    ngx_http_kube_stream_t    *stream;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    wev = r->connection->write;
+
+    if (wev->timedout) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, NGX_ETIMEDOUT,
+                      "client timed out");
+        r->connection->timedout = 1;
+        ngx_http_finalize_request(r, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
+    if (wev->delayed || r->aio) {
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_ERROR);
+        }
+
+        return;
+    }
+
+    for (cln = r->cleanup; cln != NULL; cln = cln->next) {
+        if (cln->handler == ngx_http_kube_stream_cleanup) {
+            break;
+        }
+    }
+
+    if (cln == NULL) {
+        return;
+    }
+
+    stream = cln->data;
+
+    if (ngx_http_kube_stream_pending(stream)) {
+        ngx_http_kube_stream_send(stream, NULL);
+    }
+}
+
+
+void
+ngx_http_kube_stream_send(ngx_http_kube_stream_t *stream, ngx_chain_t *out)
+{
+    ngx_event_t               *wev;
+    ngx_http_request_t        *r;
+    ngx_http_core_loc_conf_t  *clcf;
+
+    r = stream->request;
+    wev = r->connection->write;
+
+    if (ngx_http_output_filter(r, out) == NGX_ERROR) {
+        ngx_http_finalize_request(r, NGX_ERROR);
+        return;
+    }
+
+    if (ngx_http_kube_stream_pending(stream)) {
+
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        if (!wev->delayed) {
+            ngx_add_timer(wev, clcf->send_timeout);
+        }
+
+        if (ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_ERROR);
+        }
+
+        return;
+    }
+
+    /* limit_rate's timer goes on: without it nothing is ever sent again */
+
+    if (wev->timer_set && !wev->delayed) {
+        ngx_del_timer(wev);
+    }
+
+    /* what came while the buffer was sent */
+
+    ngx_post_event(stream->event, &ngx_posted_next_events);
 }

@@ -49,6 +49,7 @@ static ngx_int_t ngx_http_kube_status_route(ngx_http_kube_status_t *st,
     kube_str_t path);
 static kube_status_use_t *ngx_http_kube_status_uses(ngx_http_kube_status_t *st,
     size_t *n);
+static ngx_int_t ngx_http_kube_status_scrape(ngx_http_kube_status_t *st);
 static ngx_int_t ngx_http_kube_status_metrics(ngx_http_kube_status_t *st);
 static ngx_int_t ngx_http_kube_status_api(ngx_http_kube_status_t *st);
 static ngx_int_t ngx_http_kube_status_events(ngx_http_kube_status_t *st);
@@ -308,7 +309,7 @@ ngx_http_kube_status_route(ngx_http_kube_status_t *st, kube_str_t path)
     if ((st->parts & NGX_HTTP_KUBE_METRICS)
         && kube_str_eq(path, KUBE_STR("metrics")))
     {
-        return ngx_http_kube_status_metrics(st);
+        return ngx_http_kube_status_scrape(st);
     }
 
     if ((st->parts & NGX_HTTP_KUBE_EVENTS)
@@ -380,6 +381,49 @@ ngx_http_kube_status_uses(ngx_http_kube_status_t *st, size_t *n)
     *n = use - uses;
 
     return uses;
+}
+
+
+/* The metrics, with those of each Service where they are asked for. */
+
+static ngx_int_t
+ngx_http_kube_status_scrape(ngx_http_kube_status_t *st)
+{
+    ngx_int_t            rc;
+    kube_str_t           ns;
+    ngx_http_request_t  *r;
+
+    r = st->request;
+    ns = ngx_http_kube_arg(r, "service_endpoints");
+
+    if (ns.data == NULL) {
+        return ngx_http_kube_status_metrics(st);
+    }
+
+    if (r != r->main) {
+        return ngx_http_kube_body_error(&st->body, NGX_HTTP_BAD_REQUEST,
+                                        "not in a subrequest");
+    }
+
+    if (kube_str_eq(ns, KUBE_STR("*"))) {
+        ns = KUBE_STR_NULL;
+
+    } else if (!kube_name_is_label(ns)) {
+        return ngx_http_kube_body_error(&st->body, NGX_HTTP_BAD_REQUEST,
+                                        "service_endpoints must be a "
+                                        "namespace, or * for all");
+    }
+
+    if (!ngx_http_kube_scrape_may()) {
+        return ngx_http_kube_body_error(&st->body,
+                                        NGX_HTTP_SERVICE_UNAVAILABLE,
+                                        "too many scrapes");
+    }
+
+    rc = ngx_http_kube_status_metrics(st);
+
+    return (rc != NGX_HTTP_OK) ? rc
+           : ngx_http_kube_scrape(r, &st->body, st->kcf, ns);
 }
 
 

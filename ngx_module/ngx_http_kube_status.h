@@ -76,6 +76,57 @@ ngx_int_t ngx_http_kube_head(ngx_http_request_t *r, ngx_uint_t status,
 ngx_table_elt_t *ngx_http_kube_header(ngx_http_request_t *r,
     const char *name, const char *value);
 
+/*
+ * A body that is made while it is sent: one buffer, which is filled only once
+ * it was sent, so that nothing else is kept for a client that reads slowly.
+ */
+typedef struct ngx_http_kube_stream_s  ngx_http_kube_stream_t;
+
+struct ngx_http_kube_stream_s {
+    ngx_http_request_t     *request;
+    kube_text_t             text;        /* prints into buf */
+    ngx_buf_t               buf;
+    ngx_chain_t             out;
+    ngx_event_t            *event;       /* posted when buf was sent */
+
+    /* at the request's end; NULL: nothing */
+    void                  (*cleanup)(ngx_http_kube_stream_t *stream);
+};
+
+/* event is the caller's.  The stream must not move.  NGX_ERROR: no memory. */
+ngx_int_t ngx_http_kube_stream_create(ngx_http_request_t *r,
+    ngx_http_kube_stream_t *stream, size_t size, ngx_event_t *event);
+
+/* Once the head is sent: the request's events are the stream's. */
+void ngx_http_kube_stream_begin(ngx_http_kube_stream_t *stream);
+
+/* True while something waits to be sent: event comes after it. */
+ngx_uint_t ngx_http_kube_stream_pending(ngx_http_kube_stream_t *stream);
+
+/* An empty buffer, for text to print into.  Nothing is pending. */
+void ngx_http_kube_stream_rewind(ngx_http_kube_stream_t *stream);
+
+/*
+ * Sends the chain, or goes on with what is pending (NULL); event is posted when
+ * all of it is sent.  The request may have ended when it returns: the caller
+ * runs ngx_http_run_posted_requests().
+ */
+void ngx_http_kube_stream_send(ngx_http_kube_stream_t *stream,
+    ngx_chain_t *out);
+
+/* ngx_http_kube_scrape.c */
+
+/* False: the worker has enough of them. */
+ngx_uint_t ngx_http_kube_scrape_may(void);
+
+/*
+ * Answers with the body as it was printed, and with the metric
+ * service_endpoints of all informers, for a namespace (empty: of all):
+ * NGX_DONE, the request is taken care of.  NGX_ERROR: no memory.
+ */
+ngx_int_t ngx_http_kube_scrape(ngx_http_request_t *r,
+    ngx_http_kube_body_t *body, ngx_kube_conf_t *kcf, kube_str_t ns);
+
 /* ngx_http_kube_events.c */
 
 /*

@@ -135,6 +135,12 @@ void ngx_kube_waiter_leave(ngx_kube_waiter_t *waiter);
  */
 ngx_uint_t ngx_kube_views_count(ngx_kube_views_t *views);
 
+/*
+ * us that this worker has worked: of the processor, not of the clock, so that
+ * others' load puts nothing off.
+ */
+uint64_t ngx_kube_worked_us(void);
+
 
 /*
  * As ngx_kube_views_by_key(); in steady state one atomic load is all that a

@@ -61,7 +61,6 @@ static void ngx_kube_instance_wait(ngx_kube_instance_t *instance,
     ngx_msec_t ms);
 static void ngx_kube_instance_pace(ngx_kube_instance_t *instance,
     uint64_t cost, uint64_t last);
-static uint64_t ngx_kube_worked_us(void);
 
 
 static ngx_kube_builds_t  ngx_kube_builds;
@@ -499,9 +498,7 @@ ngx_kube_views_look(ngx_kube_views_t *views, ngx_kube_counted_t *c)
 }
 
 
-/* Of the processor, not of the clock: others' load puts nothing off. */
-
-static uint64_t
+uint64_t
 ngx_kube_worked_us(void)
 {
     struct timespec  ts;

@@ -298,3 +298,48 @@ kube_prometheus_print_upstreams(kube_text_t *text,
         kube_text_printf(text, "} %zu\n", upstreams[i].endpoints);
     }
 }
+
+
+void
+kube_prometheus_print_services_head(kube_text_t *text)
+{
+    prometheus_head(text, "service_endpoints", "gauge",
+                    "Endpoints of a Service, by what its slices say of them.");
+}
+
+
+void
+kube_prometheus_print_service(kube_text_t *text, kube_str_t informer,
+    const kube_service_counts_row_t *row)
+{
+    unsigned                     i;
+    kube_service_counts_state_t  state;
+
+    for (i = 0; i < KUBE_SERVICE_COUNTS_STATES; i++) {
+        state = (kube_service_counts_state_t) i;
+
+        prometheus_begin(text, "service_endpoints", "", informer);
+        prometheus_label(text, "namespace", row->ns);
+        prometheus_label(text, "service", row->name);
+        prometheus_label(text, "state",
+                         kube_str(kube_service_counts_state_text(state)));
+        kube_text_printf(text, "} %" PRIu64 "\n", row->endpoints[i]);
+    }
+}
+
+
+void
+kube_prometheus_print_omitted_head(kube_text_t *text)
+{
+    prometheus_head(text, "service_endpoints_omitted", "gauge",
+                    "Services that service_endpoints has no line of.");
+}
+
+
+void
+kube_prometheus_print_omitted(kube_text_t *text, kube_str_t informer,
+    uint64_t omitted)
+{
+    prometheus_begin(text, "service_endpoints_omitted", "", informer);
+    kube_text_printf(text, "} %" PRIu64 "\n", omitted);
+}

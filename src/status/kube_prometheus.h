@@ -14,6 +14,7 @@
 
 
 #include "kube_report.h"
+#include "kube_service_counts.h"
 #include "kube_text.h"
 
 
@@ -31,6 +32,20 @@ typedef struct {
 /* upstream_endpoints, a line of each. */
 void kube_prometheus_print_upstreams(kube_text_t *text,
     const kube_prometheus_upstream_t *upstreams, size_t n);
+
+/*
+ * service_endpoints, for those who ask for it: its head, then the lines of each
+ * Service as it is counted, in less than KUBE_PROMETHEUS_SERVICE_MAX bytes;
+ * then service_endpoints_omitted, its head and a line of each informer.
+ */
+#define KUBE_PROMETHEUS_SERVICE_MAX  4096
+
+void kube_prometheus_print_services_head(kube_text_t *text);
+void kube_prometheus_print_service(kube_text_t *text, kube_str_t informer,
+    const kube_service_counts_row_t *row);
+void kube_prometheus_print_omitted_head(kube_text_t *text);
+void kube_prometheus_print_omitted(kube_text_t *text, kube_str_t informer,
+    uint64_t omitted);
 
 
 #endif /* KUBE_PROMETHEUS_H */

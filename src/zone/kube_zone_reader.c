@@ -779,16 +779,18 @@ reader_is_wanted(const kube_zone_t *zone, const kube_word_t *word,
 }
 
 
-/* Finds the next record of the kind, or any that is refused. */
+/* Finds the next record of the kind up to last, or any that is refused. */
 static kube_rc_t
-reader_next(const kube_zone_t *zone, unsigned kind, uint32_t *cursor,
-    kube_arena_t *arena, const kube_record_t **record)
+reader_next(const kube_zone_t *zone, unsigned kind, uint32_t last,
+    uint32_t *cursor, kube_arena_t *arena, const kube_record_t **record)
 {
     uint32_t              e, top;
-    kube_rc_t             rc;
+    kube_rc_t             rc, end;
     const kube_record_t  *found;
 
     top = kube_zone_top(zone);
+    end = (last < top) ? KUBE_AGAIN : KUBE_NOT_FOUND;
+    top = (last < top) ? last : top;
 
     for (e = *cursor + 1; e <= top; e++) {
 
@@ -812,7 +814,7 @@ reader_next(const kube_zone_t *zone, unsigned kind, uint32_t *cursor,
 
     *cursor = e - 1;
 
-    return KUBE_NOT_FOUND;
+    return end;
 }
 
 
@@ -823,7 +825,7 @@ kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
 {
     kube_rc_t  rc;
 
-    rc = reader_next(zone, kind, cursor, arena, record);
+    rc = reader_next(zone, kind, UINT32_MAX, cursor, arena, record);
     *entry = *cursor;
 
     return rc;
@@ -831,8 +833,17 @@ kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
 
 
 kube_rc_t
+kube_zone_next_within(const kube_zone_t *zone, kube_record_kind_t kind,
+    uint32_t last, uint32_t *cursor, kube_arena_t *arena,
+    const kube_record_t **record)
+{
+    return reader_next(zone, kind, last, cursor, arena, record);
+}
+
+
+kube_rc_t
 kube_zone_next_refused(const kube_zone_t *zone, uint32_t *cursor,
     kube_arena_t *arena, const kube_record_t **record)
 {
-    return reader_next(zone, READER_REFUSED, cursor, arena, record);
+    return reader_next(zone, READER_REFUSED, UINT32_MAX, cursor, arena, record);
 }

@@ -80,6 +80,14 @@ kube_rc_t kube_zone_next(const kube_zone_t *zone, kube_record_kind_t kind,
     uint32_t *entry)  KUBE_MUST_CHECK;
 
 /*
+ * The same as far as the entry last, for who has other things to do meanwhile:
+ * KUBE_AGAIN: none up to there, and entries beyond.
+ */
+kube_rc_t kube_zone_next_within(const kube_zone_t *zone,
+    kube_record_kind_t kind, uint32_t last, uint32_t *cursor,
+    kube_arena_t *arena, const kube_record_t **record)  KUBE_MUST_CHECK;
+
+/*
  * The same over all that is refused: records of kind REFUSED, and objects
  * that are outdated (KUBE_RECORD_F_OUTDATED).
  */
