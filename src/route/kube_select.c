@@ -48,6 +48,14 @@ static const char  select_too_many[] = "too many endpoints";
 #define SELECT_RUN       8
 
 /*
+ * Endpoints that are not ready are held, 32 bytes each, for addresses that a
+ * terminating one has as well; of more than this the first ones.  So many are
+ * looked up a call.
+ */
+#define SELECT_UNREADY_MAX   (4 * KUBE_SERVICE_BUILT_MAX)
+#define SELECT_UNREADY_STEP  4096
+
+/*
  * Strings that items have left behind are swept where they are more than
  * this; an item has at most four of KUBE_STRING_LEN_MAX bytes, and there may
  * be twice as many as are kept.
@@ -63,7 +71,18 @@ typedef struct {
     kube_str_t          name;        /* of its slice */
     kube_explained_t   *row;         /* NULL: not explained */
     uint64_t            lot;         /* where there are too many */
+    bool                terminating;
+    bool                taken;       /* set of the first of its address:
+                                        an endpoint that does not terminate
+                                        has this address, too */
 } select_item_t;
+
+/* An endpoint that is neither ready nor terminating. */
+typedef struct {
+    uint64_t            place;
+    kube_addr_t         addr;
+    uint16_t            port;
+} select_unready_t;
 
 /* Where an item is in the order of addresses. */
 typedef struct {
@@ -105,6 +124,12 @@ struct kube_selector_s {
     uint32_t                      max;
     unsigned                      rank;        /* of all items */
     bool                          truncated;
+    bool                          terminates;  /* an item did, once */
+
+    select_unready_t             *unready_at;
+    uint32_t                      unready_n;
+    uint32_t                      unready_room;
+    uint32_t                      unready_done;
 
     kube_arena_t                  text[2];     /* of items' strings; one is
                                                   in use */
@@ -433,13 +458,13 @@ select_place(const kube_addr_number_t *number, uint16_t port)
 
 /* By address and port, of two of IPv6 whose places are the same. */
 static int
-select_cmp_rest(const kube_choice_t *a, const kube_choice_t *b)
+select_cmp_rest(const kube_choice_t *a, const kube_addr_t *addr, uint16_t port)
 {
     int  rc;
 
-    rc = memcmp(a->addr.bytes, b->addr.bytes, sizeof(a->addr.bytes));
+    rc = memcmp(a->addr.bytes, addr->bytes, sizeof(addr->bytes));
 
-    return (rc != 0) ? rc : select_cmp_u64(a->port, b->port);
+    return (rc != 0) ? rc : select_cmp_u64(a->port, port);
 }
 
 
@@ -448,20 +473,46 @@ static inline bool
 select_less(const kube_selector_t *s, const select_key_t *a,
     const select_key_t *b)
 {
+    const kube_choice_t  *other;
+
     if (a->place != b->place || a->place >> 63 == 0) {
         return a->place < b->place;
     }
 
-    return select_cmp_rest(&s->items[a->item].choice,
-                           &s->items[b->item].choice) < 0;
+    other = &s->items[b->item].choice;
+
+    return select_cmp_rest(&s->items[a->item].choice, &other->addr,
+                           other->port) < 0;
 }
 
 
-/* Of the same endpoint: which stays; the order of slices decides no tie. */
+/* The key beside an endpoint that is not ready. */
+static int
+select_cmp_unready(const kube_selector_t *s, const select_key_t *key,
+    const select_unready_t *unready)
+{
+    if (key->place != unready->place || key->place >> 63 == 0) {
+        return select_cmp_u64(key->place, unready->place);
+    }
+
+    return select_cmp_rest(&s->items[key->item].choice, &unready->addr,
+                           unready->port);
+}
+
+
+/*
+ * Of the same endpoint: which stays.  As with kube-proxy an address that a Pod
+ * has left before it was deleted is the next Pod's; else the order of slices
+ * decides no tie.
+ */
 static int
 select_cmp_same(const select_item_t *a, const select_item_t *b)
 {
     int  rc;
+
+    if (a->terminating != b->terminating) {
+        return a->terminating ? 1 : -1;
+    }
 
     rc = kube_str_cmp(a->choice.pod, b->choice.pod);
 
@@ -482,7 +533,7 @@ select_cmp_addr(const kube_choice_t *a, const kube_choice_t *b)
     j = select_place(&n, b->port);
 
     return (i != j || i >> 63 == 0) ? select_cmp_u64(i, j)
-                                    : select_cmp_rest(a, b);
+                                    : select_cmp_rest(a, &b->addr, b->port);
 }
 
 
@@ -569,7 +620,8 @@ table_find(const kube_selector_t *s, const kube_choice_t *choice,
 
         if (key->place == place
             && (place >> 63 == 0
-                || select_cmp_rest(&s->items[key->item].choice, choice) == 0))
+                || select_cmp_rest(&s->items[key->item].choice, &choice->addr,
+                                   choice->port) == 0))
         {
             break;
         }
@@ -966,6 +1018,95 @@ select_item(kube_selector_t *s, select_item_t *item, uint64_t place)
 }
 
 
+/*
+ * Keeps the address of an endpoint that is neither ready nor terminating: with
+ * kube-proxy none that terminates is used in its place.
+ */
+static kube_rc_t
+select_unready_add(kube_selector_t *s, const kube_endpoint_t *endpoint,
+    uint16_t port, uint64_t place)
+{
+    uint32_t           room;
+    select_unready_t  *grown;
+
+    if (s->unready_n == SELECT_UNREADY_MAX) {
+        return KUBE_OK;
+    }
+
+    if (s->unready_n == s->unready_room) {
+        room = (s->unready_room != 0) ? 2 * s->unready_room : SELECT_ROOM;
+        grown = kube_alloc(s->arena->alloc, room * sizeof(select_unready_t));
+
+        if (grown == NULL) {
+            return KUBE_NOMEM;
+        }
+
+        if (s->unready_n != 0) {
+            memcpy(grown, s->unready_at,
+                   s->unready_n * sizeof(select_unready_t));
+        }
+
+        kube_free(s->arena->alloc, s->unready_at);
+
+        s->unready_at = grown;
+        s->unready_room = room;
+    }
+
+    s->unready_at[s->unready_n].place = place;
+    s->unready_at[s->unready_n].addr = endpoint->address;
+    s->unready_at[s->unready_n].port = port;
+    s->unready_n++;
+
+    return KUBE_OK;
+}
+
+
+/* Marks the first of the sorted items with the address that is not ready. */
+static void
+select_unready_mark(kube_selector_t *s, const select_unready_t *unready)
+{
+    size_t  low, high, mid;
+
+    low = 0;
+    high = s->n;
+
+    while (low < high) {
+        mid = low + (high - low) / 2;
+
+        if (select_cmp_unready(s, &s->keys[mid], unready) < 0) {
+            low = mid + 1;
+
+        } else {
+            high = mid;
+        }
+    }
+
+    if (low < s->n && select_cmp_unready(s, &s->keys[low], unready) == 0) {
+        s->items[s->keys[low].item].taken = true;
+    }
+}
+
+
+/* Some thousands at a time, after the sort. */
+static kube_rc_t
+select_unready_step(kube_selector_t *s)
+{
+    uint32_t  n;
+
+    if (!s->terminates) {
+        return KUBE_OK;
+    }
+
+    for (n = 0; n < SELECT_UNREADY_STEP && s->unready_done < s->unready_n;
+         n++)
+    {
+        select_unready_mark(s, &s->unready_at[s->unready_done++]);
+    }
+
+    return (s->unready_done < s->unready_n) ? KUBE_AGAIN : KUBE_OK;
+}
+
+
 static kube_explained_t *
 select_row(kube_selector_t *s, uint32_t endpoint, const kube_port_t *port)
 {
@@ -1009,6 +1150,7 @@ kube_selector_add(kube_selector_t *s, const kube_slice_t *slice)
     item.name = slice->meta.name;
     item.choice.slice = s->slices_n;
     item.lot = 0;
+    item.taken = false;
     rc = KUBE_OK;
 
     for (i = 0; i < slice->endpoints_n && rc == KUBE_OK; i++) {
@@ -1029,9 +1171,21 @@ kube_selector_add(kube_selector_t *s, const kube_slice_t *slice)
 
         /* without a port there is a reason, which analysers do not see */
 
-        if (why != NULL || port == NULL) {
+        if (port == NULL) {
             continue;
         }
+
+        if (why == select_not_ready) {
+            rc = select_unready_add(s, endpoint, port->port,
+                                    select_place(&number, port->port));
+        }
+
+        if (why != NULL) {
+            continue;
+        }
+
+        item.terminating = endpoint->terminating;
+        s->terminates = s->terminates || item.terminating;
 
         item.choice.addr = endpoint->address;
         item.choice.port = port->port;
@@ -1124,7 +1278,7 @@ kube_selector_sort(kube_selector_t *s)
     }
 
     if (s->width >= s->n) {
-        return KUBE_OK;
+        return select_unready_step(s);
     }
 
     if (s->other == NULL) {
@@ -1213,7 +1367,9 @@ select_free_items(kube_selector_t *s)
     kube_free(s->arena->alloc, s->other);
     kube_free(s->arena->alloc, s->table);
     kube_free(s->arena->alloc, s->heap);
+    kube_free(s->arena->alloc, s->unready_at);
 
+    s->unready_at = NULL;
     s->items = NULL;
     s->keys = NULL;
     s->other = NULL;
@@ -1222,9 +1378,27 @@ select_free_items(kube_selector_t *s)
 }
 
 
+/* 1 where what was left of an endpoint's duplicates is used. */
+static size_t
+select_stays(select_item_t *item, bool taken)
+{
+    if (item == NULL) {
+        return 0;
+    }
+
+    if (item->terminating && taken) {
+        select_exclude(item->row, select_duplicate);
+        return 0;
+    }
+
+    return 1;
+}
+
+
 kube_rc_t
 kube_selector_result(kube_selector_t *s, kube_selection_t *selection)
 {
+    bool            taken;
     size_t          i;
     select_item_t  *item, *last;
 
@@ -1252,6 +1426,7 @@ kube_selector_result(kube_selector_t *s, kube_selection_t *selection)
 
     selection->truncated = s->truncated;
     last = NULL;
+    taken = false;
 
     for (i = 0; i < s->n; i++) {
         item = &s->items[s->keys[i].item];
@@ -1259,14 +1434,21 @@ kube_selector_result(kube_selector_t *s, kube_selection_t *selection)
         if (last == NULL
             || select_less(s, &s->keys[i - 1], &s->keys[i]))
         {
-            selection->n++;
+            selection->n += select_stays(last, taken);
+            taken = item->taken;
 
         } else if (!select_replaces(last, item)) {
             continue;
         }
 
-        selection->endpoints[selection->n - 1] = item->choice;
+        selection->endpoints[selection->n] = item->choice;
         last = item;
+    }
+
+    selection->n += select_stays(last, taken);
+
+    if (selection->n == 0) {
+        selection->error = select_nothing(s);
     }
 
     select_free_items(s);

@@ -149,7 +149,14 @@ typedef struct {
  * NO_FAMILY, ADDRESS_DENIED or EXTERNAL_NAME.  All endpoints of one selection
  * are in the same state.  As with kube-proxy, which balances each family by
  * itself, an endpoint of the Service's own family that terminates is used
- * before a ready one of the other.  Of more than options.max those are chosen
+ * before a ready one of the other.
+ *
+ * Where a terminating endpoint has the address and port of one that does not
+ * terminate, the latter decides, as with kube-proxy (addEndpoints() of
+ * endpointslicecache.go): the pod network has given the address away.  Of two
+ * that do not terminate a ready one does.  What was outranked by a
+ * terminating endpoint stays so, even if that one is a duplicate of one that
+ * is not ready.  Of more than options.max those are chosen
  * whose addresses and ports have the smallest hashes: the same ones in every
  * process of every gateway, and a change of others moves few.
  *

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -740,12 +741,13 @@ test_select_strings(void **state)
 }
 
 
+/* reused: the address of a terminating endpoint may be another's, too. */
 static void
-world_random(world_t *w, kube_random_t *random, bool dual)
+world_random(world_t *w, kube_random_t *random, bool dual, bool reused)
 {
     bool    six;
     char    address[32], flags[4];
-    size_t  i, j, n, slices;
+    size_t  i, j, n, slices, base;
 
     world_init(w);
     world_port(w, "http", 80, KUBE_PROTOCOL_TCP);
@@ -760,12 +762,13 @@ world_random(world_t *w, kube_random_t *random, bool dual)
         n = kube_random_range(random, 0, ENDPOINTS_MAX);
 
         for (j = 0; j < n; j++) {
+            snprintf(flags, sizeof(flags), "%s",
+                     (const char *[]) { "rs", "st", "", "t", "s", "rst" }
+                     [kube_random_range(random, 0, 5)]);
+            base = (!reused && strchr(flags, 't') != NULL) ? 40 : 0;
             snprintf(address, sizeof(address), "%s%u",
                      six ? "fd00::" : "10.0.0.",
-                     (unsigned) kube_random_range(random, 1, 40));
-            snprintf(flags, sizeof(flags), "%s",
-                     (const char *[]) { "rs", "st", "", "t" }
-                     [kube_random_range(random, 0, 3)]);
+                     (unsigned) (base + kube_random_range(random, 1, 40)));
             slice_endpoint(w, i, address, flags);
         }
     }
@@ -799,8 +802,79 @@ world_reverse(world_t *w)
 
 
 /*
- * Against a slow restatement of the rules; and the order of slices and
- * endpoints decides nothing.
+ * An address that the pod network gave to a new Pod while the old one's object
+ * was still there is the new one's: kube-proxy's rule, in whatever order.
+ */
+static void
+test_select_reused_address(void **state)
+{
+    world_t   w;
+    size_t    i, row;
+    unsigned  six;
+
+    static const struct {
+        const char  *flags[3];       /* of the same address and port */
+        const char  *chosen;
+        const char  *explained;
+    } rows[] = {
+        { { "st", "s" }, "no_ready_endpoint", "duplicate,not ready" },
+        { { "st", "" }, "no_ready_endpoint", "duplicate,not ready" },
+        { { "rst", "s" }, "no_ready_endpoint", "duplicate,not ready" },
+        { { "rst", "st", "s" }, "no_ready_endpoint",
+          "duplicate,terminating,not ready" },
+        { { "st", "t" }, "(t)", "-,terminating" },
+        { { "rst", "rs", "s" }, "", "duplicate,-,not ready" },
+        { { "rs", "s" }, "", "-,not ready" },
+        { { "st", "st", "s" }, "no_ready_endpoint",
+          "duplicate,duplicate,not ready" },
+    };
+
+    static const char *const  addrs[2][2] = {
+        { "10.0.0.1", "10.0.0.2" }, { "fd00::1", "fd00::2" }
+    };
+
+    (void) state;
+
+    for (row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        for (six = 0; six < 2; six++) {
+            char  expected[128];
+
+            world_init(&w);
+            world_port(&w, "http", 80, KUBE_PROTOCOL_TCP);
+
+            for (i = 0; i < 3 && rows[row].flags[i] != NULL; i++) {
+                (void) world_slice(&w, six ? KUBE_FAMILY_IPV6
+                                           : KUBE_FAMILY_IPV4);
+                slice_port(&w, i, "http", 8080, KUBE_PROTOCOL_TCP);
+                slice_endpoint(&w, i, addrs[six][0], rows[row].flags[i]);
+            }
+
+            snprintf(expected, sizeof(expected), "%s", rows[row].chosen);
+
+            if (expected[0] != 'n') {
+                snprintf(expected, sizeof(expected), "%s:8080%s",
+                         addrs[six][0], rows[row].chosen);
+            }
+
+            assert_string_equal(chosen(&w, NULL, NULL), expected);
+            assert_string_equal(explained(&w, &no_port, NULL),
+                                rows[row].explained);
+
+            world_reverse(&w);
+            assert_string_equal(chosen(&w, NULL, NULL), expected);
+
+            /* at another port, or another address, it is another endpoint */
+            slice_endpoint(&w, 0, addrs[six][1], "s");
+            assert_string_equal(chosen(&w, NULL, NULL), expected);
+        }
+    }
+}
+
+
+/*
+ * Against a slow restatement of the rules (of duplicates addEndpoints() of
+ * kube-proxy's endpointslicecache.go); and the order of slices and endpoints
+ * decides nothing.
  */
 static void
 test_select_random(void **state)
@@ -809,19 +883,26 @@ test_select_random(void **state)
     char           expected[4096], key[64], first[4096];
     size_t         i, j, len;
     world_t        w;
-    unsigned       round, a, p;
+    unsigned       round, a, p, refilled;
     kube_random_t  random;
 
-    /* by last byte of the address and port: 0 none, 1 terminating, 2 ready */
-    unsigned char  best[41][2];
+    /*
+     * By last byte of the address and port: 0 none, 1 terminating, 2 ready;
+     * and whether it is one that does not terminate.
+     */
+    unsigned char          best[41][2];
+    bool                   stays[41][2];
+    const kube_endpoint_t  *e;
 
     (void) state;
 
+    refilled = 0;
     kube_random_init(&random, 11);
 
     for (round = 0; round < 400; round++) {
-        world_random(&w, &random, false);
+        world_random(&w, &random, false, true);
         memset(best, 0, sizeof(best));
+        memset(stays, 0, sizeof(stays));
         ready = false;
         any = false;
 
@@ -830,13 +911,23 @@ test_select_random(void **state)
             p = w.slice_ports[i][0].port - 8080u;
 
             for (j = 0; j < w.slices[i].endpoints_n; j++) {
-                a = w.endpoints[i][j].address.bytes[3];
+                e = &w.endpoints[i][j];
+                a = e->address.bytes[3];
+                ready = ready || e->ready;
 
-                if (w.endpoints[i][j].ready) {
+                if (!e->terminating && !stays[a][p]) {
+                    refilled += (best[a][p] != 0 && !e->ready);
+                    best[a][p] = 0;
+                    stays[a][p] = true;
+
+                } else if (e->terminating && stays[a][p]) {
+                    continue;
+                }
+
+                if (e->ready) {
                     best[a][p] = 2;
-                    ready = true;
 
-                } else if (w.endpoints[i][j].serving && best[a][p] == 0) {
+                } else if (e->serving && e->terminating && best[a][p] == 0) {
                     best[a][p] = 1;
                 }
             }
@@ -870,6 +961,8 @@ test_select_random(void **state)
         world_reverse(&w);
         assert_string_equal(chosen(&w, NULL, NULL), first);
     }
+
+    assert_in_range(refilled, 10, UINT_MAX);
 }
 
 
@@ -893,7 +986,7 @@ test_select_random_families(void **state)
     memset(&options, 0, sizeof(kube_select_options_t));
 
     for (round = 0; round < 400; round++) {
-        world_random(&w, &random, true);
+        world_random(&w, &random, true, false);
 
         options.family = KUBE_SELECT_FAMILY_ANY;
         snprintf(expected, sizeof(expected), "%s", chosen(&w, NULL, &options));
@@ -955,7 +1048,7 @@ test_select_oom(void **state)
     (void) state;
 
     kube_random_init(&random, 12);
-    world_random(&w, &random, true);
+    world_random(&w, &random, true, false);
     w.snapshot.service.family = KUBE_FAMILY_IPV6;
     ALLOC_TEST_RUN(select_oom, &w);
 }
@@ -1085,7 +1178,7 @@ test_select_ceiling(void **state)
 
     for (round = 0; round < 300; round++) {
         kube_arena_init(&arena, &at.alloc, 1 << 22);
-        world_random(&w, &random, true);
+        world_random(&w, &random, true, false);
         world_name_pods(&w, pods);
         k = 1 + (unsigned) kube_random_range(&random, 0, 30);
 
@@ -1291,7 +1384,7 @@ test_select_pieces_oom(void **state)
     (void) state;
 
     kube_random_init(&random, 12);
-    world_random(&w, &random, true);
+    world_random(&w, &random, true, false);
     w.snapshot.service.family = KUBE_FAMILY_IPV6;
     ALLOC_TEST_RUN(pieces_oom, &w);
 }
@@ -1367,6 +1460,7 @@ main(void)
         cmocka_unit_test(test_select_families),
         cmocka_unit_test(test_select_own_family),
         cmocka_unit_test(test_select_duplicates),
+        cmocka_unit_test(test_select_reused_address),
         cmocka_unit_test(test_select_policy),
         cmocka_unit_test(test_select_external),
         cmocka_unit_test(test_select_strings),
