@@ -20,6 +20,7 @@
 #define NGX_HTTP_KUBE_READY_ARENA  (4u << 20)
 
 
+static ngx_uint_t ngx_http_kube_ready_twice(ngx_str_t *value, ngx_uint_t i);
 static ngx_int_t ngx_http_kube_ready_max_age(ngx_conf_t *cf,
     ngx_http_kube_loc_conf_t *klcf);
 static ngx_int_t ngx_http_kube_ready_handler(ngx_http_request_t *r);
@@ -29,6 +30,33 @@ static void ngx_http_kube_ready_one(ngx_http_kube_loc_conf_t *klcf,
     kube_text_t *text, ngx_kube_informer_t *informer);
 static void ngx_http_kube_ready_degraded(kube_text_t *text,
     ngx_kube_informer_t *informer);
+
+
+/* True where the i-th parameter has the name of one before it. */
+
+static ngx_uint_t
+ngx_http_kube_ready_twice(ngx_str_t *value, ngx_uint_t i)
+{
+    size_t      len;
+    ngx_uint_t  j;
+
+    len = 0;
+
+    while (len < value[i].len && value[i].data[len] != '=') {
+        len++;
+    }
+
+    for (j = 1; j < i; j++) {
+        if (value[j].len >= len
+            && ngx_strncmp(value[j].data, value[i].data, len) == 0
+            && (value[j].len == len || value[j].data[len] == '='))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
 
 
 char *
@@ -49,6 +77,13 @@ ngx_http_kube_ready(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     value = cf->args->elts;
 
     for (i = 1; i < cf->args->nelts; i++) {
+
+        if (ngx_http_kube_ready_twice(value, i)) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate parameter \"%V\" of %V",
+                               &value[i], &value[0]);
+            return NGX_CONF_ERROR;
+        }
 
         if (ngx_strcmp(value[i].data, "allow_state") == 0) {
             klcf->ready_flags |= KUBE_READY_ALLOW_STATE;

@@ -79,8 +79,10 @@ ngx_http_kube_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_kube_loc_conf_t *klcf = conf;
 
     char                      *rv;
-    ngx_uint_t                 regex;
+    ngx_str_t                 *value;
+    ngx_uint_t                 i, regex;
     ngx_command_t              parts;
+    ngx_conf_bitmask_t        *part;
     ngx_http_core_loc_conf_t  *clcf;
 
     if (klcf->status) {
@@ -107,6 +109,28 @@ ngx_http_kube_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     parts = *cmd;
     parts.offset = offsetof(ngx_http_kube_loc_conf_t, status);
     parts.post = ngx_http_kube_parts;
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        for (part = ngx_http_kube_parts; part->name.len != 0; part++) {
+            if (part->name.len == value[i].len
+                && ngx_strcmp(part->name.data, value[i].data) == 0)
+            {
+                break;
+            }
+        }
+
+        if (part->name.len == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid value \"%V\" of %V: expected "
+                               "\"page\", \"api\", \"metrics\" or "
+                               "\"events\", several of them, or none for "
+                               "all", &value[i], &cmd->name);
+            return NGX_CONF_ERROR;
+        }
+    }
 
     rv = ngx_conf_set_bitmask_slot(cf, &parts, conf);
     if (rv != NGX_CONF_OK) {

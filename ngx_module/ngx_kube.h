@@ -63,6 +63,7 @@ typedef struct {
     unsigned                api_set:1;
 
     ngx_kube_namespaces_e   namespaces_mode;
+    unsigned                namespaces_set:1;
     ngx_array_t             namespaces;        /* kube_str_t; n 0: all */
 
     ngx_array_t             static_keys;       /* kube_str_t "ns/name" */

@@ -32,7 +32,6 @@ static char *ngx_kube_block_zone(ngx_conf_t *cf, ngx_kube_informer_t *block);
 static ngx_str_t  ngx_kube_env[] = {
     ngx_string("KUBERNETES_SERVICE_HOST"),
     ngx_string("KUBERNETES_SERVICE_PORT"),
-    ngx_string("NODE_NAME"),
     ngx_null_string
 };
 

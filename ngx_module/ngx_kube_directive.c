@@ -575,9 +575,11 @@ ngx_kube_set_namespaces(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     args = (ngx_str_t *) cf->args->elts + 1;
     n = cf->args->nelts - 1;
 
-    if (block->namespaces_mode != NGX_KUBE_NAMESPACES_AUTO) {
+    if (block->namespaces_set) {
         return "is duplicate: name all namespaces in one";
     }
+
+    block->namespaces_set = 1;
 
     if (n == 1 && args[0].len == 4
         && ngx_strncmp(args[0].data, "auto", 4) == 0)
@@ -728,6 +730,14 @@ ngx_kube_set_backoff(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     first = ngx_parse_time(&args[0], 0);
     max = ngx_parse_time(&args[1], 0);
     unreachable = KUBE_BACKOFF_UNREACHABLE_MS;
+
+    if (cf->args->nelts == 3 && max >= first && first > unreachable) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"unreachable=%ims\", the default, is less than "
+                           "\"%V\": add \"unreachable=%V\" or more",
+                           unreachable, &args[0], &args[0]);
+        return NGX_CONF_ERROR;
+    }
 
     if (cf->args->nelts == 4) {
         if (args[2].len <= 12

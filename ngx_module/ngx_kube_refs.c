@@ -142,8 +142,9 @@ ngx_kube_ref_namespaces(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_kube_ref_t *ref = conf;
 
     u_char      *p, *last, *comma;
-    kube_str_t   ns, *slot;
+    kube_str_t   ns, *slot, *named;
     ngx_str_t   *value;
+    ngx_uint_t   i;
 
     if (ref->namespaces != NULL) {
         return "is duplicate";
@@ -174,6 +175,14 @@ ngx_kube_ref_namespaces(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             || kube_str_eq(ns, kube_str("auto")))
         {
             return "each namespace has to be named here";
+        }
+
+        named = ref->namespaces->elts;
+
+        for (i = 0; i < ref->namespaces->nelts; i++) {
+            if (kube_str_eq(named[i], ns)) {
+                return "a namespace is named twice";
+            }
         }
 
         slot = ngx_array_push(ref->namespaces);

@@ -119,6 +119,7 @@ BLOCK_ERRORS = [
     ("backoff 2s 1s;", r"invalid backoff.*first max"),
     ("backoff 0 1s;", r"invalid backoff"),
     ("backoff 1s 2s unreachable=100ms;", r"invalid backoff.*unreachable"),
+    ("backoff 5s 60s;", r'"unreachable=4000ms", the default, .*add "unreachable=5s"'),
     ("backoff 1s 2s reach=1s;", r'invalid parameter "reach=1s".*unreachable='),
     ("max_object 1k;", r"invalid max_object.*from 4k to 64m"),
     ("max_object 65m;", r"invalid max_object.*from 4k to 64m"),
@@ -134,6 +135,9 @@ BLOCK_ERRORS = [
     ("namespaces all shop;", r"all"),
     ("namespaces auto shop;", r"auto"),
     ("namespaces a; namespaces b;", r"duplicate"),
+    ("namespaces auto; namespaces b;", r"duplicate"),
+    ("namespaces auto; namespaces auto;", r"duplicate"),
+    ("namespaces all; namespaces auto;", r"duplicate"),
     ("namespaces " + " ".join(f"n{i}" for i in range(65)) + ";", r"more than 64"),
     ("namespaces " + "n" * 64 + ";", r"invalid namespace"),
     ('label_selector "";', r"empty"),
@@ -382,6 +386,7 @@ SERVICE_ERRORS = [
     ("kube_service $host;", r"namespaces="),
     ("kube_service $host namespaces=;", r"namespaces="),
     ("kube_service $host namespaces=shop,;", r"namespace"),
+    ("kube_service $host namespaces=shop,infra,shop;", r"named twice"),
     ("kube_service $host namespaces=all;", r"each namespace has to be named"),
     ("kube_service $host namespaces=shop,auto;", r"each namespace has to be named"),
 ]
@@ -465,11 +470,17 @@ def test_resolve(line, says):
 STATUS_ERRORS = [
     ("kube_status pages;", r'"pages"'),
     ("kube_status event;", r"invalid value \"event\""),
+    ("kube_status on;", r'"on" of kube_status: expected "page".* "events"'),
+    ("kube_status page on;", r'"on" of kube_status: expected'),
     ("kube_status; kube_status;", r"duplicate"),
     ("kube_ready nonsense;", r'"nonsense"'),
     ("kube_ready informer=none;", r'"none".*kube_informer'),
     ("kube_ready max_age=x;", r"max_age"),
     ("kube_ready; kube_ready;", r"duplicate"),
+    ("kube_ready strict strict;", r'duplicate parameter "strict"'),
+    ("kube_ready allow_state strict allow_state;", r'duplicate parameter "allow_state"'),
+    ("kube_ready max_age=5m max_age=6m;", r'duplicate parameter "max_age=6m"'),
+    ("kube_ready informer=default informer=other;", r'duplicate parameter "informer=other"'),
 ]
 
 

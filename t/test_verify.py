@@ -320,10 +320,32 @@ class TestGateway:
         assert answer.status == 410 and "begin anew" in answer.text
 
 
-def test_usage():
-    """A transcript has no versions to ask for."""
-    for args in (("--replay", "x"), ("--record", "x", "--server", "http://127.0.0.1:1")):
-        done = subprocess.run(
-            [PROGRAM, "--verify", "x", *args], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 2 and "a server is needed" in done.stderr
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--replay", "x"),
+        ("--record", "x", "--server", "http://127.0.0.1:1"),
+        ("--namespace", "shop", "--server", "http://127.0.0.1:1"),
+        ("--zone-size", "64m", "--server", "http://127.0.0.1:1"),
+        ("--watch-list", "off", "--server", "http://127.0.0.1:1"),
+        ("--endpoints", "slices", "--server", "http://127.0.0.1:1"),
+        ("--pods", "--server", "http://127.0.0.1:1"),
+        ("--encoding", "json", "--server", "http://127.0.0.1:1"),
+        ("--until-synced", "--server", "http://127.0.0.1:1"),
+        ("--digest", "--server", "http://127.0.0.1:1"),
+    ],
+    ids=lambda args: args[0],
+)
+def test_usage(args):
+    """What would have no effect is refused by its name."""
+    done = subprocess.run(
+        [PROGRAM, "--verify", "x", *args], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and f"{args[0]} with --verify: " in done.stderr
+
+
+def test_usage_without_verify():
+    """The block of a gateway is no source of objects."""
+    args = [PROGRAM, "--informer", "x", "--server", "http://127.0.0.1:1"]
+    done = subprocess.run(args, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "--informer: without --verify" in done.stderr

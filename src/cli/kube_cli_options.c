@@ -438,17 +438,57 @@ options_one(kube_cli_options_t *o, int option, const char *value)
 }
 
 
+/*
+ * What is compared, and how, is the gateway's: an option that would say so
+ * otherwise is refused by its name.  given: a bit for each option.
+ */
+static bool
+options_verify(uint64_t given)
+{
+    size_t  i;
+
+    static const struct {
+        int          option;
+        const char  *why;
+    } refused[] = {
+        { OPTION_NAMESPACE, "the gateway's namespaces are compared" },
+        { OPTION_ZONE_SIZE, "nothing is held in a zone" },
+        { OPTION_WATCH_LIST, "a list at one version is asked for" },
+        { OPTION_ENDPOINTS, "what the gateway follows is compared" },
+        { OPTION_PODS, "a gateway holds no Pods" },
+        { OPTION_ENCODING, "the list is asked for as JSON" },
+        { OPTION_RECORD, "no transcript is written" },
+        { OPTION_REPLAY, "a server is needed, not a transcript" },
+        { OPTION_UNTIL_SYNCED, "it ends by itself" },
+        { OPTION_DIGEST, "digests are printed in any case" }
+    };
+
+    for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        if (given & (uint64_t) 1 << refused[i].option) {
+            fprintf(stderr, "kube-informer: --%s with --verify: %s\n",
+                    options_known[refused[i].option - 1].name,
+                    refused[i].why);
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
 bool
 kube_cli_options_parse(kube_cli_options_t *options, int argc,
     char *const argv[])
 {
-    int  option, sources;
+    int       option, sources;
+    uint64_t  given;
 
     memset(options, 0, sizeof(kube_cli_options_t));
 
     options->zone_size = 64u << 20;
     options->page_size = kube_reflector_conf_defaults(0).page_size;
     options->watch_list = KUBE_WATCH_LIST_AUTO;
+    given = 0;
 
     for ( ;; ) {
         option = getopt_long(argc, argv, "h", options_known, NULL);
@@ -460,10 +500,23 @@ kube_cli_options_parse(kube_cli_options_t *options, int argc,
         if (!options_one(options, option, optarg)) {
             return false;
         }
+
+        if (option < OPTION_HELP) {
+            given |= (uint64_t) 1 << option;
+        }
     }
 
     if (options->help || options->version) {
         return true;
+    }
+
+    if (options->verify != NULL && !options_verify(given)) {
+        return false;
+    }
+
+    if (options->verify == NULL && options->informer != NULL) {
+        return options_bad("--informer", "without --verify:",
+                           options->informer);
     }
 
     if (options->selectors[KUBE_RESOURCE_PODS].len != 0 && !options->pods) {
@@ -482,13 +535,6 @@ kube_cli_options_parse(kube_cli_options_t *options, int argc,
         fputs("kube-informer: one of --kubeconfig, --server, --in-cluster and "
               "--replay is needed; see --help\n", stderr);
         return false;
-    }
-
-    if (options->verify != NULL
-        && (options->replay != NULL || options->record != NULL))
-    {
-        return options_bad("--verify", "a server is needed, not a transcript",
-                           options->verify);
     }
 
     return true;
