@@ -319,6 +319,41 @@ exchange_header(kube_exchange_t *e, const char *name, size_t n,
 }
 
 
+/*
+ * Of lengths that differ (RFC 9112, 6.3) libcurl takes the last.  It leaves
+ * them alone where the body comes in chunks, as Go's client does.
+ */
+static bool
+exchange_body_has_one_length(kube_exchange_t *e)
+{
+    size_t       n;
+    uint64_t     first, length;
+    const char  *value;
+
+    first = 0;
+
+    for (n = 0; exchange_header(e, "Content-Length", n, &value); n++) {
+        while (value[0] == '0' && value[1] != '\0') {
+            value++;
+        }
+
+        if (kube_str_to_u64(kube_str(value), INT64_MAX, &length) != KUBE_OK
+            || (n != 0 && length != first))
+        {
+            kube_exchange_fail(e, KUBE_PROTO,
+                               n != 0 ? "two lengths of the body: "
+                                        "Content-Length is given twice"
+                                      : "a Content-Length that is no number");
+            return false;
+        }
+
+        first = length;
+    }
+
+    return true;
+}
+
+
 /* A body that was not asked for like this could not be read. */
 static bool
 exchange_body_is_plain(kube_exchange_t *e)
@@ -401,7 +436,7 @@ exchange_on_head(kube_exchange_t *e)
         return true;
     }
 
-    if (!exchange_body_is_plain(e)) {
+    if (!exchange_body_is_plain(e) || !exchange_body_has_one_length(e)) {
         return false;
     }
 

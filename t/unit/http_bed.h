@@ -24,7 +24,7 @@
 #include "alloc_test.h"
 
 
-#define HTTP_BED_CONNECTIONS_MAX  32
+#define HTTP_BED_CONNECTIONS_MAX  48
 #define HTTP_BED_REQUEST_MAX      8192
 
 

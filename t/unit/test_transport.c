@@ -134,6 +134,17 @@ static const transport_answer_t  transport_answers[] = {
 
     /* complete, one way or the other */
     { OK_HEAD "Content-Length: 2\r\n\r\n{}", 0, false, KUBE_OK, 200, "{}" },
+    { OK_HEAD "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 0, false,
+      KUBE_OK, 200, "{}" },
+    { OK_HEAD "Content-Length: 2\r\nContent-Length: 02 \r\n\r\n{}", 0, false,
+      KUBE_OK, 200, "{}" },
+
+    /* chunks win, as for Go (RFC 9112, 6.3) */
+    { OK_HEAD "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "2\r\n{}\r\n0\r\n\r\n", 0, false, KUBE_OK, 200, "{}" },
+    { OK_HEAD "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n"
+      "2\r\n{}\r\n0\r\n\r\n", 0, false, KUBE_OK, 200, "{}" },
+
     { OK_HEAD "Connection: close\r\n\r\n{}", 0, false, KUBE_OK, 200, "{}" },
     { "HTTP/1.0 200 OK\r\n\r\n{}", 0, false, KUBE_OK, 200, "{}" },
     { "HTTP/1.1 204 No Content\r\n\r\n", 0, false, KUBE_OK, 204, "" },
@@ -181,6 +192,13 @@ static const transport_answer_t  transport_answers[] = {
     { OK_HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 0, false,
       KUBE_PROTO, 0, "" },
     { OK_HEAD "Content-Length: -1\r\n\r\n", 0, false, KUBE_PROTO, 0, "" },
+
+    /* two ends of one body, of which libcurl alone would take the last */
+    { OK_HEAD "Content-Length: 2\r\nContent-Length: 1\r\n\r\n{}", 0, false,
+      KUBE_PROTO, 0, "" },
+    { OK_HEAD "Content-Length: 1\r\nX: y\r\ncontent-length: 2\r\n\r\n{}", 0,
+      false, KUBE_PROTO, 0, "" },
+    { OK_HEAD "Content-Length: 1, 2\r\n\r\n{}", 0, false, KUBE_PROTO, 0, "" },
 };
 
 
