@@ -66,7 +66,8 @@ def test_json_from_a_server_without_them(cluster, encoding):
 def test_nothing_else_was_wanted(cluster):
     """A 406 is an error like any other, in the log too."""
     gateway = start(cluster, "protobuf", sync=False)
-    gateway.wait_log("406")
+    gateway.wait_log(r'unreachable: .*; set "encoding" to "auto"')
+    assert gateway.count_log(" 406")
     assert asked(cluster) <= {TYPE, f"{TYPE};stream=watch"}
     cluster.api.settings.protobuf = True
     cluster.followed(gateway)

@@ -47,6 +47,9 @@ typedef struct {
     kube_verdict_t  verdict;
     int             code;                             /* 0: none given */
     uint32_t        retry_after_s;                    /* 0: none given */
+    const char     *remedy;                           /* static; NULL, or what
+                                                         helps: who asked knows
+                                                         more than the answer */
     char            reason[64];                       /* escaped, NUL */
     char            message[KUBE_MESSAGE_LEN_MAX];    /* escaped, cut, NUL */
 } kube_status_t;

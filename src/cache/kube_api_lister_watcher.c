@@ -270,6 +270,13 @@ api_status(api_call_t *call, kube_result_t *result, int code,
         status->verdict = KUBE_VERDICT_OTHER;
     }
 
+    if ((code == 406 || code == 415)
+        && call->request.encoding == KUBE_ENCODING_PROTOBUF)
+    {
+        status->remedy = "set \"encoding\" to \"auto\": the server has no "
+                         "Protocol Buffers";
+    }
+
     if (code != 0 && call->retry_after_s > status->retry_after_s) {
         status->retry_after_s = call->retry_after_s;
     }

@@ -106,6 +106,7 @@ kube_reflector_suffer(kube_reflector_t *r, kube_cause_t cause,
 
     r->suffering.cause = cause;
     r->suffering.message = r->error.message;
+    r->suffering.remedy = NULL;
 }
 
 
@@ -131,6 +132,12 @@ kube_reflector_show_failure(kube_reflector_t *r, kube_rc_t rc, const char *text)
                                ? KUBE_CAUSE_CREDENTIALS
                                : KUBE_CAUSE_UNREACHABLE, r->now_ms);
     r->suffering.attempts++;
+
+    /* the server is not to blame */
+
+    r->suffering.remedy = (rc == KUBE_IO) ? "raise \"worker_rlimit_nofile\""
+                          : (rc == KUBE_NOMEM) ? "give this host more memory"
+                          : NULL;
 
     kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_REQUEST_FAILED,
                    "%s %s failed: %s: %s", kube_reflector_doing(r), r->label,

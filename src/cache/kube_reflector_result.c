@@ -115,6 +115,7 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
 
     if (cause != KUBE_CAUSES) {
         kube_reflector_suffer(r, cause, r->now_ms);
+        r->suffering.remedy = status->remedy;
         r->suffering.attempts++;
     }
 
@@ -354,7 +355,10 @@ reflector_on_version(kube_reflector_t *r, kube_input_kind_t kind,
     const kube_rv_t  *ours;
 
     r->call.events++;
-    kube_reflector_gauge(r, KUBE_COUNTER_GAUGE_LAST_EVENT_MS, r->now_ms);
+
+    if (kind == KUBE_INPUT_EVENT) {
+        kube_reflector_gauge(r, KUBE_COUNTER_GAUGE_LAST_EVENT_MS, r->now_ms);
+    }
 
     ours = &r->machine.rv;
 

@@ -29,6 +29,7 @@ typedef struct {
     uint64_t       said_ms;      /* the last line; outlives a silent end */
     uint64_t       over_ms;      /* the last sufferer recovered; KUBE_NEVER */
     uint64_t       attempts;
+    const char    *remedy;       /* NULL: that of the cause */
     char           text[TROUBLE_TEXT_MAX];
 } trouble_one_t;
 
@@ -142,6 +143,7 @@ trouble_join(kube_trouble_t *t, trouble_one_t *one, uint64_t since_ms)
         one->owes = false;
         one->since_ms = since_ms;
         one->attempts = 0;
+        one->remedy = NULL;
         one->text[0] = '\0';
     }
 
@@ -254,6 +256,7 @@ kube_trouble_scope(kube_trouble_t *t, unsigned scope, const char *label,
     if (suffering->attempts > s->attempts || in->text[0] == '\0') {
         in->attempts += suffering->attempts - s->attempts;
         s->attempts = suffering->attempts;
+        in->remedy = suffering->remedy;
 
         (void) snprintf(in->text, sizeof(in->text), "%s at %.*s: %s", label,
                         (int) t->server.len, t->server.data,
@@ -356,7 +359,8 @@ trouble_say(kube_trouble_t *t, trouble_one_t *one, uint64_t now_ms)
         one->said = true;
         one->owes = true;
         kube_log_line(&t->log, KUBE_LOG_ERROR, KUBE_EV_DEGRADED, "%s: %s; %s",
-                      info->text, one->text, info->remedy);
+                      info->text, one->text,
+                      one->remedy != NULL ? one->remedy : info->remedy);
 
         one->said_ms = now_ms;
         return;

@@ -34,6 +34,7 @@ typedef struct {
     uint64_t      since_ms;
     uint64_t      attempts;          /* that failed since then */
     const char   *message;           /* of the last; escaped; not NULL */
+    const char   *remedy;            /* static; NULL: that of the cause */
 } kube_suffering_t;
 
 typedef struct kube_trouble_s  kube_trouble_t;

@@ -60,11 +60,17 @@ test_list_and_watch(void **state)
         assert_true(io_body(&b.io, x,
                             EVENT("ADDED", FULL("new", "8"))
                             EVENT("MODIFIED", FULL("web", "9"))
-                            EVENT("DELETED", FULL("api", "10"))
-                            BOOKMARK("12")));
+                            EVENT("DELETED", FULL("api", "10"))));
         assert_string_equal(drained(&b),
                             "U:shop/new@8 U:shop/web@9 D:shop/api@10");
+
+        /* a bookmark is no event to people: nothing has changed */
+        b.io.now_ms += 5;
+        assert_true(io_body(&b.io, x, BOOKMARK("12")));
+        bed_process(&b);
         assert_rv(&b, "12");
+        assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_LAST_EVENT_MS),
+                         b.io.now_ms - 5);
 
         io_done(x, KUBE_OK, "");
         b.io.now_ms += 2000;

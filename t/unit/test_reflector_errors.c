@@ -438,6 +438,9 @@ test_transport_errors(void **state)
         assert_string_equal(b.message, "why");
         assert_int_equal(counted(&b, cases[i / 2].counter), 1);
         assert_int_equal(b.io.credentials, cases[i / 2].rc == KUBE_TLS);
+        assert_int_equal(kube_reflector_suffering(b.r)->remedy != NULL,
+                         cases[i / 2].rc == KUBE_NOMEM
+                         || cases[i / 2].rc == KUBE_IO);
         assert_true(bed_sleep(&b) >= 400);
         (void) bed_x(&b);
         bed_done(&b);

@@ -20,6 +20,7 @@ typedef struct {
     zone_test_t       t;
     kube_trouble_t   *trouble;
     uint64_t          now_ms;
+    const char       *remedy;
     char              said[4096];      /* "error degraded: ...\n" */
 } bed_t;
 
@@ -72,7 +73,8 @@ bed_scope(bed_t *b, unsigned scope, kube_cause_t cause, uint64_t attempts)
 {
     kube_suffering_t  suffering;
 
-    suffering = (kube_suffering_t) { cause, b->now_ms, attempts, "refused" };
+    suffering = (kube_suffering_t) { cause, b->now_ms, attempts, "refused",
+                                      b->remedy };
 
     kube_trouble_scope(b->trouble, scope,
                        scope == SERVICES ? "services" : "endpointslices",
@@ -152,6 +154,37 @@ test_outage(void **state)
     bed_says(&b, "error degraded: unreachable: endpointslices at "
                  "https://api: refused; see that the API server runs and can "
                  "be reached from here\n");
+
+    bed_close(&b);
+}
+
+
+/* What the server has no part in has a remedy of its own, once. */
+static void
+test_remedy(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+    bed_open(&b);
+
+    b.remedy = "raise \"worker_rlimit_nofile\"";
+    bed_scope(&b, SERVICES, KUBE_CAUSE_UNREACHABLE, 1);
+    bed_wait(&b, 5000);
+    bed_says(&b, "error degraded: unreachable: services at https://api: "
+                 "refused; raise \"worker_rlimit_nofile\"\n");
+
+    bed_scope(&b, SERVICES, KUBE_CAUSES, 0);
+    bed_wait(&b, KUBE_TROUBLE_SETTLE_MS);
+    bed_says(&b, "notice recovered: unreachable: following again after "
+                 "5 s, 1 attempts\n");
+
+    b.remedy = NULL;
+    bed_scope(&b, SERVICES, KUBE_CAUSE_UNREACHABLE, 1);
+    bed_wait(&b, 5000);
+    bed_says(&b, "error degraded: unreachable: services at https://api: "
+                 "refused; see that the API server runs and can be reached "
+                 "from here\n");
 
     bed_close(&b);
 }
@@ -386,6 +419,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_outage),
+        cmocka_unit_test(test_remedy),
         cmocka_unit_test(test_short),
         cmocka_unit_test(test_flapping),
         cmocka_unit_test(test_changes),
