@@ -161,6 +161,7 @@ void ngx_kube_listen_collect(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf);
 
 /* Makes the block's shm_zone its own. */
 ngx_int_t ngx_kube_zone_add(ngx_conf_t *cf, ngx_kube_informer_t *informer);
+void ngx_kube_zone_exchanged(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf);
 
 /*
  * In a worker: closes the guard.  A debug build also maps what is in the zone

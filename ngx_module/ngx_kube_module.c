@@ -102,6 +102,8 @@ ngx_kube_init_conf(ngx_cycle_t *cycle, void *conf)
         }
     }
 
+    ngx_kube_zone_exchanged(cycle, kcf);
+
     return NGX_CONF_OK;
 }
 

@@ -35,6 +35,12 @@ static ngx_int_t ngx_kube_zone_scopes(ngx_shm_zone_t *shm_zone,
     ngx_kube_informer_t *informer);
 static ngx_int_t ngx_kube_zone_make(ngx_shm_zone_t *shm_zone,
     ngx_kube_informer_t *informer);
+static ngx_uint_t ngx_kube_zone_same_api(ngx_kube_informer_t *a,
+    ngx_kube_informer_t *b);
+static ngx_kube_informer_t *ngx_kube_zone_block(ngx_kube_conf_t *kcf,
+    ngx_str_t *name);
+static ngx_uint_t ngx_kube_zone_moved(ngx_kube_informer_t *informer,
+    ngx_kube_conf_t *in, ngx_kube_conf_t *other);
 static void ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
     ngx_kube_informer_t *informer);
 
@@ -270,6 +276,131 @@ too_small:
 }
 
 
+static ngx_uint_t
+ngx_kube_zone_same_api(ngx_kube_informer_t *a, ngx_kube_informer_t *b)
+{
+    ngx_uint_t  i;
+
+    if (a->config.servers_n != b->config.servers_n
+        || !kube_str_eq(ngx_kube_str(&a->kubeconfig),
+                        ngx_kube_str(&b->kubeconfig))
+        || !kube_str_eq(ngx_kube_str(&a->context), ngx_kube_str(&b->context)))
+    {
+        return 0;
+    }
+
+    for (i = 0; i < a->config.servers_n; i++) {
+        if (!kube_str_eq(a->config.servers[i], b->config.servers[i])) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* The block whose zone has the name, or NULL. */
+
+static ngx_kube_informer_t *
+ngx_kube_zone_block(ngx_kube_conf_t *kcf, ngx_str_t *name)
+{
+    ngx_uint_t             i;
+    ngx_kube_informer_t  **blocks;
+
+    blocks = kcf->informers.elts;
+
+    for (i = 0; i < kcf->informers.nelts; i++) {
+        if (kube_str_eq(ngx_kube_str(&blocks[i]->zone_name),
+                        ngx_kube_str(name)))
+        {
+            return blocks[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+/*
+ * True where a block of "in" has the API server of this one, in a zone that
+ * another API server, or nobody, has in the other configuration.
+ */
+
+static ngx_uint_t
+ngx_kube_zone_moved(ngx_kube_informer_t *informer, ngx_kube_conf_t *in,
+    ngx_kube_conf_t *other)
+{
+    ngx_uint_t             i;
+    ngx_kube_informer_t   *there, **blocks;
+
+    blocks = in->informers.elts;
+
+    for (i = 0; i < in->informers.nelts; i++) {
+
+        if (!ngx_kube_zone_same_api(blocks[i], informer)) {
+            continue;
+        }
+
+        there = ngx_kube_zone_block(other, &blocks[i]->zone_name);
+
+        if (there == NULL || !ngx_kube_zone_same_api(there, blocks[i])) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/*
+ * A block whose API server alone is another one goes on with what its zone
+ * holds: it may be another address of the same cluster.  Where the old
+ * server has moved to another zone, or the new one comes from another, these
+ * are two clusters, and the Pods of one are not the other's: such a zone is
+ * new memory, and only old workers have the old one.
+ */
+
+void
+ngx_kube_zone_exchanged(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf)
+{
+    ngx_uint_t             i;
+    ngx_kube_conf_t       *old_kcf;
+    ngx_kube_informer_t   *old, **informers;
+
+    if (cycle->old_cycle == NULL || cycle->old_cycle->conf_ctx == NULL) {
+        return;
+    }
+
+    old_kcf = ngx_kube_get_conf(cycle->old_cycle);
+
+    if (old_kcf == NULL) {
+        return;
+    }
+
+    informers = kcf->informers.elts;
+
+    for (i = 0; i < kcf->informers.nelts; i++) {
+
+        old = ngx_kube_zone_block(old_kcf, &informers[i]->zone_name);
+
+        if (old == NULL || ngx_kube_zone_same_api(old, informers[i])) {
+            continue;
+        }
+
+        if (ngx_kube_zone_moved(old, kcf, old_kcf)
+            || ngx_kube_zone_moved(informers[i], old_kcf, kcf))
+        {
+            informers[i]->shm_zone->noreuse = 1;
+
+            ngx_log_error(NGX_LOG_NOTICE, cycle->log, 0,
+                          "kube zone \"%V\" was that of another cluster: "
+                          "kube_informer \"%V\" begins with an empty one",
+                          &informers[i]->zone_name, &informers[i]->name);
+        }
+    }
+}
+
+
 /*
  * Copies the records of the zone of the same name whose size was another one in
  * the running configuration.  The old informer goes on writing to its mapping.
@@ -285,7 +416,9 @@ ngx_kube_zone_copy_old(ngx_shm_zone_t *shm_zone,
     ngx_shm_zone_t   *old;
     ngx_list_part_t  *part;
 
-    if (ngx_cycle == NULL || ngx_cycle->shared_memory.part.elts == NULL) {
+    if (ngx_cycle == NULL || ngx_cycle->shared_memory.part.elts == NULL
+        || shm_zone->noreuse)
+    {
         return;
     }
 

@@ -276,6 +276,48 @@ class TestChangedScope:
             assert load.failures == []
             assert gateway.status.informer()["server"] == second.url
 
+    @pytest.mark.parametrize("size", ["4m", "8m"])
+    def test_zones_exchanged(self, cluster, size):
+        """No Pod of the other cluster is ever served, though neither can be listed."""
+        from apiserver import ApiServer
+
+        cluster.service("shop", "web", pods=cluster.pods(1, "here"))
+        with ApiServer() as second:
+            import objects
+
+            pods = cluster.pods(1, "there")
+            second.put(objects.service("shop", "web", ports=(("http", 80, "http"),)))
+            second.put(
+                objects.slice(
+                    "shop", "web-x", "web", [pods[0].host], ports=(("http", pods[0].port),)
+                )
+            )
+
+            def block(a, b, more="4m"):
+                return informer(cluster.api.url, zone=f"{a} {more}") + informer(
+                    second.url, name="b", zone=f"{b} {more}"
+                )
+
+            http = CONF.replace("shop/web:http;", "shop/web:http informer=default unsynced_wait=0;")
+            http = http.replace("namespaces=shop,infra;", "namespaces=shop,infra informer=b;")
+            gateway = cluster.nginx(http, block=block("one", "two"))
+            assert "here-1" in gateway.get().text
+
+            # one is reloaded as it was: nothing of this is an exchange
+            gateway.change(block=block("one", "two") + "\n", gone=True)
+            assert "here-1" in gateway.get().text
+            assert not gateway.grep_log("was that of another cluster")
+
+            cluster.api.refuse()
+            second.refuse()
+            gateway.change(block=block("two", "one", size), gone=True)
+            assert gateway.get().status == 502
+            assert len(gateway.grep_log("was that of another cluster")) == 2
+            cluster.api.listen()
+            second.listen()
+            gateway.wait_status_code(200)
+            assert "here-1" in gateway.get().text
+
 
 def guards(pid):
     """The descriptors of a process that are guards of zones, by inode."""
