@@ -231,6 +231,16 @@ kube_trouble_scope(kube_trouble_t *t, unsigned scope, const char *label,
          : (cause == KUBE_CAUSE_FORBIDDEN) ? &t->forbidden[scope]
          : &t->shared[cause];
 
+    /* what a predecessor suffered from lasts until something is known */
+
+    if (cause == KUBE_CAUSES && s->in == NULL
+        && kube_zone_scope_counter(t->zone, scope,
+                                   KUBE_COUNTER_GAUGE_WATCH_OPEN)
+           == 0)
+    {
+        return;
+    }
+
     since_ms = kube_zone_scope_counter(t->zone, scope,
                                        KUBE_COUNTER_GAUGE_SINCE_MS);
 

@@ -48,7 +48,8 @@ void kube_trouble_destroy(kube_trouble_t *trouble);
 /*
  * What a scope, which label names ("services in shop"), suffers from now; to
  * be told as often as one likes.  A scope that was in trouble in the
- * predecessor's time is so since then.
+ * predecessor's time is so since then, also until its first watch is open or
+ * its first request has failed.
  */
 void kube_trouble_scope(kube_trouble_t *trouble, unsigned scope,
     const char *label, const kube_suffering_t *suffering, uint64_t now_ms);

@@ -341,6 +341,13 @@ test_zone_words(void **state)
     b.trouble = bed_create(&b);
     assert_non_null(b.trouble);
 
+    /* a process that knows nothing yet takes nothing back */
+
+    bed_scope(&b, SERVICES, KUBE_CAUSES, 0);
+    assert_int_equal(bed_gauge(&b, KUBE_COUNTER_GAUGE_CAUSE),
+                     KUBE_CAUSE_TLS + 1);
+    assert_int_equal(bed_gauge(&b, KUBE_COUNTER_GAUGE_SINCE_MS), since_ms);
+
     bed_scope(&b, SERVICES, KUBE_CAUSE_UNREACHABLE, 1);
     kube_trouble_zone(b.trouble, KUBE_CAUSE_ZONE_FULL, "services a/c",
                       b.now_ms);
@@ -366,6 +373,18 @@ test_zone_words(void **state)
     bed_says(&b, "notice recovered: unreachable: following again after "
                  "10 m 0 s, 1 attempts\n"
                  "notice recovered: zone_full: over after 10 m 0 s\n");
+
+    /* a successor's first watch ends it */
+
+    bed_scope(&b, SERVICES, KUBE_CAUSE_TLS, 1);
+    kube_trouble_destroy(b.trouble);
+    b.trouble = bed_create(&b);
+    assert_non_null(b.trouble);
+    kube_zone_scope_set(&b.t.zone, SERVICES, KUBE_COUNTER_GAUGE_WATCH_OPEN,
+                        b.now_ms);
+    bed_scope(&b, SERVICES, KUBE_CAUSES, 0);
+    assert_int_equal(bed_gauge(&b, KUBE_COUNTER_GAUGE_CAUSE), 0);
+    assert_int_equal(bed_gauge(&b, KUBE_COUNTER_GAUGE_SINCE_MS), 0);
 
     bed_close(&b);
 }
