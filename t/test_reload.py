@@ -319,6 +319,49 @@ class TestChangedScope:
             assert "here-1" in gateway.get().text
 
 
+class TestParts:
+    """Between two parts of /api/v1/objects."""
+
+    def test_goes_on_in_the_same_zone(self, cluster):
+        """All parts together are all that is held, each once."""
+        gateway, first = self.begun(cluster)
+        gateway.reload(gone=True)
+        second = self.part(gateway, first["next"])
+        assert second["next"] == ""
+        found = [
+            (x["resource"], x["namespace"], x["name"]) for x in first["items"] + second["items"]
+        ]
+        held = {(r, *k) for r in ("services", SLICES) for k in cluster.api.core.store.tables[r]}
+        assert len(found) == len(set(found)) == 1200 and set(found) == held
+
+    @pytest.mark.parametrize("zone", ["kube 5m", "other 4m"])
+    def test_begins_anew_in_another(self, cluster, zone):
+        """Of another size, or of another name: 410, and all of it from the start."""
+        gateway, first = self.begun(cluster)
+        gateway.change(block=informer(cluster.api.url, zone=zone), gone=True)
+        gateway.status.wait_synced()
+        answer = gateway.status.get(f"/api/v1/objects?after={first['next']}")
+        assert answer.status == 410 and "begin anew" in answer.text
+        anew = self.part(gateway, "")
+        rest = self.part(gateway, anew["next"])
+        assert len(anew["items"]) + len(rest["items"]) == 1200 and rest["next"] == ""
+
+    def begun(self, cluster):
+        """A gateway, and the first part of two."""
+        cluster.api.load_scale(600, 1)
+        gateway = cluster.nginx(CONF)
+        first = self.part(gateway, "")
+        assert first["next"]
+        return gateway, first
+
+    @staticmethod
+    def part(gateway, after):
+        """One that is answered."""
+        answer = gateway.status.get(f"/api/v1/objects?after={after}")
+        assert answer.status == 200, answer
+        return answer.json()
+
+
 def guards(pid):
     """The descriptors of a process that are guards of zones, by inode."""
     found = []
