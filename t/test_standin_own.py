@@ -34,6 +34,9 @@ from apiserver_client import (  # noqa: E402
 )
 from backend import Backends  # noqa: E402
 
+# linux/tcp.h: a socket in this mode is closed without a packet
+TCP_REPAIR = 19
+
 
 @pytest.fixture
 def standin():
@@ -572,6 +575,18 @@ class TestLog:
             first.close()
             second.sendall(plain_get(SERVICES + "?watch=true"))
             standin.wait_requests(2, verb="watch")
+        assert standin.max_concurrent("watch", "services") == 1
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="TCP_REPAIR needs root")
+    def test_a_client_whose_end_was_lost_counts_no_more(self, standin):
+        """As where the network is cut when it gives up: nobody tells the server."""
+        for count in (1, 2):
+            lost = socket.create_connection((standin.host, standin.port), WAIT)
+            lost.sendall(plain_get(SERVICES + "?watch=true"))
+            standin.wait_watch("services", count=count)
+            lost.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
+            lost.close()
+        assert standin.watches("services") == 2
         assert standin.max_concurrent("watch", "services") == 1
 
     def test_waiting_has_a_deadline(self, standin):

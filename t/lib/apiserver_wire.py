@@ -348,15 +348,28 @@ class Wire:
 
     def client_left(self):
         """
-        Whether the client has closed or reset the connection by now; the
-        kernel knows it before the loop gets there.
+        Whether the client has closed or reset the connection by now.  The
+        kernel knows it before the loop gets there, and of a client on this
+        machine also where its last packet was lost: as long as no other is
+        sent, the server's end stays open.
         """
         fd = self.writer.get_extra_info("socket").fileno()
         if fd < 0 or self.writer.transport.is_closing():
             return True
         poll = select.poll()
         poll.register(fd, select.POLLRDHUP)
-        return bool(poll.poll(0))
+        return bool(poll.poll(0)) or self.client_lost()
+
+    def client_lost(self):
+        """Whether a loopback client has no such socket any more."""
+        ends = [self.writer.get_extra_info(name) for name in ("peername", "sockname")]
+        if not all(isinstance(e, tuple) and e[0].startswith("127.") for e in ends):
+            return False
+        wanted = [f"{socket.inet_aton(e[0])[::-1].hex()}:{e[1]:04x}" for e in ends]
+        # a thread may be in another network namespace than its process
+        with open("/proc/thread-self/net/tcp", encoding="ascii") as f:
+            rows = [line.lower().split()[1:4] for line in f]
+        return [*wanted, "01"] not in rows and [*wanted, "08"] not in rows
 
     def finish(self, how="fin"):
         """Closes: fin, abort (TLS: no close_notify), or rst."""

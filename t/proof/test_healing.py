@@ -34,6 +34,9 @@ BESIDE = 5
 # worst
 CUTS = [(10, 3, 1.0, 2.0), (25, 2, 1.0, 2.0), (60, 1, 1.0, 2.0), (300, 1, 2.5, 4.5)]
 
+# seconds: longer than the user timeout of 30 s, whenever the last packet was
+LONGER = 33
+
 
 def healing(space, cluster, gateway, cut, hook):
     """One cut; seconds from its end to the first request by the new state."""
@@ -57,7 +60,11 @@ def healing(space, cluster, gateway, cut, hook):
 
 
 def gateway_beside(cut, rounds, hook, found, failed):
-    """A namespace, a stand-in, and a gateway that is cut off again and again."""
+    """
+    A namespace, a stand-in, and a gateway that is cut off again and again.  Of
+    a connection that is given up meanwhile the server learns only when it sends
+    something; what is counted is those that the gateway has.
+    """
     try:
         with netns.NetNS(inside=True) as space, Cluster() as cluster:
             cluster.service("shop", "web")
@@ -98,3 +105,15 @@ def test_healing(figure, cut, rounds, median, worst, hook):
         + " ".join(f"{t:.2f}" for t in found)
     )
     assert statistics.median(found) <= median and found[-1] <= worst
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
+@pytest.mark.parametrize("hook", ["input", "output"])
+def test_given_up_again_and_again(hook):
+    """Two watches at most, though the server knows of the end of none before."""
+    failed = []
+    beside = threading.Thread(target=gateway_beside, args=(LONGER, 2, hook, [], failed))
+    beside.start()
+    beside.join()
+    assert not failed, failed
