@@ -15,6 +15,8 @@
 #include <string.h>
 
 #include "kube_publisher_impl.h"
+#include "kube_zone_counters.h"
+#include "kube_zone_guard.h"
 #include "kube_zone_writer.h"
 
 
@@ -276,6 +278,7 @@ static void
 publisher_turn_begin(kube_publisher_t *p, uint64_t now_ms)
 {
     p->publication.now_ms = now_ms;
+    p->queue.now_ms = now_ms;
     kube_zone_writer_now(p->publication.conf.writer, now_ms);
 }
 
@@ -395,7 +398,8 @@ kube_publisher_run(kube_publisher_t *p, unsigned max, uint64_t now_ms,
     int64_t now_unix_ms)
 {
     unsigned       n;
-    uint64_t       read_ms;
+    uint32_t       waiting;
+    uint64_t       read_ms, added;
     kube_group_t  *group;
 
     publisher_turn_begin(p, now_ms);
@@ -409,8 +413,20 @@ kube_publisher_run(kube_publisher_t *p, unsigned max, uint64_t now_ms,
             break;
         }
 
+        /* 0: adopted by a take-over, before the first turn */
+
+        if (group->added_ms != 0) {
+            kube_zone_histogram_observe(p->publication.conf.zone,
+                                        KUBE_HISTOGRAM_WORKQUEUE,
+                                        KUBE_RESOURCE_SERVICES,
+                                        (now_ms - group->added_ms) * 1000);
+        }
+
         publisher_turn(p, group, read_ms);
     }
+
+    waiting = kube_service_queue_depth(&p->queue, &added);
+    kube_zone_set_services(p->publication.conf.zone, waiting, added);
 
     return n;
 }

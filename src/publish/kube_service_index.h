@@ -90,6 +90,7 @@ typedef struct kube_group_s {
 
     /* kube_publisher's and kube_service_queue's */
     int64_t               trigger_ms; /* earliest not yet published; 0: none */
+    uint64_t              added_ms;   /* to the work queue; while waits */
     uint32_t              list[KUBE_RESOURCES_ROUTED];  /* that changed
                                          it last */
     uint16_t              pins;       /* in use: not to be freed */

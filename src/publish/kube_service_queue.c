@@ -72,6 +72,11 @@ kube_service_queue_add(kube_service_queue_t *queue, kube_group_t *group,
         return;
     }
 
+    if (group->waits == 0) {
+        group->added_ms = queue->now_ms;
+        queue->added++;
+    }
+
     if (!(group->waits & (1u << resource))) {
         group->waits = (uint8_t) (group->waits | 1u << resource);
         queue->scopes[group->scope[resource]].waiting++;
@@ -85,6 +90,17 @@ kube_service_queue_add(kube_service_queue_t *queue, kube_group_t *group,
 
     kube_work_queue_add(group->held ? queue->held : queue->ready,
                         group->service, read_ms);
+}
+
+
+uint32_t
+kube_service_queue_depth(kube_service_queue_t *queue, uint64_t *added)
+{
+    *added = queue->added;
+    queue->added = 0;
+
+    return kube_work_queue_depth(queue->ready)
+           + kube_work_queue_depth(queue->held);
 }
 
 

@@ -31,6 +31,9 @@ typedef struct {
     const kube_service_index_t  *index;
     kube_work_queue_t           *ready;       /* entries of Services */
     kube_work_queue_t           *held;
+    uint64_t                     now_ms;      /* the publisher's clock */
+    uint64_t                     added;       /* Services that did not wait
+                                                 yet, since anybody asked */
 
     /* the last is of what no scope covers */
     kube_queue_scope_t           scopes[KUBE_SCOPES_MAX + 1];
@@ -51,6 +54,13 @@ void kube_service_queue_clear(kube_service_queue_t *queue);
  */
 void kube_service_queue_add(kube_service_queue_t *queue, kube_group_t *group,
     unsigned resource, uint64_t read_ms);
+
+/*
+ * How many Services wait, held ones among them; sets *added to how many were
+ * added since the last call.
+ */
+uint32_t kube_service_queue_depth(kube_service_queue_t *queue,
+    uint64_t *added);
 
 /* Nothing of the group waits any more.  Called before its Service goes. */
 void kube_service_queue_remove(kube_service_queue_t *queue,

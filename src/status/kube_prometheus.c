@@ -273,6 +273,13 @@ kube_prometheus_print(kube_text_t *text, const kube_report_t *reports,
 
         for (k = 0; k < n; k++) {
             for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
+
+                if (i == KUBE_HISTOGRAM_WORKQUEUE
+                    && r != KUBE_RESOURCE_SERVICES)
+                {
+                    continue;
+                }
+
                 prometheus_histogram(text, &reports[k],
                                      (kube_histogram_id_t) i,
                                      (kube_resource_t) r);

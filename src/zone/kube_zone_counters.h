@@ -196,9 +196,9 @@ void kube_zone_scope_set(kube_zone_t *zone, unsigned scope,
 
 
 /*
- * Histograms of a resource.  Columns: the enumerator behind KUBE_HISTOGRAM_,
- * metric, unit of bounds and values (US: microseconds, printed as seconds),
- * help.
+ * Histograms of a resource, WORKQUEUE of Services alone.  Columns: the
+ * enumerator behind KUBE_HISTOGRAM_, metric, unit of bounds and values (US:
+ * microseconds, printed as seconds), help.
  */
 #define KUBE_HISTOGRAM_MAP(XX)                                                \
     XX(LIST_DURATION, "list_duration_seconds", KUBE_UNIT_US,                  \
@@ -214,7 +214,9 @@ void kube_zone_scope_set(kube_zone_t *zone, unsigned scope,
     XX(PUBLISH_LATENCY, "publish_latency_seconds", KUBE_UNIT_US,              \
        "From an event's bytes to what workers can read.")                     \
     XX(PROGRAMMING_LATENCY, "programming_latency_seconds", KUBE_UNIT_US,      \
-       "From a slice's last-change-trigger-time to what workers can read.")
+       "From a slice's last-change-trigger-time to what workers can read.")   \
+    XX(WORKQUEUE, "workqueue_queue_duration_seconds", KUBE_UNIT_US,           \
+       "From a Service's first change to its turn in the work queue.")
 
 typedef enum {
 #define XX(name, metric, unit, help)  KUBE_HISTOGRAM_##name,

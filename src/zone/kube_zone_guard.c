@@ -142,6 +142,8 @@ kube_zone_writer_info(const kube_zone_t *zone, kube_writer_info_t *info)
     info->state_failed = kube_word_get(&history->state_failed);
     info->queue_depth = kube_word_get(&image->queue_depth);
     info->queue_since_ms = kube_word_get(&image->queue_since_ms);
+    info->services_waiting = kube_word_get(&image->services_waiting);
+    info->services_added = kube_word_get(&image->services_added);
 
     for (i = 0; i < KUBE_ZONE_CRASHES; i++) {
         info->crash_times_ms[i] = (i < info->crashes)
@@ -186,4 +188,12 @@ kube_zone_set_queue(kube_zone_t *zone, uint64_t depth, uint64_t since_ms)
 {
     kube_word_set(&zone->image->queue_depth, depth);
     kube_word_set(&zone->image->queue_since_ms, since_ms);
+}
+
+
+void
+kube_zone_set_services(kube_zone_t *zone, uint64_t waiting, uint64_t added)
+{
+    kube_word_set(&zone->image->services_waiting, waiting);
+    kube_word_add(&zone->image->services_added, added);
 }

@@ -63,6 +63,8 @@ typedef struct {
     uint64_t  queue_depth;           /* objects that wait to be published */
     uint64_t  queue_since_ms;        /* when the first of them was read,
                                         monotonic; 0: nothing waits */
+    uint64_t  services_waiting;      /* in the work queue */
+    uint64_t  services_added;        /* to it, ever */
 } kube_writer_info_t;
 
 void kube_zone_writer_info(const kube_zone_t *zone, kube_writer_info_t *info);
@@ -76,6 +78,10 @@ void kube_zone_writer_epoch(kube_zone_writer_t *writer);
 
 void kube_zone_set_state_file(kube_zone_t *zone, int64_t written_ms,
     bool in_use, bool failed);
+
+/* The work queue's, as in kube_writer_info_t; so many more were added. */
+void kube_zone_set_services(kube_zone_t *zone, uint64_t waiting,
+    uint64_t added);
 
 /* The FIFO's, as in kube_writer_info_t. */
 void kube_zone_set_queue(kube_zone_t *zone, uint64_t depth,

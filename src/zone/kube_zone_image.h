@@ -182,6 +182,8 @@ struct kube_zone_image_s {
     kube_word_t             starting_pid;
     kube_word_t             queue_depth;
     kube_word_t             queue_since_ms;
+    kube_word_t             services_waiting;
+    kube_word_t             services_added;
     kube_zone_history_t     history;
 
     /* the one word that readers write */

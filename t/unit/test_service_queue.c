@@ -247,6 +247,53 @@ test_queue_oom(void **state)
 }
 
 
+/* Counted once while it waits, with the time of its first change. */
+
+static void
+test_queue_metrics(void **state)
+{
+    bed_t     bed;
+    uint64_t  read_ms, added;
+
+    (void) state;
+    bed_init(&bed);
+
+    bed.queue.now_ms = 100;
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES,
+                           90);
+    bed.queue.now_ms = 150;
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_SERVICES, 140);
+    kube_service_queue_add(&bed.queue, bed.b, KUBE_RESOURCE_SERVICES, 140);
+
+    assert_int_equal(kube_service_queue_depth(&bed.queue, &added), 2);
+    assert_int_equal(added, 2);
+    assert_int_equal(bed.a->added_ms, 100);
+    assert_int_equal(bed.b->added_ms, 150);
+
+    assert_ptr_equal(kube_service_queue_next(&bed.queue, &read_ms), bed.a);
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_SERVICES, 150);
+    assert_int_equal(bed.a->added_ms, 150);
+    assert_int_equal(kube_service_queue_depth(&bed.queue, &added), 2);
+    assert_int_equal(added, 1);
+
+    /* one that a list holds waits, too, and is not added anew after it */
+
+    kube_service_queue_list_begin(&bed.queue, SLICES);
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice);
+    bed.queue.now_ms = 200;
+    assert_ptr_equal(kube_service_queue_next(&bed.queue, &read_ms), bed.b);
+    assert_null(kube_service_queue_next(&bed.queue, &read_ms));
+    assert_int_equal(kube_service_queue_depth(&bed.queue, &added), 1);
+    kube_service_queue_list_end(&bed.queue, SLICES);
+    assert_ptr_equal(kube_service_queue_next(&bed.queue, &read_ms), bed.a);
+    assert_int_equal(bed.a->added_ms, 150);
+    assert_int_equal(kube_service_queue_depth(&bed.queue, &added), 0);
+    assert_int_equal(added, 0);
+
+    bed_done(&bed);
+}
+
+
 int
 main(void)
 {
@@ -254,6 +301,7 @@ main(void)
         cmocka_unit_test(test_queue_waits),
         cmocka_unit_test(test_queue_held),
         cmocka_unit_test(test_queue_deleting),
+        cmocka_unit_test(test_queue_metrics),
         cmocka_unit_test(test_queue_oom),
     };
 

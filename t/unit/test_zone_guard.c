@@ -230,6 +230,12 @@ test_guard_writer_info(void **state)
     assert_int_equal(info.epoch, 2);
     assert_int_equal(info.queue_depth, 9);
     assert_int_equal(info.queue_since_ms, 700);
+
+    kube_zone_set_services(&t.zone, 5, 6);
+    kube_zone_set_services(&t.zone, 4, 1);
+    kube_zone_writer_info(&t.zone, &info);
+    assert_int_equal(info.services_waiting, 4);
+    assert_int_equal(info.services_added, 7);
     assert_int_equal(info.state_written_ms, 55);
     assert_int_equal(info.state_failed, 1);
     assert_int_equal(info.state_in_use, 0);
