@@ -238,6 +238,7 @@ class TestChangedScope:
             return first + informer(cluster.api.url, name="b", zone=f"b {size}") + last
 
         gateway = cluster.nginx(http, block=block("4m"))
+        wait_until(lambda: all(i["synced"] for i in gateway.status.status()["informers"]))
         assert cluster.api.count(verb="list") == 6
         gateway.change(block=block("8m"), gone=True)
         assert gateway.get().status == 200
