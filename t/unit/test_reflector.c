@@ -263,6 +263,42 @@ test_items_first(void **state)
 }
 
 
+/*
+ * A list that says behind its items that it is of another kind: what stood in
+ * it was taken, for it may be of any length, but it ends nothing.  It is no
+ * list, has no version, and the next one that is good drops what it brought.
+ */
+static void
+test_items_of_another_kind_first(void **state)
+{
+    bed_t  b;
+
+    static const char  body[] =
+        "{\"items\":[" SERVICE("secret", "3") "],\"kind\":\"SecretList\","
+        "\"metadata\":{\"resourceVersion\":\"7\"}}";
+    static const char  good[] =
+        "{\"items\":[" SERVICE("web", "3") "],\"kind\":\"ServiceList\","
+        "\"metadata\":{\"resourceVersion\":\"7\"}}";
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "");
+    io_answer(&b.io, bed_x(&b), 200, body);
+    assert_string_equal(drained(&b), "[ U:shop/secret@3");
+    assert_string_equal(b.reason, "protocol");
+    assert_string_equal(b.message, "not a list of this resource");
+    assert_rv(&b, "");
+    assert_int_equal(counted(&b, KUBE_COUNTER_WATCHES), 0);
+
+    bed_sleep(&b);
+    io_answer(&b.io, bed_x(&b), 200, good);
+    assert_string_equal(drained(&b), "[ U:shop/web@3 ]");
+    assert_rv(&b, "7");
+    bed_done(&b);
+}
+
+
 static void
 test_skipped(void **state)
 {
@@ -864,6 +900,7 @@ main(void)
         cmocka_unit_test(test_watch_cut_off),
         cmocka_unit_test(test_list_cut_off),
         cmocka_unit_test(test_items_first),
+        cmocka_unit_test(test_items_of_another_kind_first),
         cmocka_unit_test(test_skipped),
         cmocka_unit_test(test_oversize_events),
         cmocka_unit_test(test_oversize_before_metadata),
