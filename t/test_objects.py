@@ -116,6 +116,8 @@ OBJECTS = [
     ("port a string", "part", SLICES, slice_text(ports=[{"name": "http", "port": "80"}])),
     ("port a fraction", "part", SLICES, GOOD.replace(b"8080", b"80.5")),
     ("port of 65536", "part", SLICES, slice_text(ports=[{"name": "http", "port": 65536}])),
+    ("port of 2^64", "part", SLICES, GOOD.replace(b"8080", b"18446744073709551616")),
+    ("port of 2^64 and 8080", "part", SLICES, GOOD.replace(b"8080", b"18446744073709559696")),
     ("port of -1", "part", SLICES, slice_text(ports=[{"name": "http", "port": -1}])),
     (
         "conditions a list",

@@ -4,8 +4,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """TLS between the informer and the API server."""
 
+import shutil
 import socket
 import ssl
+import subprocess
 
 import pytest
 from nginx import never, wait_until
@@ -140,6 +142,32 @@ class TestBad:
     def test_expired(self, cluster, pki):
         context = pki.server_context(pki.expired())
         refuses(cluster, secured(cluster, context, read(pki.ca_file)), r"(?i)expired|certificate")
+
+    def test_not_yet_valid(self, cluster, pki):
+        context = pki.server_context(pki.not_yet())
+        refuses(
+            cluster, secured(cluster, context, read(pki.ca_file)), r"(?i)not yet|certificate"
+        )
+
+    @pytest.mark.skipif(not shutil.which("curl"), reason="curl judges beside us")
+    def test_common_name_alone(self, cluster, pki):
+        """What curl of this machine makes of it, whose library is ours."""
+        context = pki.server_context(pki.common_name_alone("api.example.com"))
+        gateway = secured(
+            cluster, context, read(pki.ca_file), more="tls_server_name api.example.com;"
+        )
+        to = f"api.example.com:{cluster.api.port}"
+        said = subprocess.run(
+            ["curl", "-sS", "--cacert", pki.ca_file, "--noproxy", "*", "--resolve",
+             f"{to}:127.0.0.1", f"https://{to}/version"],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        if said.returncode == 0:
+            works(cluster, gateway)
+        else:
+            assert said.returncode == 60, said.stderr
+            wait_until(lambda: gateway.grep_log(r"(?i)certificate|match|name"))
+            assert gateway.get().headers["x-kube-error"] == "not_synced"
 
     def test_chain_with_a_gap(self, cluster, pki):
         context = pki.server_context(pki.issue("gap", "127.0.0.1", below=1, chain=False))

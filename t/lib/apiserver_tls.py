@@ -11,6 +11,9 @@ import os
 import ssl
 
 import trustme
+from cryptography import x509
+from cryptography.hazmat.backends import default_backend
+from cryptography.hazmat.primitives import hashes, serialization
 
 NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes.default.svc")
 
@@ -70,6 +73,41 @@ class Pki:
         """One that is over."""
         past = datetime.datetime.utcnow() - datetime.timedelta(days=1)
         return self.issue("expired", *NAMES, not_after=past)
+
+    def not_yet(self):
+        """One that begins to be valid tomorrow."""
+        files = self.issue("not-yet", *NAMES)
+        tomorrow = datetime.datetime.utcnow() + datetime.timedelta(days=1)
+        return self.signed_anew(files, begins=tomorrow)
+
+    def common_name_alone(self, name):
+        """One whose only name is that of its subject."""
+        files = self.issue("common-name", name, common_name=name)
+        return self.signed_anew(files, names=False)
+
+    def signed_anew(self, files, begins=None, names=True):
+        """What issue() wrote, with another beginning, or without its names."""
+        with open(files[0], "rb") as f:
+            old = x509.load_pem_x509_certificate(f.read(), default_backend())
+        key = serialization.load_pem_private_key(
+            self.ca.private_key_pem.bytes(), None, default_backend()
+        )
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(old.subject)
+            .issuer_name(old.issuer)
+            .public_key(old.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(begins or old.not_valid_before)
+            .not_valid_after(old.not_valid_after)
+        )
+        for extension in old.extensions:
+            if names or not isinstance(extension.value, x509.SubjectAlternativeName):
+                made = made.add_extension(extension.value, extension.critical)
+        made = made.sign(key, hashes.SHA256(), default_backend())
+        with open(files[0], "wb") as out:
+            out.write(made.public_bytes(serialization.Encoding.PEM))
+        return files
 
     def wrong_name(self):
         """One for another host."""
