@@ -230,12 +230,16 @@ kube_protobuf_enter(kube_protobuf_t *m, const kube_protobuf_field_t *f,
 }
 
 
-/* Says of *m what was wrong with the message in it. */
+/*
+ * Says of *m what was wrong with the message in it.  One that is there whole
+ * has no excuse, though *m goes on beyond what is held.
+ */
 static void
 protobuf_leave(kube_protobuf_t *m, const kube_protobuf_t *inner)
 {
     if (inner->what != NULL) {
-        (void) protobuf_fail(m, inner->what);
+        m->what = inner->what;
+        m->end = m->p;
     }
 }
 

@@ -360,6 +360,18 @@ test_frame_too_large(void **state)
     put_list(&m, &raw);
     frame_run(KUBE_FRAME_LIST, message_str(&m), 100, 0, 0, 0, &log);
     assert_string_equal(log.text, "KServiceList S:7:4115 E");
+
+    /* metadata that is there whole ends where it says, and no later */
+
+    object.len = 0;
+    message_bytes(&object, 1, KUBE_STR("\x0a\x05large\x32\x7f" "7"));
+    message_bytes(&object, 99, (kube_str_t) { text, 5000 });
+    raw.len = 0;
+    message_bytes(&raw, 2, message_str(&object));
+    m.len = 0;
+    put_list(&m, &raw);
+    frame_run(KUBE_FRAME_LIST, message_str(&m), 100, 0, 0, 0, &log);
+    assert_string_equal(log.text, "KServiceList Slarge::5016? E");
 }
 
 
