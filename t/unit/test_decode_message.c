@@ -489,6 +489,7 @@ static const wire_case_t  wire_cases[] = {
     WIRE("wire type", "\x22\x04IPv4\xfe\x3f"),
     WIRE("wire type", "\x22\x04IPv4\xff\x3f"),
     WIRE("without a number", "\x22\x04IPv4\x02\x01x"),
+    WIRE("without a number", "\x22\x04IPv4\x82\x80\x80\x80\x40\x01x"),
 
     /* a used field of another type */
     WIRE("wrong wire type", "\x20\x04"),
@@ -564,6 +565,41 @@ message_of_metadata(void **state)
                                  message_str(&object), false), KUBE_INVALID);
     assert_non_null(strstr(t.error.what, "beyond"));
     assert_str(t.object.u.meta.name, "web");
+
+    decode_stop(&t);
+}
+
+
+/* As Go reads a bool: any number but 0 is true, and the last one counts. */
+static void
+message_of_bools(void **state)
+{
+    message_t               object, endpoint, conditions;
+    decode_test_t           t;
+    const kube_endpoint_t  *e;
+
+    (void) state;
+
+    decode_start(&t);
+
+    conditions.len = 0;
+    message_number(&conditions, 1, 2);
+    message_number(&conditions, 2, 1);
+    message_number(&conditions, 2, 0);
+    message_number(&conditions, 3, UINT64_MAX);
+    endpoint.len = 0;
+    message_text(&endpoint, 1, "10.0.0.1");
+    message_bytes(&endpoint, 2, message_str(&conditions));
+    object.len = 0;
+    message_meta(&object, 1, "shop", "web", "u", "7");
+    message_bytes(&object, 2, message_str(&endpoint));
+    message_text(&object, 4, "IPv4");
+
+    assert_int_equal(message_run(&t, KUBE_RESOURCE_ENDPOINTSLICES,
+                                 message_str(&object), false), KUBE_OK);
+    assert_int_equal(t.object.u.slice.endpoints_n, 1);
+    e = t.object.u.slice.endpoints;
+    assert_true(e->ready && !e->serving && e->terminating);
 
     decode_stop(&t);
 }
@@ -760,9 +796,10 @@ message_of_list_meta(void **state)
     assert_int_equal(meta.remaining, 12);
 
     /* a number below zero is none */
-    message_number(&m, 4, UINT64_MAX);
+    message_number(&m, 4, UINT64_MAX - 1);
     assert_int_equal(kube_decode_list_meta_message(message_str(&m), &meta,
                                                    &error), KUBE_OK);
+    assert_int_equal(meta.remaining, 12);
 
     message_text(&m, 3, "a b");
     assert_int_equal(kube_decode_list_meta_message(message_str(&m), &meta,
@@ -790,6 +827,7 @@ main(void)
         cmocka_unit_test(message_of_cuts),
         cmocka_unit_test(message_of_wire),
         cmocka_unit_test(message_of_metadata),
+        cmocka_unit_test(message_of_bools),
         cmocka_unit_test(message_of_many),
         cmocka_unit_test(message_of_memory),
         cmocka_unit_test(message_of_events),
