@@ -89,6 +89,13 @@ test_freed(void **state)
     kube_curl_memory_free(p);
     assert_int_equal(count(block, MEMORY_BYTES), 0);
 
+    /* all of it, whatever it was: not as far as a text goes */
+
+    p = filled(&block);
+    p[4] = '\0';
+    kube_curl_memory_free(p);
+    assert_int_equal(count(block, MEMORY_BYTES), 0);
+
     kube_curl_memory_free(NULL);
 }
 
