@@ -134,7 +134,7 @@ static void
 test_rollback(void **state)
 {
     bed_t               b;
-    unsigned            i;
+    unsigned            i, lists;
     uint64_t            epoch;
     kube_writer_info_t  info;
 
@@ -178,6 +178,17 @@ test_rollback(void **state)
     bed_converge(&b);
     bed_assert_equal(&b);
     assert_int_equal(bed_version(&b, 0), 20);
+
+    /* nothing of the former epoch bounds what a successor takes */
+
+    bed_stop(&b);
+    lists = b.server->lists;
+    bed_start(&b);
+    server_put_service(b.server, "shop", "new", 5);
+    bed_converge(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(bed_version(&b, 0), 21);
+    assert_int_equal(b.server->lists, lists);
     bed_done(&b);
 }
 

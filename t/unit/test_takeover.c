@@ -434,12 +434,55 @@ test_floor(void **state)
 }
 
 
+/* The newest object is lost: readers have seen what the record says. */
+static void
+test_floor_of_a_record(void **state)
+{
+    bed_t                b;
+    char                 floor[64];
+    uint32_t             e;
+    kube_takeover_t      takeover;
+    kube_zone_writer_t  *w;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    server_put_service(b.server, "infra", "echo", 4);
+    bed_settle(&b);
+    bed_stop(&b);
+
+    w = takeover_writer(&b, &takeover);
+    e = kube_zone_writer_find(w, KUBE_RESOURCE_SERVICES, KUBE_STR("infra"),
+                              KUBE_STR("echo"));
+    assert_int_not_equal(e, 0);
+    kube_zone_record_at(&b.zone,
+                        kube_zone_entry_offset(&b.zone, e))->check ^= 1;
+    kube_zone_writer_destroy(w);
+
+    snprintf(floor, sizeof(floor),
+             "resourceVersion=%llu&resourceVersionMatch=NotOlderThan",
+             (unsigned long long) b.server->rv);
+    b.server->mute = true;
+    bed_start(&b);
+    bed_settle(&b);
+    assert_non_null(strstr(io_find(&b.server->io, "/services?")->path, floor));
+
+    b.server->mute = false;
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    bed_done(&b);
+}
+
+
 /*
  * A deletion leaves nothing that is newer: the record has its version before it
- * is seen, and a death then is followed by no older list.
+ * is seen, and a death then is followed by no older list.  listed: a list was
+ * without the object.
  */
 static void
-test_floor_of_a_deletion(void **state)
+takeover_deletion(bool listed)
 {
     bed_t              b;
     char               floor[64], ns[16];
@@ -448,11 +491,17 @@ test_floor_of_a_deletion(void **state)
 
     static view_t  view;
 
-    (void) state;
-
     bed_init(&b);
     bed_shop(&b);
     bed_settle(&b);
+
+    if (listed) {
+        bed_stop(&b);
+        b.server->window = b.server->rv + 2;
+        bed_start(&b);
+        (void) bed_process(&b);
+    }
+
     server_delete(b.server, KUBE_RESOURCE_SERVICES, "infra", "echo");
     server_run(b.server);
 
@@ -460,6 +509,11 @@ test_floor_of_a_deletion(void **state)
     takeover_full = 0;
 
     for (i = 0; i < 100; i++) {
+
+        if (listed) {
+            server_run(b.server);
+        }
+
         (void) bed_process(&b);
         view_make(&view, &b.zone);
 
@@ -495,6 +549,16 @@ test_floor_of_a_deletion(void **state)
     bed_converge(&b);
     bed_assert_equal(&b);
     bed_done(&b);
+}
+
+
+static void
+test_floor_of_a_deletion(void **state)
+{
+    (void) state;
+
+    takeover_deletion(false);
+    takeover_deletion(true);
 }
 
 
@@ -1187,6 +1251,7 @@ main(void)
         cmocka_unit_test(test_damaged_zone),
         cmocka_unit_test(test_distrust),
         cmocka_unit_test(test_floor),
+        cmocka_unit_test(test_floor_of_a_record),
         cmocka_unit_test(test_floor_of_a_deletion),
         cmocka_unit_test(test_repeated_change),
         cmocka_unit_test(test_lost_without_a_store),
