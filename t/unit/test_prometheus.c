@@ -186,6 +186,17 @@ test_prometheus_histograms(void **state)
         "resource=\"endpointslices\"} 0\n");
     has("nginx_kube_items_per_list_sum{informer=\"default\","
         "resource=\"services\"} 7\n");
+    assert_null(strstr(st.tt.data, "resource=\"endpoints\""));
+
+    /* what was counted of a resource that is not followed any more stays */
+
+    kube_zone_histogram_observe(&st.t.zone, KUBE_HISTOGRAM_LIST_DURATION,
+                                KUBE_RESOURCE_ENDPOINTS, 1500);
+    print(1);
+    has("nginx_kube_list_duration_seconds_count{informer=\"default\","
+        "resource=\"endpoints\"} 1\n");
+    assert_null(strstr(st.tt.data, "nginx_kube_items_per_list_count{"
+                       "informer=\"default\",resource=\"endpoints\"}"));
 }
 
 

@@ -247,6 +247,15 @@ test_report_truncated(void **state)
              "truncated@1:Service shop/b has more endpoints than are used;"
              "truncated@?:3 more Services have more endpoints than are used;");
 
+    /* another worker that keeps the same: since the first, and counted once */
+
+    truncated.rows[0].since_ms = STATUS_TEST_NOW - 8000;
+    truncated.n = KUBE_TRUNCATED_SHOWN_MAX + 2;
+    kube_zone_worker_truncated(&st.t.zone, 6, STATUS_TEST_NOW, &truncated);
+    DEGRADED("truncated@9:Service shop/a has more endpoints than are used;"
+             "truncated@1:Service shop/b has more endpoints than are used;"
+             "truncated@?:3 more Services have more endpoints than are used;");
+
     status_test_close(&st);
 }
 
