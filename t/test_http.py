@@ -434,6 +434,20 @@ class TestEndpoints:
         gateway.status.wait_rv(cluster.slice("shop", "web", pods))
         assert {by_service(gateway, "shop/web").backend for _ in range(12)} == names(pods)
 
+    def test_ipv6_address_of_the_same_prefix(self, cluster):
+        """::127.0.0.2, where nobody is, and then ::1: they begin alike."""
+        cluster.service("shop", "web", pods=[])
+        six = cluster.backends.add("::1", free_port(["::1"]), "six")
+        nobody, port = objects.endpoint("::7f00:2", ns="shop"), (("http", six.port),)
+        cluster.slice("shop", "web", [nobody], "6", ports=port, address_type="IPv6")
+        allow = "allow_address ::127.0.0.2;"
+        gateway = cluster.nginx(ONE % ("shop/web", ""), more=allow, workers=1)
+        answer = gateway.get()
+        assert answer.status == 502
+        assert answer.headers["x-upstream-addr"] == f"[::127.0.0.2]:{six.port}"
+        gateway.status.wait_rv(cluster.slice("shop", "web", [six], "6", address_type="IPv6"))
+        assert gateway.get().backend == "six"
+
     def test_target_port_differs_between_slices(self, cluster):
         old, new = cluster.pods(1, "old"), cluster.pods(1, "new")
         assert old[0].port != new[0].port
@@ -547,6 +561,14 @@ class TestReasons:
         assert answer.headers["x-kube-synced"] in ("0", "false")
         cluster.api.listen()
         gateway.wait_status_code(200)
+
+    def test_not_synced_and_then_missing(self, cluster):
+        """The reason is that of now, also of what has no revision."""
+        cluster.api.refuse()
+        gateway = cluster.nginx(ONE % ("shop/none", ""), sync=False, workers=1)
+        assert self.reason(gateway.get()) == (502, "not_synced")
+        cluster.api.listen()
+        wait_until(lambda: self.reason(gateway.get()) == (502, "no_service"))
 
     def test_log_line_is_limited(self, cluster):
         gateway = cluster.nginx(ONE % ("shop/none", ""), workers=1)

@@ -244,6 +244,18 @@ class TestBudget:
         (row,) = gateway.status.informer()["degraded"]
         assert row["cause"] == "instance_budget" and "kube_instances" in row["text"]
 
+    def test_larger_alone(self, cluster, many):
+        """One that is above the budget all alone stays: it is built anew, not afresh."""
+        many.service("large", 3000)
+        gateway = cluster.nginx(dynamic(main="kube_instances size=1m;"), workers=1)
+        with client(gateway) as c:
+            for _ in range(3):
+                assert c.get("shop/large:http").status == 200
+            before = rebuilds(gateway)
+            gateway.status.wait_rv(many.put("large", 3000, skip=1))
+            follows(gateway, c, "large")
+        assert rebuilds(gateway) == before + 1
+
 
 class TestUnused:
     """An upstream that is configured and not used costs next to nothing."""
