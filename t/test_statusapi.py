@@ -553,6 +553,9 @@ class TestPaths:
                 200 if {"page", "metrics"} <= offered else 404
             )
             assert request(port, f"/{where}/?asset=../x").status == 404
+        # a prefix without a slash begins other paths too
+        for path in ("/exactly", "/exactXmetrics", "/exactmetrics", "/exactXapi/v1/status"):
+            assert request(port, path).status == 404, path
 
     def test_exact_location(self, cluster):
         """The page needs no path but its own."""

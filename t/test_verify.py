@@ -6,6 +6,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Equal, different, refused, moving on, or not to be compared."""
 
+import contextlib
 import http.server
 import json
 import os
@@ -68,6 +69,33 @@ class Bed:
     def verify(self, *args, url_of=None):
         """The gateway beside its server."""
         return verify(url_of or url(self.gateway), *args, server=self.api.url)
+
+
+@contextlib.contextmanager
+def beside(bed, change):
+    """Where the gateway answers as it does, but for what change(path, answer) makes of it."""
+
+    class Changed(http.server.BaseHTTPRequestHandler):
+        """Asks the gateway."""
+
+        def do_GET(self):  # noqa: N802
+            """Answers."""
+            path = self.path.removeprefix("/kube")
+            made = bed.gateway.status.get(path).json()
+            change(path, made)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(made).encode())
+
+        def log_message(self, *_args):
+            """Nobody reads it."""
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Changed) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/kube"
+        finally:
+            server.shutdown()
 
 
 @pytest.fixture(name="bed", scope="module")
@@ -244,26 +272,31 @@ class TestGateway:
     def test_a_stale_gateway(self, bed):
         """Equal at its version, which is long ago."""
 
-        class Stale(http.server.BaseHTTPRequestHandler):
-            """The gateway's status, two minutes later."""
+        def change(_path, made):
+            made["informers"][0].update(stale=True, age_seconds=123.4)
 
-            def do_GET(self):  # noqa: N802
-                """Answers."""
-                made = bed.gateway.status.status()
-                made["informers"][0].update(stale=True, age_seconds=123.4)
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(json.dumps(made).encode())
-
-            def log_message(self, *_args):
-                """Nobody reads it."""
-
-        with http.server.HTTPServer(("127.0.0.1", 0), Stale) as server:
-            threading.Thread(target=server.serve_forever).start()
-            port = server.server_address[1]
-            code, _, errors = bed.verify(url_of=f"http://127.0.0.1:{port}/kube")
-            server.shutdown()
+        with beside(bed, change) as where:
+            code, _, errors = bed.verify(url_of=where)
         assert code == 0 and "stale" in errors and "123 seconds ago" in errors
+
+    def test_one_that_loses_its_name_meanwhile(self, bed):
+        """Refused, and named no more once the objects are read: that is no difference."""
+        asked = []
+
+        def change(path, made):
+            if path.startswith("/api/v1/status"):
+                (row,) = (
+                    r for r in made["informers"][0]["resources"] if r["resource"] == "services"
+                )
+                row.update(digest="0" * 32, refused_unnamed=min(len(asked), 1))
+                asked.append(path)
+            else:
+                made["items"] = [x for x in made["items"] if x["name"] != "s3"]
+
+        with beside(bed, change) as where:
+            code, lines, errors = bed.verify(url_of=where)
+        assert (code, errors) == (0, ""), lines
+        assert len(asked) > 2 and {x["type"] for x in lines} == {"equal"}
 
     def test_the_server_refuses(self, bed):
         bed.api.fault(verb="list", status=403, resource="services", times=None)
