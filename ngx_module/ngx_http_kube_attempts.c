@@ -19,7 +19,7 @@ static void ngx_http_kube_attempt_note(ngx_peer_connection_t *pc,
 static ngx_uint_t ngx_http_kube_attempt_stale(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
 static ngx_kube_view_t *ngx_http_kube_attempt_newest(
-    ngx_http_kube_pick_t *pick);
+    ngx_http_kube_pick_t *pick, kube_resolve_error_t *error);
 static ngx_uint_t ngx_http_kube_attempt_untried(
     ngx_http_kube_balancing_t *b, ngx_http_kube_peers_t *peers);
 
@@ -121,24 +121,27 @@ ngx_http_kube_attempt_stale(ngx_peer_connection_t *pc,
 }
 
 
-/* The newest view with peers, borrowed, or NULL. */
+/*
+ * The newest view with peers, borrowed, or NULL.  Keys that lead nowhere share
+ * one where static servers serve them: *error is the key's own, not the view's.
+ */
 
 static ngx_kube_view_t *
-ngx_http_kube_attempt_newest(ngx_http_kube_pick_t *pick)
+ngx_http_kube_attempt_newest(ngx_http_kube_pick_t *pick,
+    kube_resolve_error_t *error)
 {
-    kube_key_t             key;
-    ngx_kube_ref_t        *ref;
-    ngx_kube_view_t       *view;
-    kube_resolve_error_t   error;
+    kube_key_t        key;
+    ngx_kube_ref_t   *ref;
+    ngx_kube_view_t  *view;
 
     ref = pick->of->ref;
 
     if (ref->is_static) {
-        view = ngx_kube_views_get(&pick->of->views, &ref->key, &error);
+        view = ngx_kube_views_get(&pick->of->views, &ref->key, error);
 
     } else {
         view = ngx_kube_views_find(&pick->of->views, &pick->text, &key,
-                                   &error);
+                                   error);
     }
 
     return (view != NULL && view->data != NULL) ? view : NULL;
@@ -156,6 +159,7 @@ ngx_http_kube_attempt_tries(ngx_peer_connection_t *pc,
 {
     ngx_uint_t                  tries, limit;
     ngx_kube_view_t            *view;
+    kube_resolve_error_t        error;
     ngx_http_kube_peers_t      *peers;
     ngx_http_kube_balancing_t  *b;
 
@@ -164,7 +168,7 @@ ngx_http_kube_attempt_tries(ngx_peer_connection_t *pc,
     /* nginx gives an attempt on a stale connection back itself */
 
     tries = pc->tries + stale;
-    view = ngx_http_kube_attempt_newest(&b->pick);
+    view = ngx_http_kube_attempt_newest(&b->pick, &error);
 
     if (view != NULL) {
         peers = view->data;
@@ -222,6 +226,7 @@ ngx_http_kube_attempt_again(ngx_peer_connection_t *pc,
     ngx_uint_t                  tries;
     ngx_kube_view_t            *view;
     ngx_http_kube_pick_t       *pick;
+    kube_resolve_error_t        error;
     ngx_http_kube_peers_t      *peers;
     ngx_http_kube_balancing_t  *b;
 
@@ -232,7 +237,7 @@ ngx_http_kube_attempt_again(ngx_peer_connection_t *pc,
         return NGX_BUSY;
     }
 
-    view = ngx_http_kube_attempt_newest(pick);
+    view = ngx_http_kube_attempt_newest(pick, &error);
 
     if (view == NULL) {
         return (pick->view != NULL) ? NGX_OK : NGX_BUSY;
@@ -242,7 +247,7 @@ ngx_http_kube_attempt_again(ngx_peer_connection_t *pc,
     ngx_http_kube_pick_release(pick);
 
     pick->view = view;
-    pick->error = view->error;
+    pick->error = error;
 
     peers = view->data;
 

@@ -267,6 +267,23 @@ class TestServers:
             assert (answer.status, answer.backend) == (200, "static-1")
             assert answer.headers["x-kube-error"] == error
 
+    def test_reason_outlives_a_retry(self, cluster):
+        """Also where the first static server fails: the key is what it was."""
+        dead, static = cluster.pods(2, "static")
+        servers = f"server {dead.address} max_fails=0; server {static.address} max_fails=0"
+        gateway = cluster.nginx(BY_HEADER % f"namespaces=shop; {servers}", workers=1)
+        dead.close()
+        for key, error in (
+            ("", "no_key"),
+            ("shop/", "bad_key"),
+            ("infra/web", "namespace_denied"),
+            ("shop/none", "no_service"),
+        ):
+            answers = [by_service(gateway, key) for _ in range(2)]
+            assert {a.backend for a in answers} == {"static-2"}
+            assert sorted(a.headers["x-upstream-status"] for a in answers) == ["200", "502, 200"]
+            assert {a.headers["x-kube-error"] for a in answers} == {error}
+
     def test_weight_applies_beside_a_static_server(self, cluster):
         cluster.service("shop", "web", 1)
         (static,) = cluster.pods(1, "static")
