@@ -263,22 +263,38 @@ ngx_http_kube_below(ngx_http_request_t *r, ngx_str_t *path)
 }
 
 
+/* The path is unescaped: behind "rewrite ... break" a client's own bytes. */
+
 static ngx_int_t
 ngx_http_kube_redirect(ngx_http_request_t *r)
 {
-    u_char  *p;
+    size_t   escape;
+    u_char  *p, *location;
 
-    p = ngx_pnalloc(r->pool, r->uri.len + sizeof("/"));
-    if (p == NULL) {
+    escape = 2 * ngx_escape_uri(NULL, r->uri.data, r->uri.len,
+                                NGX_ESCAPE_URI);
+
+    location = ngx_pnalloc(r->pool, r->uri.len + escape + r->args.len
+                                    + sizeof("/?"));
+    if (location == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    *ngx_sprintf(p, "%V/", &r->uri) = '\0';
+    p = (u_char *) ngx_escape_uri(location, r->uri.data, r->uri.len,
+                                  NGX_ESCAPE_URI);
+    *p++ = '/';
+
+    if (r->args.len != 0) {
+        *p++ = '?';
+        p = ngx_cpymem(p, r->args.data, r->args.len);
+    }
+
+    *p = '\0';
 
     ngx_http_clear_location(r);
 
     r->headers_out.location = ngx_http_kube_header(r, "Location",
-                                                   (char *) p);
+                                                   (char *) location);
 
     return r->headers_out.location == NULL ? NGX_HTTP_INTERNAL_SERVER_ERROR
                                            : NGX_HTTP_MOVED_PERMANENTLY;

@@ -574,6 +574,27 @@ class TestPaths:
         assert request(port, "/x?asset=api/v1/services/shop/web").json()["name"] == "web"
         assert request(port, "/x?asset=none").status == 404
 
+    def test_slash_is_added(self, cluster):
+        """The query stays, and no byte of a client's ends the header."""
+        port = free_port()
+        cluster.nginx(
+            CONF + "server { listen 127.0.0.1:%d; absolute_redirect off;"
+            " location /k { kube_status; } location '/a b' { kube_status; }"
+            " location /long/enough { rewrite '^/long/enough(/[^ ]*)$' $1 break; kube_status; }"
+            " }" % port
+        )
+        for path, location in (
+            ("/k", "/k/"),
+            ("/k?informer=b&x=%2F", "/k/?informer=b&x=%2F"),
+            ("/a%20b", "/a%20b/"),
+            ("/long/enough/%0d%0aX:y", "/%0D%0AX:y/"),
+            ("/long/enough/%3fx", "/%3Fx/"),
+        ):
+            answer = request(port, path)
+            assert answer.status == 301, path
+            assert answer.headers["location"] == location
+            assert "x" not in answer.headers
+
     def test_access_rules_hold(self, cluster):
         cluster.service("shop", "web")
         port = free_port()
