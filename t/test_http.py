@@ -605,6 +605,13 @@ class TestResolve:
             kube_resolve $pod $http_x_service namespaces=shop;
             proxy_pass http://$pod;
         }
+        location /checked {
+            kube_resolve $pod $http_x_service namespaces=shop;
+            if ($pod = "") {
+                return 502;
+            }
+            proxy_pass http://$pod;
+        }
         location = /static {
             kube_resolve $where shop/web:http;
             add_header X-Where $where always;
@@ -632,8 +639,17 @@ class TestResolve:
         assert answer.headers["x-kube-error"] == "no_endpoints"
         gateway.allow(r"no host in upstream|invalid URL prefix")
         answer = by_service(gateway, "infra/web")
-        assert answer.status in (500, 502)
+        assert answer.status == 500
         assert answer.headers["x-kube-error"] == "namespace_denied"
+
+    def test_checked(self, cluster):
+        """As docs/directives.md has it: 502, and one endpoint for both uses."""
+        pods = cluster.service("shop", "web", 3)
+        gateway = cluster.nginx(self.CONF)
+        answers = [by_service(gateway, "shop/web", path="/checked") for _ in range(30)]
+        assert {a.backend for a in answers} == names(pods)
+        answer = by_service(gateway, "infra/web", path="/checked")
+        assert (answer.status, answer.headers["x-kube-error"]) == (502, "namespace_denied")
 
     def test_follows(self, cluster):
         cluster.service("shop", "web", 1)
