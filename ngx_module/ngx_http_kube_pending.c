@@ -35,6 +35,7 @@ typedef struct {
 static ngx_int_t ngx_http_kube_pending_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_kube_pending_begin(ngx_http_request_t *r)
     NGX_HTTP_KUBE_RARE;
+static void ngx_http_kube_pending_body(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_kube_pending_was(ngx_http_request_t *r);
 static void ngx_http_kube_pending_over(ngx_event_t *ev);
 static void ngx_http_kube_pending_cleanup(void *data);
@@ -100,18 +101,41 @@ ngx_http_kube_pending_handler(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_kube_pending_begin(ngx_http_request_t *r)
 {
+    ngx_int_t                  rc;
     ngx_str_t                  text;
     ngx_event_t               *ev;
     ngx_pool_cleanup_t        *cln;
     ngx_http_kube_pending_t   *pending;
     ngx_http_kube_srv_conf_t  *kscf;
+    ngx_http_upstream_conf_t  *conf;
 
-    kscf = ngx_http_kube_destination(r);
+    kscf = ngx_http_kube_destination(r, &conf);
 
     if (kscf == NULL
         || kscf->key.ref->is_static
-        || ngx_http_kube_pending >= NGX_HTTP_KUBE_PENDING_MAX
-        || ngx_http_kube_pending_was(r)
+        || ngx_http_kube_pending_was(r))
+    {
+        return NGX_DECLINED;
+    }
+
+    /* a balancer is asked once the body was read: a view may go until then */
+
+    if (r == r->main
+        && r->request_body == NULL
+        && conf->request_buffering
+        && (r->headers_in.content_length_n > 0 || r->headers_in.chunked))
+    {
+        rc = ngx_http_read_client_request_body(r, ngx_http_kube_pending_body);
+
+        if (rc >= NGX_HTTP_SPECIAL_RESPONSE) {
+            return rc;
+        }
+
+        ngx_http_finalize_request(r, NGX_DONE);
+        return NGX_DONE;
+    }
+
+    if (ngx_http_kube_pending >= NGX_HTTP_KUBE_PENDING_MAX
         || ngx_http_complex_value(r, &kscf->key.value, &text) != NGX_OK)
     {
         return NGX_DECLINED;
@@ -156,6 +180,17 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
     r->write_event_handler = ngx_http_request_empty_handler;
 
     return NGX_AGAIN;
+}
+
+
+/* Runs the phases from our handler on. */
+
+static void
+ngx_http_kube_pending_body(ngx_http_request_t *r)
+{
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
 }
 
 

@@ -161,10 +161,11 @@ ngx_http_kube_wait_begin(ngx_http_request_t *r,
     ngx_http_kube_wait_t      *wait;
     ngx_pool_cleanup_t        *cln;
     ngx_http_kube_srv_conf_t  *kscf;
+    ngx_http_upstream_conf_t  *conf;
 
     /* where a location sends requests does not change; it waits but once */
 
-    kscf = ngx_http_kube_destination(r);
+    kscf = ngx_http_kube_destination(r, &conf);
 
     if (kscf != NULL && kscf->may_wait) {
         kscf->may_wait = ngx_http_kube_wait_needed(kscf);
@@ -208,7 +209,8 @@ ngx_http_kube_wait_begin(ngx_http_request_t *r,
 
 
 ngx_http_kube_srv_conf_t *
-ngx_http_kube_destination(ngx_http_request_t *r)
+ngx_http_kube_destination(ngx_http_request_t *r,
+    ngx_http_upstream_conf_t **conf)
 {
     ngx_uint_t                     i;
     ngx_http_kube_srv_conf_t      *kscf;
@@ -218,7 +220,8 @@ ngx_http_kube_destination(ngx_http_request_t *r)
     kmcf = ngx_http_get_module_main_conf(r, ngx_http_kube_module);
 
     for (i = 0; i < kmcf->senders_n; i++) {
-        us = *(ngx_http_upstream_srv_conf_t **) r->loc_conf[kmcf->senders[i]];
+        *conf = r->loc_conf[kmcf->senders[i]];
+        us = (*conf)->upstream;
 
         /* an upstream without a block of its own has no srv_conf */
 

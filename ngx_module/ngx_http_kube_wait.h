@@ -28,9 +28,11 @@ ngx_int_t ngx_http_kube_wait_add(ngx_conf_t *cf,
 
 /*
  * The upstream that the request's location sends to, where it has a
- * kube_service line.  NULL: it has none, or variables name the upstream.
+ * kube_service line, and what says how in *conf.  NULL: it has none, or
+ * variables name the upstream.
  */
-ngx_http_kube_srv_conf_t *ngx_http_kube_destination(ngx_http_request_t *r);
+ngx_http_kube_srv_conf_t *ngx_http_kube_destination(ngx_http_request_t *r,
+    ngx_http_upstream_conf_t **conf);
 
 
 #endif /* NGX_HTTP_KUBE_WAIT_H */

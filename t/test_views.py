@@ -641,6 +641,24 @@ class TestStrained:
             for name in self.NAMES:
                 assert c.get(f"shop/{name}:http").status == 200
 
+    def test_bodies_that_come_later(self, gateway):
+        """What was made before the body came is gone by then."""
+        made = []
+        for name in self.NAMES[:6]:
+            made.append(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60))
+            made[-1].putrequest("POST", "/")
+            made[-1].putheader("X-Service", f"shop/{name}:http")
+            made[-1].putheader("Content-Length", "4")
+            made[-1].endheaders()
+        with client(gateway) as c:
+            for name in self.NAMES:
+                assert c.get(f"shop/{name}:http").status == 200
+        for one in made:
+            one.send(b"body")
+        answers = [one.getresponse() for one in made]
+        assert [a.status for a in answers] == [200] * 6
+        assert {a.headers["x-body-length"] for a in answers} == {"4"}
+
     def test_a_reload_meanwhile(self, gateway, short):
         """A worker that leaves answers those that wait."""
         short("stuck")
