@@ -140,8 +140,8 @@ ngx_http_kube_attempt_newest(ngx_http_kube_pick_t *pick,
         view = ngx_kube_views_get(&pick->of->views, &ref->key, error);
 
     } else {
-        view = ngx_kube_views_find(&pick->of->views, &pick->text, &key,
-                                   error);
+        view = ngx_kube_views_again(&pick->of->views, &pick->text, &key,
+                                    error);
     }
 
     return (view != NULL && view->data != NULL) ? view : NULL;

@@ -80,6 +80,19 @@ ngx_kube_views_find(ngx_kube_views_t *views, ngx_str_t *text,
 }
 
 
+ngx_kube_view_t *
+ngx_kube_views_again(ngx_kube_views_t *views, ngx_str_t *text,
+    kube_key_t *key, kube_resolve_error_t *error)
+{
+    ngx_kube_waiter_t  waiter;
+
+    ngx_queue_init(&waiter.queue);
+    waiter.now = 1;
+
+    return ngx_kube_views_newest(views, text, &waiter, key, error);
+}
+
+
 ngx_uint_t
 ngx_kube_views_await(ngx_kube_views_t *views, ngx_str_t *text,
     ngx_kube_waiter_t *waiter)
@@ -88,6 +101,7 @@ ngx_kube_views_await(ngx_kube_views_t *views, ngx_str_t *text,
     kube_resolve_error_t  error;
 
     ngx_queue_init(&waiter->queue);
+    waiter->now = 0;
 
     (void) ngx_kube_views_newest(views, text, waiter, &key, &error);
 

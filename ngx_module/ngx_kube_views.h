@@ -51,6 +51,7 @@ typedef struct {
     ngx_event_t             event;          /* posted once it is made or given
                                                up; handler, data and log are
                                                the owner's */
+    unsigned                now:1;          /* cannot wait, nor do without */
 } ngx_kube_waiter_t;
 
 /* How many endpoints a key had when it was looked at. */
@@ -110,6 +111,10 @@ ngx_kube_view_t *ngx_kube_views_find(ngx_kube_views_t *views,
 /* The same for a key that was parsed, or is a view's; or the static key. */
 ngx_kube_view_t *ngx_kube_views_by_key(ngx_kube_views_t *views,
     const kube_key_t *key, kube_resolve_error_t *error);
+
+/* The same for a request that has begun with a view, whatever it costs. */
+ngx_kube_view_t *ngx_kube_views_again(ngx_kube_views_t *views,
+    ngx_str_t *text, kube_key_t *key, kube_resolve_error_t *error);
 
 /*
  * Whether large Services went for want of room in the last minute.  Asked by

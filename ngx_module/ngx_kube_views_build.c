@@ -49,7 +49,8 @@ static void ngx_kube_instance_press(ngx_kube_instance_t *instance,
 static void ngx_kube_instance_proceed(ngx_kube_instance_t *instance);
 static void ngx_kube_builds_proceed(ngx_event_t *ev);
 static void ngx_kube_builds_post(void);
-static ngx_uint_t ngx_kube_builds_whole(ngx_kube_instance_t *instance);
+static ngx_uint_t ngx_kube_builds_whole(ngx_kube_instance_t *instance,
+    const ngx_kube_waiter_t *waiter);
 static void ngx_kube_instance_finish(ngx_kube_instance_t *instance,
     ngx_int_t rc, uint64_t cost, uint64_t last);
 static ngx_int_t ngx_kube_instance_install(ngx_kube_instance_t *instance);
@@ -135,8 +136,8 @@ ngx_kube_instance_renew(ngx_kube_instance_t *instance,
 
     job->cost = 0;
     job->instance = instance;
-    job->whole = (instance->view == NULL && waiter == NULL
-                  && ngx_kube_builds_whole(instance));
+    job->whole = (instance->view == NULL
+                  && ngx_kube_builds_whole(instance, waiter));
 
     ngx_queue_init(&job->queue);
     ngx_queue_init(&job->waiters);
@@ -168,12 +169,12 @@ ngx_kube_instance_press(ngx_kube_instance_t *instance,
         return;
     }
 
-    if (waiter != NULL) {
-        ngx_queue_insert_tail(&job->waiters, &waiter->queue);
-
-    } else if (ngx_kube_builds_whole(instance)) {
+    if (ngx_kube_builds_whole(instance, waiter)) {
         job->whole = 1;
         ngx_kube_instance_proceed(instance);
+
+    } else if (waiter != NULL) {
+        ngx_queue_insert_tail(&job->waiters, &waiter->queue);
     }
 }
 
@@ -284,12 +285,18 @@ ngx_kube_builds_post(void)
 /*
  * A first view keeps the worker until it is made.  That is 5 % of the time at
  * most once the budget makes large ones go, and clients could have one after
- * the other made.  What the configuration names is made but once.
+ * the other made.  What the configuration names is made but once, and few
+ * requests meet a failure for which theirs is made again.
  */
 
 static ngx_uint_t
-ngx_kube_builds_whole(ngx_kube_instance_t *instance)
+ngx_kube_builds_whole(ngx_kube_instance_t *instance,
+    const ngx_kube_waiter_t *waiter)
 {
+    if (waiter != NULL) {
+        return waiter->now;
+    }
+
     return instance->views->ref->is_static
            || !ngx_kube_views_strained()
            || (ngx_msec_int_t) (ngx_current_msec - ngx_kube_builds.whole) >= 0;

@@ -659,6 +659,27 @@ class TestStrained:
         assert [a.status for a in answers] == [200] * 6
         assert {a.headers["x-body-length"] for a in answers} == {"4"}
 
+    def test_attempts_that_fail(self, cluster, many, gateway):
+        """Their views are gone: new ones are made for the next attempts."""
+        (alive,) = cluster.backends.all
+        dead = cluster.backends.add("0.0.0.0", 0, "dead")
+        names = self.NAMES[:6]
+        many.port = dead.port
+        gateway.status.wait_rv([many.put(name, 500) for name in names][-1])
+        made = []
+        for name in names:
+            made.append(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60))
+            made[-1].request("GET", "/?hold=1", headers={"X-Service": f"shop/{name}:http"})
+        wait_until(lambda: dead.active == len(names))
+        many.port = alive.port
+        gateway.status.wait_rv([many.put(name, 500) for name in names][-1])
+        with client(gateway) as c:
+            for name in self.NAMES:
+                assert c.get(f"shop/{name}:http").status == 200
+        alive.release()
+        dead.close()
+        assert [one.getresponse().status for one in made] == [200] * len(names)
+
     def test_a_reload_meanwhile(self, gateway, short):
         """A worker that leaves answers those that wait."""
         short("stuck")
