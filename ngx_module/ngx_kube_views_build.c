@@ -149,6 +149,18 @@ ngx_kube_instance_renew(ngx_kube_instance_t *instance,
     ngx_kube_instance_proceed(instance);
 
     if (instance->job != NULL) {
+
+        /*
+         * Behind others it begins anew when its turn comes: it holds no copy
+         * until then, which would be an old one.
+         */
+
+        if (!ngx_queue_empty(&ngx_kube_builds.jobs)) {
+            ngx_kube_view_end(&job->reading);
+            ngx_kube_view_begin(&job->reading, instance->views->ref,
+                                &instance->key);
+        }
+
         ngx_queue_insert_tail(&ngx_kube_builds.jobs, &job->queue);
         ngx_kube_instance_press(instance, waiter);
     }

@@ -11,6 +11,7 @@ import contextlib
 import http.client
 import os
 import re
+import time
 
 import objects
 import pytest
@@ -679,6 +680,29 @@ class TestStrained:
         alive.release()
         dead.close()
         assert [one.getresponse().status for one in made] == [200] * len(names)
+
+    def test_as_new_as_its_turn(self, cluster, many, gateway):
+        """What waits behind another is read when it is made, and keeps no memory before."""
+        for n in range(600):
+            rv = cluster.slice(
+                "shop",
+                "s0",
+                [objects.endpoint(f"127.4.{n // 250}.{n % 250 + 1}", ns="shop")],
+                f"n{n}",
+                ports=(("http", many.port),),
+            )
+        gateway.status.wait_rv(rv)
+        with client(gateway) as c:
+            for name in self.NAMES[2:]:
+                assert c.get(f"shop/{name}:http").status == 200
+        many.port = cluster.backends.add("0.0.0.0", 0, "newer").port
+        made = []
+        for name in ("s0", "s1"):
+            made.append(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60))
+            made[-1].request("GET", "/", headers={"X-Service": f"shop/{name}:http"})
+            time.sleep(0.05)
+        gateway.status.wait_rv(many.put("s1", 500))
+        assert [one.getresponse().headers["x-backend"] for one in made] == ["any", "newer"]
 
     def test_a_reload_meanwhile(self, gateway, short):
         """A worker that leaves answers those that wait."""
