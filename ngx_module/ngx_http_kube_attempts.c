@@ -21,7 +21,8 @@ static ngx_uint_t ngx_http_kube_attempt_stale(ngx_peer_connection_t *pc,
 static ngx_kube_view_t *ngx_http_kube_attempt_newest(
     ngx_http_kube_pick_t *pick, kube_resolve_error_t *error);
 static ngx_uint_t ngx_http_kube_attempt_untried(
-    ngx_http_kube_balancing_t *b, ngx_http_kube_peers_t *peers);
+    ngx_http_kube_balancing_t *b, ngx_http_kube_peers_t *peers,
+    ngx_uint_t most);
 
 
 ngx_uint_t
@@ -168,43 +169,38 @@ ngx_http_kube_attempt_tries(ngx_peer_connection_t *pc,
     /* nginx gives an attempt on a stale connection back itself */
 
     tries = pc->tries + stale;
+    limit = (b->limit > b->attempts) ? b->limit - b->attempts : 0;
     view = ngx_http_kube_attempt_newest(&b->pick, &error);
 
     if (view != NULL) {
         peers = view->data;
 
         if (peers->serial != b->serial) {
-            tries = ngx_http_kube_attempt_untried(b, peers);
+            tries = ngx_http_kube_attempt_untried(b, peers, limit);
         }
 
     } else if (b->pick.view == NULL) {
         tries = 0;
     }
 
-    limit = b->limit;
-
-    if (kr->request->upstream->conf->next_upstream_tries != 0) {
-        limit = ngx_min(limit,
-                        kr->request->upstream->conf->next_upstream_tries);
-    }
-
-    limit = (limit > b->attempts) ? limit - b->attempts : 0;
     tries = ngx_min(tries, limit);
 
     pc->tries = (tries != 0) ? tries - stale : 0;
 }
 
 
+/* As many as there are, or most: thousands would each be compared. */
+
 static ngx_uint_t
 ngx_http_kube_attempt_untried(ngx_http_kube_balancing_t *b,
-    ngx_http_kube_peers_t *peers)
+    ngx_http_kube_peers_t *peers, ngx_uint_t most)
 {
     ngx_uint_t                    i, n;
     ngx_http_upstream_rr_peer_t  *peer;
 
     n = 0;
 
-    for (i = 0; i < peers->listing.n; i++) {
+    for (i = 0; i < peers->listing.n && n < most; i++) {
         peer = peers->listing.elts[i].peer;
 
         if (!peer->down

@@ -24,7 +24,14 @@
  * As many attempts a request has where its Service had fewer servers when it
  * began: pods that are replaced may all fail at their start.
  */
-#define NGX_HTTP_KUBE_ATTEMPTS  3
+#define NGX_HTTP_KUBE_ATTEMPTS      3
+
+/*
+ * No request has more unless proxy_next_upstream_tries says so: connect() may
+ * fail at once, and nginx lets nobody else have a turn before the last server
+ * of a Service has failed.
+ */
+#define NGX_HTTP_KUBE_ATTEMPTS_MAX  256
 
 
 static ngx_inline ngx_int_t ngx_http_kube_begin(ngx_http_request_t *r,
@@ -116,6 +123,7 @@ ngx_http_kube_begin(ngx_http_request_t *r, ngx_http_kube_request_t *kr,
     ngx_http_kube_srv_conf_t *kscf)
 {
     ngx_int_t                   rc;
+    ngx_uint_t                  most;
     ngx_http_kube_balancing_t  *b;
 
     b = &kr->balancing;
@@ -141,7 +149,14 @@ ngx_http_kube_begin(ngx_http_request_t *r, ngx_http_kube_request_t *kr,
         rc = ngx_http_kube_attach(kr);
     }
 
+    most = r->upstream->conf->next_upstream_tries;
+
+    if (most == 0) {
+        most = NGX_HTTP_KUBE_ATTEMPTS_MAX;
+    }
+
     b->limit = ngx_max(r->upstream->peer.tries, NGX_HTTP_KUBE_ATTEMPTS);
+    b->limit = ngx_min(b->limit, most);
 
     return rc;
 }

@@ -6,8 +6,9 @@
 
 import threading
 
+import objects
 import pytest
-from nginx import WAIT, wait_until
+from nginx import WAIT, free_port, wait_until
 
 RETRY = """
     upstream web { METHOD kube_service shop/web; }
@@ -78,6 +79,18 @@ class TestBound:
                 pods = [new]
         assert asked.made.status == 502
         used = addresses(asked.made)
+        assert len(used) == most and len(set(used)) == most
+
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("tries, most", [(0, 256), (300, 300), (2, 2)])
+    def test_very_many(self, cluster, method, tries, most):
+        """Whoever may write slices does not choose how often one request is sent."""
+        port = free_port(["0.0.0.0"])
+        ends = [objects.endpoint(f"127.3.{n // 250}.{n % 250 + 1}") for n in range(400)]
+        cluster.api.put(objects.service("shop", "web"))
+        cluster.slice("shop", "web", ends, ports=(("http", port),))
+        gateway = retrying(cluster, method, f"proxy_next_upstream_tries {tries};")
+        used = addresses(gateway.get())
         assert len(used) == most and len(set(used)) == most
 
     def test_quiet_service_as_static(self, cluster):
