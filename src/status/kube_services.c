@@ -302,9 +302,10 @@ services_put(kube_json_writer_t *json, const services_read_t *read)
 }
 
 
+/* Adds the endpoints that were looked at to *looked. */
 static kube_rc_t
 services_item(kube_json_writer_t *json, const kube_services_t *services,
-    const services_name_t *name, kube_arena_t *scratch)
+    const services_name_t *name, kube_arena_t *scratch, size_t *looked)
 {
     kube_rc_t        rc;
     services_read_t  read;
@@ -320,7 +321,13 @@ services_item(kube_json_writer_t *json, const kube_services_t *services,
         return KUBE_OK;
     }
 
+    *looked += read.rows_n;
+
     if (rc != KUBE_OK) {
+
+        /* it took as long as one that is just not too large */
+        *looked += KUBE_SERVICES_ENDPOINTS_MAX;
+
         memset(&read, 0, sizeof(services_read_t));
         read.resolution.snapshot.service.meta.ns = services_ns(name);
         read.resolution.snapshot.service.meta.name = services_name(name);
@@ -346,7 +353,7 @@ kube_services_print(kube_text_t *text, const kube_services_t *services,
     kube_arena_t *arena, kube_arena_t *scratch)
 {
     int                     len;
-    size_t                  i, size;
+    size_t                  i, size, looked, most;
     kube_rc_t               rc;
     kube_str_t              next;
     services_names_t        names;
@@ -362,9 +369,15 @@ kube_services_print(kube_text_t *text, const kube_services_t *services,
 
     size = text->size + (services->bytes != 0 ? services->bytes
                                               : KUBE_SERVICES_BYTES_MAX);
+    most = services->endpoints != 0 ? services->endpoints
+                                    : KUBE_SERVICES_ENDPOINTS_MAX;
+    looked = 0;
 
-    for (i = 0; i < names.n && rc == KUBE_OK && text->size <= size; i++) {
-        rc = services_item(&json, services, names.names[i], scratch);
+    for (i = 0;
+         i < names.n && rc == KUBE_OK && text->size <= size && looked <= most;
+         i++)
+    {
+        rc = services_item(&json, services, names.names[i], scratch, &looked);
     }
 
     names.more = names.more || i < names.n;

@@ -30,6 +30,12 @@
  */
 #define KUBE_SERVICES_BYTES_MAX      (8u << 20)
 
+/*
+ * And with the one that has more endpoints looked at: a million take a zone
+ * five megabytes and a worker a quarter of a second.
+ */
+#define KUBE_SERVICES_ENDPOINTS_MAX  65536
+
 
 typedef struct {
     const kube_zone_t    *zone;
@@ -39,6 +45,7 @@ typedef struct {
     kube_str_t            after_name;
     size_t                limit;         /* 1 .. KUBE_SERVICES_LIMIT_MAX */
     size_t                bytes;         /* 0: KUBE_SERVICES_BYTES_MAX */
+    size_t                endpoints;     /* 0: KUBE_SERVICES_ENDPOINTS_MAX */
 } kube_services_t;
 
 /*

@@ -201,6 +201,41 @@ test_services_parts(void **state)
 }
 
 
+/* A part ends with the Service of more endpoints than a worker may look at. */
+
+static void
+test_services_endpoints(void **state)
+{
+    char  part[64], next[64];
+
+    (void) state;
+
+    route_test_service(&st.t, "shop", "a", "http:80");
+    route_test_service(&st.t, "shop", "b", "http:80");
+    route_test_service(&st.t, "shop", "c", "http:80");
+    route_test_slice(&st.t, "shop", "a-1", "a", "http:8080",
+                     "10.0.0.1=rs 10.0.0.2=rs");
+    route_test_slice(&st.t, "shop", "b-1", "b", "http:8080",
+                     "10.0.0.3=rs");
+
+    services.endpoints = 1;
+
+    assert_null(query("", "", ""));
+    print();
+    names(part, sizeof(part), next, sizeof(next));
+    assert_string_equal(part, "shop/a");
+    assert_string_equal(next, "shop/a");
+
+    assert_null(query("", "", next));
+    print();
+    names(part, sizeof(part), next, sizeof(next));
+    assert_string_equal(part, "shop/b shop/c");
+    assert_string_equal(next, "");
+
+    services.endpoints = 0;
+}
+
+
 static void
 test_services_rows(void **state)
 {
@@ -327,6 +362,8 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test_setup_teardown(test_services_query, setup, teardown),
         cmocka_unit_test_setup_teardown(test_services_parts, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_services_endpoints, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_services_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(test_services_too_large, setup,
                                         teardown),
