@@ -209,6 +209,14 @@ kube_processor_destroy(kube_processor_t *p)
 }
 
 
+/* A period may be as long as a program likes. */
+static uint64_t
+processor_after(uint64_t now_ms, uint64_t period_ms)
+{
+    return (period_ms < KUBE_NEVER - now_ms) ? now_ms + period_ms : KUBE_NEVER;
+}
+
+
 /* client-go's determineResyncPeriod(). */
 static uint64_t
 processor_period(kube_processor_t *p, uint64_t asked_ms, uint64_t now_ms)
@@ -304,8 +312,7 @@ kube_processor_add(kube_processor_t *p, const kube_handler_t *handler,
 
     l->asked_ms = processor_asked(p, handler->resync_ms, now_ms);
     l->resync_ms = processor_period(p, l->asked_ms, now_ms);
-    l->due_ms = (l->resync_ms != KUBE_NEVER) ? now_ms + l->resync_ms
-                                             : KUBE_NEVER;
+    l->due_ms = processor_after(now_ms, l->resync_ms);
     l->id = ++p->last_id;
     *at = l;
 
@@ -389,7 +396,7 @@ kube_processor_synced(kube_processor_t *p, uint64_t now_ms)
     p->initial_end = p->head;
 
     if (p->check_ms != KUBE_NEVER) {
-        p->tick_ms = now_ms + p->check_ms;
+        p->tick_ms = processor_after(now_ms, p->check_ms);
     }
 }
 
@@ -436,7 +443,7 @@ processor_resync(kube_processor_t *p, const kube_store_t *store,
         return;
     }
 
-    p->tick_ms = now_ms + p->check_ms;
+    p->tick_ms = processor_after(now_ms, p->check_ms);
 
     for (l = p->listeners; l != NULL; l = l->next) {
 
@@ -445,7 +452,7 @@ processor_resync(kube_processor_t *p, const kube_store_t *store,
         }
 
         if (listener_resync(p, l, store) == KUBE_OK) {
-            l->due_ms = now_ms + l->resync_ms;
+            l->due_ms = processor_after(now_ms, l->resync_ms);
 
         } else {
             p->tick_ms = now_ms + KUBE_RESYNC_MIN_MS;

@@ -58,6 +58,10 @@ import_ports(kube_port_t *to, const kube_v1_port_t *from, size_t n)
 {
     size_t  i;
 
+    if (from == NULL && n != 0) {
+        return KUBE_INVALID;
+    }
+
     for (i = 0; i < n; i++) {
 
         if ((unsigned) from[i].protocol > KUBE_PROTOCOL_SCTP) {
@@ -128,7 +132,8 @@ import_part(import_t *im, const kube_v1_subset_t *from)
 
     slice = im->slice;
 
-    if (from->ports_n > im->ports_max - slice->ports_n
+    if ((from->endpoints == NULL && from->endpoints_n != 0)
+        || from->ports_n > im->ports_max - slice->ports_n
         || from->endpoints_n > im->endpoints_max - slice->endpoints_n)
     {
         return KUBE_INVALID;
@@ -172,6 +177,10 @@ import_room(import_t *im, const kube_v1_subset_t *parts, size_t n)
     kube_rc_t  rc;
 
     rc = KUBE_OK;
+
+    if (parts == NULL && n != 0) {
+        return KUBE_INVALID;
+    }
 
     for (i = 0; i < n; i++) {
         if (parts[i].ports_n > KUBE_SLICE_PORTS_MAX - im->ports_max
@@ -290,6 +299,10 @@ import_metadata(kube_arena_t *arena, const kube_v1_metadata_t *from,
     kube_label_t  label;
 
     rc = KUBE_OK;
+
+    if (from->labels == NULL && from->labels_n != 0) {
+        return KUBE_INVALID;
+    }
 
     to->deletion_ms = from->deletion_ms;
     to->labels_n = from->labels_n;

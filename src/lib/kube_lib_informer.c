@@ -284,7 +284,12 @@ handler_notify(void *ctx, const kube_notification_t *n)
     new = NULL;
     rc = handler_object(h, n->old, &old);
 
-    if (rc == KUBE_OK) {
+    /* a resync: by the same pointer programs know it */
+
+    if (rc == KUBE_OK && n->new == n->old) {
+        new = (old != NULL) ? kube_v1_object_hold(old) : NULL;
+
+    } else if (rc == KUBE_OK) {
         rc = handler_object(h, n->new, &new);
     }
 

@@ -79,12 +79,15 @@ static const kube_v1_object_t  objects[RESOURCES] = {
 };
 
 
+static uint64_t  bed_ahead_ms;
+
+
 static uint64_t
 bed_now(void *ctx)
 {
     (void) ctx;
 
-    return kube_now_ms();
+    return kube_now_ms() + bed_ahead_ms;
 }
 
 
@@ -168,7 +171,7 @@ bed_settle(bed_t *b)
     for (n = 0; n < 10000; n++) {
         kube_process(b->kube);
 
-        if (kube_deadline_ms(b->kube) > kube_now_ms()) {
+        if (kube_deadline_ms(b->kube) > bed_now(NULL)) {
             return;
         }
     }
@@ -308,7 +311,8 @@ test_refused(void **state)
         { .type = 9 },
         { .cluster_ips_n = 3 },
         { .cluster_ips = { "x" }, .cluster_ips_n = 1 },
-        { .ports = &bad_port, .ports_n = 1 }
+        { .ports = &bad_port, .ports_n = 1 },
+        { .ports_n = 1 }
     };
 
     static const kube_v1_endpointslice_t  bad_slices[] = {
@@ -317,11 +321,15 @@ test_refused(void **state)
         { .family = 6, .endpoints = ipv4, .endpoints_n = 1 },
         { .endpoints = ipv4, .endpoints_n = 1 },
         { .family = 4, .endpoints = ipv4,
-          .endpoints_n = KUBE_SLICE_ENDPOINTS_MAX + 1 }
+          .endpoints_n = KUBE_SLICE_ENDPOINTS_MAX + 1 },
+        { .family = 4, .ports_n = 1 },
+        { .family = 4, .endpoints_n = 1 },
+        { .subsets_n = 1 }
     };
 
     static const kube_v1_metadata_t  bad_pods[] = {
-        { twice, 2, 0 }, { &no_name, 1, 0 }, { labels, 257, 0 }
+        { twice, 2, 0 }, { &no_name, 1, 0 }, { labels, 257, 0 },
+        { NULL, 1, 0 }
     };
 
     static const struct {
@@ -350,7 +358,16 @@ test_refused(void **state)
         { { .resource = 3, .ns = "a", .name = "a",
             .metadata = &bad_pods[1] }, 3 },
         { { .resource = 3, .ns = "a", .name = "a",
-            .metadata = &bad_pods[2] }, 3 }
+            .metadata = &bad_pods[2] }, 3 },
+        { { .ns = "shop", .name = "a", .service = &bad_services[4] }, 0 },
+        { { .resource = 1, .ns = "a", .name = "a",
+            .slice = &bad_slices[5] }, 1 },
+        { { .resource = 1, .ns = "a", .name = "a",
+            .slice = &bad_slices[6] }, 1 },
+        { { .resource = 2, .ns = "a", .name = "a",
+            .slice = &bad_slices[7] }, 2 },
+        { { .resource = 3, .ns = "a", .name = "a",
+            .metadata = &bad_pods[3] }, 3 }
     };
 
     (void) state;
@@ -368,6 +385,89 @@ test_refused(void **state)
     }
 
     bed_done(&b);
+}
+
+
+typedef struct {
+    unsigned  resyncs;
+    unsigned  updates;
+    int       hidden;
+} resynced_t;
+
+
+static void
+resynced_updated(void *ctx, const kube_v1_object_t *old_object,
+    const kube_v1_object_t *new_object)
+{
+    resynced_t  *r = ctx;
+
+    if (old_object == new_object) {
+        r->resyncs++;
+
+    } else {
+        r->updates++;
+        assert_string_not_equal(old_object->rv, new_object->rv);
+    }
+}
+
+
+static int
+resynced_filter(void *ctx, const kube_v1_object_t *o)
+{
+    (void) o;
+
+    return !((resynced_t *) ctx)->hidden;
+}
+
+
+/* A resync is the same object twice; no period is too long for the clock. */
+static void
+test_resync(void **state)
+{
+    bed_t            b;
+    size_t           i;
+    resynced_t       r, hidden;
+    kube_handlers_t  handlers = {
+        .size = sizeof(handlers),
+        .updated = resynced_updated,
+        .filter = resynced_filter
+    };
+
+    static const uint64_t  periods[] = {
+        5000, KUBE_FOREVER, KUBE_FOREVER - 1, KUBE_FOREVER / 2
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(periods) / sizeof(periods[0]); i++) {
+        bed_ahead_ms = 0;
+        memset(&r, 0, sizeof(r));
+        hidden = (resynced_t) { .hidden = 1 };
+
+        assert_int_equal(bed_make(&b, NULL, &(kube_options_t) {
+                                      .resync_ms = periods[i]
+                                  }), KUBE_E_OK);
+        handlers.ctx = &r;
+        assert_int_equal(kube_informer_add_handlers(b.informers[0], &handlers,
+                                                    NULL), KUBE_E_OK);
+        handlers.ctx = &hidden;
+        assert_int_equal(kube_informer_add_handlers(b.informers[0], &handlers,
+                                                    NULL), KUBE_E_OK);
+        assert_int_equal(kube_local_source_put(b.sources[0], &objects[0]), 0);
+        bed_settle(&b);
+
+        bed_ahead_ms = 6000;
+        bed_settle(&b);
+        assert_int_equal(r.resyncs, i == 0);
+
+        assert_int_equal(kube_local_source_put(b.sources[0], &objects[0]), 0);
+        bed_settle(&b);
+        assert_int_equal(hidden.resyncs + hidden.updates, 0);
+
+        bed_done(&b);
+    }
+
+    bed_ahead_ms = 0;
 }
 
 
@@ -702,6 +802,7 @@ main(void)
         cmocka_unit_test(test_label_index),
         cmocka_unit_test(test_transform),
         cmocka_unit_test(test_watch_error),
+        cmocka_unit_test(test_resync),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_queue_metrics),
         cmocka_unit_test(test_out_of_memory)
