@@ -310,6 +310,39 @@ lib_sources(kube_t *kube, kube_error_t *error)
 }
 
 
+/* What is wrong with options; NULL: nothing. */
+static const char *
+lib_refused(const kube_options_t *o)
+{
+    const char  *p;
+
+    if (o->connect_timeout_ms > LIB_CONNECT_MAX_MS) {
+        return "connect_timeout_ms is above 600000";
+    }
+
+    if (o->kubeconfig != NULL && o->server != NULL) {
+        return "kubeconfig and server do not go together";
+    }
+
+    if (o->context != NULL && o->kubeconfig == NULL) {
+        return "context without kubeconfig";
+    }
+
+    if (o->server == NULL && (o->ca_file != NULL || o->token_file != NULL)) {
+        return "ca_file and token_file go with server alone";
+    }
+
+    /* It becomes part of a header: no control character may end that. */
+    for (p = o->agent; p != NULL && *p != '\0'; p++) {
+        if ((unsigned char) *p < 0x20 || *p == 0x7f) {
+            return "agent has a control character";
+        }
+    }
+
+    return NULL;
+}
+
+
 /* Fills in what was left 0, and checks. */
 static kube_rc_t
 lib_options(kube_t *kube, kube_error_t *error)
@@ -317,7 +350,6 @@ lib_options(kube_t *kube, kube_error_t *error)
     size_t           i;
     kube_rc_t        rc;
     kube_options_t  *o;
-    const char      *p;
     const char      *selectors[KUBE_RESOURCES];
 
     o = &kube->options;
@@ -330,22 +362,10 @@ lib_options(kube_t *kube, kube_error_t *error)
         o->connect_timeout_ms = LIB_CONNECT_MS;
     }
 
-    if (o->connect_timeout_ms > LIB_CONNECT_MAX_MS
-        || (o->kubeconfig != NULL && o->server != NULL)
-        || (o->context != NULL && o->kubeconfig == NULL)
-        || (o->server == NULL
-            && (o->ca_file != NULL || o->token_file != NULL)))
-    {
-        error->what = "options that do not go together, or out of range";
-        return KUBE_INVALID;
-    }
+    error->what = lib_refused(o);
 
-    /* It becomes part of a header: no control character may end that. */
-    for (p = o->agent; p != NULL && *p != '\0'; p++) {
-        if ((unsigned char) *p < 0x20 || *p == 0x7f) {
-            error->what = "an agent with a control character";
-            return KUBE_INVALID;
-        }
+    if (error->what != NULL) {
+        return KUBE_INVALID;
     }
 
     selectors[KUBE_RESOURCE_SERVICES] = o->service_selector;

@@ -134,7 +134,18 @@ kube_now_ms(void)
 const char *
 kube_strerror(int rc)
 {
-    return kube_rc_text((kube_rc_t) rc);
+    /* here it is no peer that closes, and arguments come too late as well */
+
+    switch (rc) {
+    case KUBE_E_CLOSED:
+        return "it was shut down";
+
+    case KUBE_E_INVALID:
+        return "invalid value, or at the wrong time";
+
+    default:
+        return kube_rc_text((kube_rc_t) rc);
+    }
 }
 
 

@@ -602,11 +602,13 @@ test_options(void **state)
     } cases[] = {
         { "size", KUBE_E_INVALID, { .size = 8 } },
         { "", KUBE_E_IO, { .kubeconfig = "/nonexistent" } },
-        { "together", KUBE_E_INVALID,
+        { "server", KUBE_E_INVALID,
           { .kubeconfig = "x", .server = "https://a" } },
-        { "together", KUBE_E_INVALID, { .context = "x" } },
-        { "together", KUBE_E_INVALID, { .token_file = "x" } },
-        { "together", KUBE_E_INVALID,
+        { "context", KUBE_E_INVALID, { .context = "x" } },
+        { "token_file", KUBE_E_INVALID, { .token_file = "x" } },
+        { "ca_file", KUBE_E_INVALID,
+          { .kubeconfig = "x", .ca_file = "x" } },
+        { "connect_timeout_ms", KUBE_E_INVALID,
           { .server = "https://a", .connect_timeout_ms = 600001 } },
         { "", KUBE_E_INVALID, { .server = "http://example.com" } },
         { "agent", KUBE_E_INVALID,
@@ -646,6 +648,9 @@ test_options(void **state)
     assert_int_equal(kube_create(&cases[0].options, &kube, NULL, 0),
                      KUBE_E_INVALID);
     assert_string_equal(kube_strerror(KUBE_E_TIMEOUT), "timed out");
+    assert_string_equal(kube_strerror(KUBE_E_CLOSED), "it was shut down");
+    assert_non_null(strstr(kube_strerror(KUBE_E_INVALID), "wrong time"));
+    assert_string_equal(kube_strerror(-100), "unknown result");
     assert_true(kube_version()[0] != '\0');
 }
 
