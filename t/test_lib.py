@@ -48,7 +48,9 @@ def fixture_installed(tmp_path_factory):
 @pytest.fixture(scope="module", name="flags")
 def fixture_flags(installed):
     """What pkg-config says, as a program would ask it."""
-    env = dict(os.environ, PKG_CONFIG_PATH=str(installed / "lib/pkgconfig"))
+    # nothing else is installed for those who build programs
+    env = dict(os.environ, PKG_CONFIG_LIBDIR=str(installed / "lib/pkgconfig"))
+    env.pop("PKG_CONFIG_PATH", None)
     flags = run(
         *("pkg-config", f"--define-variable=prefix={installed}"),
         *(f"--define-variable=libdir={installed}/lib", "--cflags", "--libs", "kube"),
