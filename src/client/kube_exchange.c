@@ -12,6 +12,7 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -764,8 +765,15 @@ kube_exchange_finish(kube_exchange_t *exchange, CURLcode code)
         exchange_judge(e, code);
     }
 
-    (void) kube_str_escape(text, sizeof(text),
-                           kube_str(e->rc == KUBE_OK ? "" : e->why));
+    /* what is said of credentials is escaped, and has quotes of its own */
+
+    if (e->rc == KUBE_NO_CREDENTIALS) {
+        (void) snprintf(text, sizeof(text), "%s", e->why);
+
+    } else {
+        (void) kube_str_escape(text, sizeof(text),
+                               kube_str(e->rc == KUBE_OK ? "" : e->why));
+    }
 
     e->handler->done(e->ctx, e->rc, text);
 

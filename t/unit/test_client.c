@@ -50,6 +50,7 @@ typedef struct {
     bed_t      *bed;
     unsigned    done;
     kube_rc_t   rc;
+    char        text[256];
 } answer_t;
 
 
@@ -88,6 +89,7 @@ answer_done(void *ctx, kube_rc_t rc, const char *text)
 
     a->done++;
     a->rc = rc;
+    (void) snprintf(a->text, sizeof(a->text), "%s", text);
 }
 
 
@@ -235,6 +237,7 @@ bed_wait(bed_t *b, const answer_t *a)
 static void
 test_no_credentials(void **state)
 {
+    char              text[256];
     bed_t             b;
     answer_t          one, two, three;
     kube_exchange_t  *x;
@@ -253,6 +256,8 @@ test_no_credentials(void **state)
 
     assert_int_equal(one.done, 1);
     assert_int_equal(one.rc, KUBE_NO_CREDENTIALS);
+    (void) snprintf(text, sizeof(text), "token \"%s\": no such file", b.token);
+    assert_string_equal(one.text, text);
     assert_int_equal(two.done, 0);
     assert_int_equal(three.done, 1);
 
