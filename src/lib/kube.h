@@ -33,15 +33,16 @@
  * kube_wake() alone may be called from any thread and any signal handler.  Two
  * kube_t know nothing of each other.  A queue is of one thread, too.
  *
- * The program ignores SIGPIPE.  Calls begin in kube_process() (kube_run_once(),
- * kube_wait_for_sync()) alone.  From within a call back everything may be
- * called but those three and the functions that destroy, where nothing else is
- * said.  An exception or longjmp() must not leave it.
+ * The program ignores SIGPIPE.  Handlers are called in kube_process()
+ * (kube_run_once(), kube_wait_for_sync()) alone.  From within a call back
+ * everything may be called but those three and the functions that destroy,
+ * where nothing else is said.  An exception or longjmp() must not leave it.
  *
  * Options, handlers and metrics begin with their size, so that they can grow:
  *
  *     kube_options_t options = { .size = sizeof(options) };
  *
+ * or, in C++, kube_options_t options = kube_options_t(), and then its size.
  * Fields that are left 0 have the default.  Structs of objects are made by the
  * library and grow at their end; one that a program makes itself (for a source)
  * is all zero but for what it sets.
@@ -269,7 +270,8 @@ typedef struct {
     const char  *kubeconfig;         /* path */
     const char  *context;
     const char  *server;             /* https://host:port; http:// of loopback
-                                        addresses and unix:/path.sock alone */
+                                        addresses and http://unix:/path.sock
+                                        alone */
     const char  *ca_file;            /* with server; NULL: the system's */
     const char  *token_file;         /* with server; NULL: none; read again
                                         as it changes */
@@ -298,17 +300,19 @@ typedef struct {
     kube_local_source_t *const  *sources;
     size_t                       sources_n;
 
-    /* Called with each object that a server sends, before it is held; NULL:
-       none.  It may change what is of the resource: set the pointers, and what
-       they point to, to things of its own that last until its next call; of
-       Endpoints only subsets count.  ns, name, uid and rv stay what they were.
-       What it drops takes no memory and is no change.  0; or the object is not
-       held, which is counted (refused).  It calls nothing of the library. */
+    /* Called with each object that a server or a source has, before it is
+       held; NULL: none.  It may change what is of the resource: set the
+       pointers, and what they point to, to things of its own that last until
+       its next call; of Endpoints only subsets count.  ns, name, uid and rv
+       stay what they were.  What it drops takes no memory and is no change.
+       0; or this state is not held, which is counted (refused): one that was
+       held before stays until the object goes or a later state is held.  It
+       calls nothing of the library. */
     int        (*transform)(void *ctx, kube_v1_object_t *object);
     void        *transform_ctx;
 
     /* A list or a watch failed, and is tried again: reason is one word, such
-       as forbidden or unreachable, message for people.  NULL: nobody is told.
+       as forbidden or connect, message for people.  NULL: nobody is told.
        It can change nothing of that. */
     void       (*watch_error)(void *ctx, kube_informer_t *informer,
                    const char *reason, const char *message);
@@ -364,7 +368,8 @@ int kube_has_synced(const kube_t *kube, char *why, size_t why_size);
  * Runs the loop until that is so.  KUBE_E_OK; KUBE_E_TIMEOUT: not within
  * timeout_ms (KUBE_FOREVER: no limit), why as above; KUBE_E_CLOSED: those that
  * are missing were shut down; KUBE_E_IO; KUBE_E_INVALID from within a call
- * back.
+ * back.  Neither a signal nor kube_wake() ends it: who wants to end while a
+ * server is away calls kube_run_once() until kube_has_synced().
  */
 int kube_wait_for_sync(kube_t *kube, uint64_t timeout_ms, char *why,
     size_t why_size);
@@ -427,7 +432,7 @@ typedef struct {
     void   (*added)(void *ctx, const kube_v1_object_t *object,
                int in_initial_list);
 
-    /* The same object twice: a resync. */
+    /* old_object == new_object: a resync, nothing has changed. */
     void   (*updated)(void *ctx, const kube_v1_object_t *old_object,
                const kube_v1_object_t *new_object);
 
@@ -445,9 +450,11 @@ typedef struct {
        object.  It calls nothing of the library. */
     int    (*filter)(void *ctx, const kube_v1_object_t *object);
 
-    uint64_t  resync_ms;           /* 0: that of the options; KUBE_FOREVER:
-                                      never, as where the options have none;
-                                      1 .. 999 count as 1000 */
+    /* 0: that of the options; KUBE_FOREVER: never; 1 .. 999 count as 1000.
+       Where the options have none there is none, whatever stands here.  One
+       that is shorter than theirs counts if it, or another as short, is added
+       before kube_start(); later it is raised. */
+    uint64_t  resync_ms;
 } kube_handlers_t;
 
 /*
@@ -499,12 +506,13 @@ typedef int (*kube_index_t)(void *ctx, const kube_v1_object_t *object,
 void kube_value(kube_values_t *values, const char *value);
 
 /*
- * Adds an index, at any time; it has at once what is held.  The function NULL:
- * that of the name: "namespace"; "service" ("ns/name" of a slice's Service);
- * "node" (of a slice's endpoints); "address" (theirs, or a Service's cluster
- * addresses); "label" ("name=value" of each of a Pod's).  KUBE_E_INVALID: there
- * is one of this name, or none by this name where a function is missing, or the
- * name is longer than 63 bytes; KUBE_E_NOMEM.
+ * Adds an index, also after the start; it has at once what is held.  The
+ * function NULL: that of the name: "namespace"; "service" ("ns/name" of a
+ * slice's Service); "node" (of a slice's endpoints); "address" (theirs, or a
+ * Service's cluster addresses); "label" ("name=value" of each of a Pod's).
+ * KUBE_E_INVALID: there is one of this name, or none by this name where a
+ * function is missing, or the name is "" or longer than 63 bytes, or the
+ * informer has stopped; KUBE_E_NOMEM.
  */
 int kube_informer_add_index(kube_informer_t *informer, const char *name,
     kube_index_t index, void *ctx);
