@@ -21,6 +21,7 @@ static ngx_kube_informer_t *ngx_kube_block_create(ngx_conf_t *cf);
 static char *ngx_kube_block_finish(ngx_conf_t *cf,
     ngx_kube_informer_t *block);
 static char *ngx_kube_block_api(ngx_conf_t *cf, ngx_kube_informer_t *block);
+static ngx_uint_t ngx_kube_block_has_credentials(ngx_kube_informer_t *block);
 static char *ngx_kube_block_zone(ngx_conf_t *cf, ngx_kube_informer_t *block);
 
 
@@ -301,11 +302,7 @@ ngx_kube_block_api(ngx_conf_t *cf, ngx_kube_informer_t *block)
 
         /* the file itself is judged once "user" is known */
 
-        if (block->config.token.path.len || block->config.ca.path.len
-            || block->config.certificate.path.len
-            || block->config.key.path.len
-            || block->config.tls_server_name.len || !block->tls_verify)
-        {
+        if (ngx_kube_block_has_credentials(block)) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "token_file, ca_file, client_certificate, "
                                "client_certificate_key, tls_server_name and "
@@ -318,6 +315,17 @@ ngx_kube_block_api(ngx_conf_t *cf, ngx_kube_informer_t *block)
     }
 
     if (block->config.servers_n == 0) {
+
+        if (ngx_kube_block_has_credentials(block)) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "token_file, ca_file, client_certificate, "
+                               "client_certificate_key, tls_server_name and "
+                               "tls_verify need \"api https://…\": \"api "
+                               "in_cluster\", which kube_informer \"%V\" "
+                               "uses, takes the pod's service account",
+                               &block->name);
+            return NGX_CONF_ERROR;
+        }
 
         host = getenv("KUBERNETES_SERVICE_HOST");
         port = getenv("KUBERNETES_SERVICE_PORT");
@@ -342,6 +350,20 @@ ngx_kube_block_api(ngx_conf_t *cf, ngx_kube_informer_t *block)
     }
 
     return NGX_CONF_OK;
+}
+
+
+/* Whether the block says what a kubeconfig, or a pod's account, says too. */
+
+static ngx_uint_t
+ngx_kube_block_has_credentials(ngx_kube_informer_t *block)
+{
+    return block->config.token.path.len != 0
+           || block->config.ca.path.len != 0
+           || block->config.certificate.path.len != 0
+           || block->config.key.path.len != 0
+           || block->config.tls_server_name.len != 0
+           || !block->tls_verify;
 }
 
 

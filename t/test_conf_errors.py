@@ -263,6 +263,24 @@ def test_in_cluster_outside():
     refused(conf, None, r"in_cluster", env=env)
 
 
+IN_CLUSTER = [
+    "token_file token;",
+    "ca_file ca.pem;",
+    "client_certificate c.pem; client_certificate_key c.key;",
+    "tls_server_name api.example.com;",
+    "tls_verify off;",
+]
+
+
+@pytest.mark.parametrize("api", ["api in_cluster; ", ""], ids=["in_cluster", "no api"])
+@pytest.mark.parametrize("line", IN_CLUSTER)
+def test_credentials_beside_in_cluster(line, api):
+    """They would not be used: the account's files are."""
+    conf = full_conf("", main="kube_informer {\n    %s%s\n}\n" % (api, line))
+    env = {"KUBERNETES_SERVICE_HOST": "192.0.2.1", "KUBERNETES_SERVICE_PORT": "443"}
+    refused(conf, None, r"need .api https://.*in_cluster.*service account", env=env)
+
+
 def test_in_cluster_bad_port():
     conf = full_conf("", main="kube_informer {\n    api in_cluster;\n}\n")
     env = {"KUBERNETES_SERVICE_HOST": "192.0.2.1", "KUBERNETES_SERVICE_PORT": "https"}
