@@ -310,6 +310,9 @@ def test_record_larger_than_a_file_may_be(api, tmp_path):
     [
         ((), 2, "--kubeconfig"),
         (("--in-cluster", "--server", "http://127.0.0.1:1"), 2, "one of"),
+        (("--in-cluster", "--token-file", "/t"), 2, "need --server"),
+        (("--kubeconfig", "/k", "--ca-file", "/c"), 2, "need --server"),
+        (("--server", "http://127.0.0.1:1", "--context", "a"), 2, "without --kubeconfig"),
         (("--server", "http://127.0.0.1:1", "--namespace", "UP"), 2, "UP"),
         (("--server", "http://127.0.0.1:1", "--zone-size", "1k"), 2, "1k"),
         (("--server", "http://127.0.0.1:1", "--selector", "nodes=a"), 2, "nodes=a"),

@@ -537,5 +537,18 @@ kube_cli_options_parse(kube_cli_options_t *options, int argc,
         return false;
     }
 
+    if (options->servers_n == 0
+        && (options->token_file != NULL || options->ca_file != NULL))
+    {
+        fputs("kube-informer: --token-file and --ca-file need --server; "
+              "a kubeconfig or a pod names its own\n", stderr);
+        return false;
+    }
+
+    if (options->context != NULL && options->kubeconfig == NULL) {
+        return options_bad("--context", "without --kubeconfig:",
+                           options->context);
+    }
+
     return true;
 }
