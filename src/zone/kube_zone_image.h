@@ -186,7 +186,7 @@ struct kube_zone_image_s {
     kube_word_t             services_added;
     kube_zone_history_t     history;
 
-    /* the one word that readers write */
+    /* what readers write, with history.ready */
     _Alignas(64)
     kube_word_t             corrupt;        /* broken records met */
 
