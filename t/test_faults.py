@@ -458,7 +458,7 @@ class TestStreams:
     def test_very_short_watches_are_damped(self, cluster):
         """
         A server that ends each watch at once is not asked at its speed; from the
-        third one on a list shows what the watches do not.
+        fourth one on a list shows what the watches do not.
         """
         setup = scene(cluster, page=500)
         cluster.api.fault(
