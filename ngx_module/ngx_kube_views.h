@@ -112,7 +112,7 @@ ngx_kube_view_t *ngx_kube_views_find(ngx_kube_views_t *views,
 ngx_kube_view_t *ngx_kube_views_by_key(ngx_kube_views_t *views,
     const kube_key_t *key, kube_resolve_error_t *error);
 
-/* The same for a request that has begun with a view, whatever it costs. */
+/* The same for a request that has begun with a view, and met a failure. */
 ngx_kube_view_t *ngx_kube_views_again(ngx_kube_views_t *views,
     ngx_str_t *text, kube_key_t *key, kube_resolve_error_t *error);
 

@@ -25,11 +25,13 @@
  * never put off; of others the next begins after 20 times the cost of the last,
  * which is 5 % of the worker's time; after 200 times the last piece, in which
  * init_upstream is, where that held up the worker for longer than LONG: at most
- * one request in 200 meets it.
+ * one request in 200 meets it.  AGAIN: what attempts that failed may have at
+ * once, beside a fifth of the time.
  */
 #define NGX_KUBE_BUILD_STEP    1000
 #define NGX_KUBE_BUILD_FREE    1000
 #define NGX_KUBE_BUILD_LONG    2000
+#define NGX_KUBE_BUILD_AGAIN   200000
 
 
 /* What this worker makes, one at a time, and when it may do so in one piece. */
@@ -37,6 +39,8 @@ typedef struct {
     ngx_queue_t             jobs;
     ngx_event_t             event;
     ngx_msec_t              whole;
+    uint64_t                again;          /* us, for attempts that failed */
+    ngx_msec_t              paid;           /* of again, until then */
     uint64_t                last;           /* us of the last piece */
     unsigned                ready:1;
 } ngx_kube_builds_t;
@@ -185,7 +189,7 @@ ngx_kube_instance_press(ngx_kube_instance_t *instance,
         job->whole = 1;
         ngx_kube_instance_proceed(instance);
 
-    } else if (waiter != NULL) {
+    } else if (waiter != NULL && !waiter->now) {
         ngx_queue_insert_tail(&job->waiters, &waiter->queue);
     }
 }
@@ -227,6 +231,7 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
     if (job->whole) {
         ngx_kube_builds.whole = ngx_current_msec
                                 + (ngx_msec_t) ((now - begun) * 20 / 1000);
+        ngx_kube_builds.again += now - begun;
     }
 
     ngx_kube_instance_finish(instance, rc, job->cost + now - begun,
@@ -297,21 +302,37 @@ ngx_kube_builds_post(void)
 /*
  * A first view keeps the worker until it is made.  That is 5 % of the time at
  * most once the budget makes large ones go, and clients could have one after
- * the other made.  What the configuration names is made but once, and few
- * requests meet a failure for which theirs is made again.
+ * the other made; 20 %, and some at once, for requests that had one and met a
+ * failure, which few do unless they are meant to.  What the configuration names
+ * is made but once.
  */
 
 static ngx_uint_t
 ngx_kube_builds_whole(ngx_kube_instance_t *instance,
     const ngx_kube_waiter_t *waiter)
 {
-    if (waiter != NULL) {
-        return waiter->now;
+    uint64_t    paid;
+    ngx_msec_t  now;
+
+    if (waiter != NULL && !waiter->now) {
+        return 0;
     }
 
-    return instance->views->ref->is_static
-           || !ngx_kube_views_strained()
-           || (ngx_msec_int_t) (ngx_current_msec - ngx_kube_builds.whole) >= 0;
+    if (instance->views->ref->is_static || !ngx_kube_views_strained()) {
+        return 1;
+    }
+
+    now = ngx_current_msec;
+
+    if (waiter == NULL) {
+        return (ngx_msec_int_t) (now - ngx_kube_builds.whole) >= 0;
+    }
+
+    paid = (uint64_t) (now - ngx_kube_builds.paid) * 1000 / 5;
+    ngx_kube_builds.again -= ngx_min(paid, ngx_kube_builds.again);
+    ngx_kube_builds.paid = now;
+
+    return ngx_kube_builds.again < NGX_KUBE_BUILD_AGAIN;
 }
 
 
