@@ -473,6 +473,9 @@ DIFFERS = {
     },
     "list-pages-same-forever": {"neither": "there is no end to be had"},
     "list-slices-403": {"neither": "nothing can be had of what is forbidden"},
+    "watch-version-digits-30": {
+        "later": "versions that go back are confirmed by lists: the state may be an older one"
+    },
     "list-version-digits-60": {"better": "such a version cannot be of a server: another list"},
     "list-item-nameless": {
         "better": "what has no name is passed over; client-go keeps it for ever"
