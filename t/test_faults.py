@@ -182,8 +182,13 @@ class TestStatuses:
         assert min(gaps) >= 0.045, gaps
         assert max(gaps[:-1] or gaps) <= 2 * PATIENCE, gaps
         assert gateway.get().backend == settled_before == pods[0].name
-        row = gateway.status.resource(SLICES)
-        assert row["state"] == "backoff" and row["last_error"]["reason"]
+        # between two pauses a request is under way
+        row = wait_until(
+            lambda: (lambda r: r if r["state"] == "backoff" else None)(
+                gateway.status.resource(SLICES)
+            )
+        )
+        assert row["last_error"]["reason"]
         assert row["retry_seconds"] is not None and row["retry_seconds"] <= 0.5
         cluster.api.clear_faults()
         settled(cluster, gateway)
