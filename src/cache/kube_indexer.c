@@ -22,7 +22,8 @@ typedef struct {
     kube_str_t       ns;                /* owned; empty: all */
     uint32_t         list;              /* lists begun */
     uint32_t         synced;            /* the one that was completed last */
-    bool             passed_over;       /* an item of it was, for its age */
+    bool             passed_over;       /* an item of it was, for its age; with
+                                           no list begun: the last update was */
     kube_rv_t        newest;            /* of what load found */
 } indexer_scope_t;
 
@@ -213,6 +214,14 @@ indexer_mark(kube_indexer_t *ix, const kube_item_t *item, bool deleted)
 }
 
 
+/* A list has begun, and was not completed. */
+static bool
+indexer_lists(const indexer_scope_t *scope)
+{
+    return scope->list != scope->synced;
+}
+
+
 static bool
 indexer_is_older(kube_str_t a, kube_str_t b)
 {
@@ -291,8 +300,10 @@ indexer_put(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
         return KUBE_OK;
     }
 
+    scope = &ix->scopes[item.scope];
+    scope->passed_over &= indexer_lists(scope);
+
     if (indexer_is_held(ix, &item, listed)) {
-        scope = &ix->scopes[item.scope];
         scope->passed_over |= !kube_str_eq(item.zone.held.meta.rv,
                                            item.zone.id.meta.rv);
         indexer_mark(ix, &item, false);
@@ -371,7 +382,11 @@ indexer_deleted(kube_indexer_t *ix, const kube_delta_t *delta,
     uint64_t now_ms)
 {
     kube_item_t           item;
+    indexer_scope_t      *scope;
     const kube_record_t  *record;
+
+    scope = &ix->scopes[delta->scope];
+    scope->passed_over &= indexer_lists(scope);
 
     if (kube_zone_item_name(ix->conf.writer, delta->resource, delta->ns,
                             delta->name, &item.zone)
@@ -394,6 +409,7 @@ indexer_deleted(kube_indexer_t *ix, const kube_delta_t *delta,
             || delta->uid_hash != kube_uid_hash(item.zone.held.meta.uid))
         && indexer_is_older(delta->rv, item.zone.held.meta.rv))
     {
+        scope->passed_over |= !indexer_lists(scope);
         return;
     }
 
@@ -474,7 +490,7 @@ kube_indexer_apply(kube_indexer_t *ix, const kube_delta_t *delta,
     case KUBE_DELTA_SYNC:
 
         /* an end without a beginning saw nothing: nothing may go for it */
-        if (scope->list == scope->synced) {
+        if (!indexer_lists(scope)) {
             break;
         }
 

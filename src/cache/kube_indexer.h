@@ -72,7 +72,8 @@ kube_rc_t kube_indexer_apply(kube_indexer_t *indexer,
 /*
  * True at the SYNC of a list if it brought an object as an update that was
  * older than what is held: by a server with another past, such a list is whole
- * but not all of it was taken.
+ * but not all of it was taken.  With no list begun: if the last update or
+ * deletion was older than what is held, and so not taken.
  */
 bool kube_indexer_passed_over(const kube_indexer_t *indexer, unsigned scope);
 

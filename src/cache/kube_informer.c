@@ -47,6 +47,7 @@ informer_scope_restart(kube_informer_t *inf, unsigned scope)
     s->announce = false;
     s->repeated.len = 0;
     s->passed_over = false;
+    s->contradicted = false;
 
     kube_zone_scope_clear(inf->writer, scope);
 
@@ -254,9 +255,25 @@ kube_informer_destroy(kube_informer_t *inf)
 }
 
 
+/* What is held is of another past of the server. */
+static void
+informer_relist_plainly(kube_informer_t *inf, unsigned scope)
+{
+    kube_reflector_t  *reflector;
+
+    reflector = inf->scopes[scope].reflector;
+
+    kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_LIST,
+                   "objects of %s are newer here than the API server has "
+                   "them: a plain list replaces them",
+                   kube_reflector_label(reflector));
+    kube_reflector_relist_plainly(reflector, inf->now_ms);
+}
+
+
 /*
- * A WatchList of which something was passed over shows no version: what is held
- * is of another past of the server.  A plain list takes its place.
+ * A WatchList of which something was passed over shows no version.  A plain
+ * list takes its place.
  */
 static void
 informer_list_end(kube_informer_t *inf, unsigned scope)
@@ -266,11 +283,7 @@ informer_list_end(kube_informer_t *inf, unsigned scope)
     s = &inf->scopes[scope];
 
     if (kube_indexer_passed_over(inf->indexer, scope)) {
-        kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_LIST,
-                       "objects of %s are newer here than the API server has "
-                       "them: a plain list replaces them",
-                       kube_reflector_label(s->reflector));
-        kube_reflector_relist_plainly(s->reflector, inf->now_ms);
+        informer_relist_plainly(inf, scope);
         return;
     }
 
@@ -385,6 +398,36 @@ informer_repeats(kube_informer_t *inf, const kube_delta_t *delta)
 }
 
 
+/*
+ * Versions never go back within a watch, so what an event is older than was
+ * never a version of this server: a list had shown one that was to come.  Its
+ * object would stay as it is until the server has come there.  What a resumed
+ * watch repeats is older for a good reason.
+ */
+static void
+informer_contradict(kube_informer_t *inf, const kube_delta_t *delta)
+{
+    kube_rv_t          rv;
+    informer_scope_t  *s;
+
+    s = &inf->scopes[delta->scope];
+
+    if (s->listing
+        || s->contradicted
+        || (delta->kind != KUBE_DELTA_UPDATED
+            && delta->kind != KUBE_DELTA_DELETED)
+        || !kube_indexer_passed_over(inf->indexer, delta->scope)
+        || kube_rv_parse(delta->rv, &rv) != KUBE_OK
+        || kube_rv_cmp(&rv, &s->repeated) <= 0)
+    {
+        return;
+    }
+
+    s->contradicted = true;
+    informer_relist_plainly(inf, delta->scope);
+}
+
+
 /* Applies deltas, oldest first.  False: memory was short, try again later. */
 static bool
 informer_drain(kube_informer_t *inf)
@@ -433,11 +476,14 @@ informer_drain(kube_informer_t *inf)
             inf->scopes[delta.scope].listing = true;
             inf->scopes[delta.scope].repeated.len = 0;
             inf->scopes[delta.scope].passed_over = false;
+            inf->scopes[delta.scope].contradicted = false;
         }
 
         if (delta.kind == KUBE_DELTA_SYNC) {
             informer_list_end(inf, delta.scope);
         }
+
+        informer_contradict(inf, &delta);
 
         if (delta.read_ms != KUBE_NEVER && delta.read_ms <= inf->now_ms) {
             kube_zone_histogram_observe(inf->conf.zone,
@@ -523,6 +569,7 @@ informer_version(kube_informer_t *inf, unsigned scope)
     if (rv->len == 0
         || s->listing
         || s->passed_over
+        || s->contradicted
         || kube_delta_fifo_depth_scope(inf->fifo, scope) != 0
         || kube_publisher_pending(inf->publisher, scope))
     {

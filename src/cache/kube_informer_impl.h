@@ -49,6 +49,8 @@ typedef struct {
     kube_rv_t           repeated;      /* what the watch tells up to it may be
                                           told again; len 0: it is not */
     bool                passed_over;   /* something of what it repeats was */
+    bool                contradicted;  /* what is held, by an event: a list is
+                                          to come */
     bool                announce;      /* SYNC applied, not yet told */
 } informer_scope_t;
 

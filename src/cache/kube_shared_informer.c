@@ -262,6 +262,22 @@ shared_saw_end(const kube_delta_t *delta, const kube_stored_t *held)
 }
 
 
+/*
+ * What came is older than what is held, and is not taken.  Of a WatchList its
+ * end sees to it; a watch never goes back, so what is held was never a version
+ * of this server (kube_informer.c).
+ */
+static void
+shared_pass_over(kube_shared_informer_t *inf)
+{
+    if (!inf->passed_over && !inf->listing && inf->phase == SHARED_RUNNING) {
+        kube_reflector_relist_plainly(inf->reflector, inf->now_ms);
+    }
+
+    inf->passed_over = true;
+}
+
+
 static kube_rc_t
 shared_put(kube_shared_informer_t *inf, const kube_delta_t *delta)
 {
@@ -296,7 +312,10 @@ shared_put(kube_shared_informer_t *inf, const kube_delta_t *delta)
         return kube_store_put(inf->store, delta->record, false);
     }
 
-    inf->passed_over |= !kube_str_eq(rv, delta->rv);
+    if (!kube_str_eq(rv, delta->rv)) {
+        shared_pass_over(inf);
+    }
+
     kube_store_list_seen(inf->store, delta->ns, delta->name);
 
     return KUBE_OK;
@@ -310,9 +329,18 @@ shared_delete(kube_shared_informer_t *inf, const kube_delta_t *delta)
 
     held = kube_store_get(inf->store, delta->ns, delta->name);
 
-    /* nothing, or it was made anew since */
+    if (held == NULL) {
+        return KUBE_OK;
+    }
 
-    if (held == NULL || shared_is_older(delta->rv, held->id.meta.rv)) {
+    /* it was made anew since */
+
+    if (shared_is_older(delta->rv, held->id.meta.rv)) {
+
+        if (!inf->listing) {
+            shared_pass_over(inf);
+        }
+
         return KUBE_OK;
     }
 
@@ -428,7 +456,7 @@ shared_drain(kube_shared_informer_t *inf)
 
         if (kube_delta_fifo_peek(inf->fifo, &delta) != KUBE_OK) {
 
-            if (!inf->listing && inf->synced) {
+            if (!inf->listing && !inf->passed_over && inf->synced) {
                 inf->rv = *kube_reflector_rv(inf->reflector);
             }
 

@@ -98,13 +98,16 @@ test_indexer_order(void **state)
 
     /* older, or the same: passed over */
     IT_UPDATE(&it, &old);
+    assert_true(kube_indexer_passed_over(it.ix, IT_SERVICES));
     IT_UPDATE(&it, &web);
+    assert_false(kube_indexer_passed_over(it.ix, IT_SERVICES));
     assert_int_equal(it_publish(&it), 0);
     IT_READS(&it, "shop", "web", "2");
 
     /* the end of an earlier one */
     snprintf(old.uid, sizeof(old.uid), "before");
     assert_int_equal(it_apply(&it, KUBE_DELTA_DELETED, &old), KUBE_OK);
+    assert_true(kube_indexer_passed_over(it.ix, IT_SERVICES));
     it_publish(&it);
     IT_READS(&it, "shop", "web", "2");
 

@@ -193,6 +193,33 @@ test_rollback(void **state)
 }
 
 
+/*
+ * A list showed a version that was to come: the object's next event seems older
+ * than what is held.  No version is shown for it until a list has told it.
+ */
+static void
+test_ahead(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    server_row(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "web-a")->rv
+        = 9000;
+    bed_settle(&b);
+    assert_int_equal(b.server->lists, 2);
+
+    server_put_slice(b.server, "shop", "web-a", "web", 7);
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(bed_version(&b, 1), b.server->rv);
+    assert_int_equal(b.server->lists, 3);
+    bed_done(&b);
+}
+
+
 /* Who finds that the zone was written to trusts nothing of it any more. */
 static void
 test_disturbed(void **state)
@@ -685,6 +712,7 @@ main(void)
         cmocka_unit_test(test_burst),
         cmocka_unit_test(test_event_without_memory),
         cmocka_unit_test(test_rollback),
+        cmocka_unit_test(test_ahead),
         cmocka_unit_test(test_disturbed),
         cmocka_unit_test(test_version_waits),
         cmocka_unit_test(test_backlog),

@@ -288,6 +288,18 @@ test_older(void **state)
         { { { "WATCHLIST", "o +a@5 +b@6 =7 , !" },
             { "WATCHLIST", "o +a@8 +b@6 , -a@9 , =9 +b@10" } },
           "+a@5! +b@6! ~a@5>8 -a@8 ~b@6>10" },
+
+        /* a list that showed a version that was to come */
+        { { { "WATCHLIST", "o !" },
+            { "LIST", "o =7 +a@90 , +b@6 ." },
+            { "WATCH", "o +a@8 , +b@9 " },
+            { "LIST", "o =9 +a@8 , +b@9 ." } },
+          "+a@90! +b@6! ~a@90>8 ~b@6>9" },
+        { { { "WATCHLIST", "o !" },
+            { "LIST", "o =7 +a@90 , +b@6 ." },
+            { "WATCH", "o -a@8 , +b@9 " },
+            { "LIST", "o =9 +b@9 ." } },
+          "+a@90! +b@6! ~b@6>9 -a@90?" },
     };
 
     (void) state;
