@@ -33,6 +33,10 @@ static const options_number_t  options_numbers[] = {
     { CURLOPT_NOPROGRESS, 1 },
     { CURLOPT_TCP_NODELAY, 1 },
 
+    /* where a name leads now: connections are few, and its old address may be
+       what has failed */
+    { CURLOPT_DNS_CACHE_TIMEOUT, 0 },
+
     /* the host's signals and its exit must not wait for libcurl */
     { CURLOPT_NOSIGNAL, 1 },
     { CURLOPT_QUICK_EXIT, 1 },

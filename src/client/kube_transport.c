@@ -622,13 +622,15 @@ transport_look(kube_transport_t *t, kube_exchange_t *e)
 
 /*
  * A connection stands, and its address is the one in use from now on: whoever
- * connects there, or waits for the head over a silent connection, begins anew,
- * for nothing of it was handed over.  Of those whose body is awaited, from
- * whatever address, their owners are told, see kube_transport_suspect().
+ * connects there, waits for its name to be resolved, or for the head over a
+ * silent connection, begins anew, for nothing of it was handed over.  Of those
+ * whose body is awaited, from whatever address, their owners are told, see
+ * kube_transport_suspect().
  */
 static void
 transport_relieve(kube_transport_t *t)
 {
+    bool              resolves;
     kube_exchange_t  *e;
 
     t->healed++;
@@ -646,7 +648,9 @@ transport_relieve(kube_transport_t *t)
             transport_look(t, e);
         }
 
-        if (!e->suspect) {
+        resolves = (!e->responded && kube_exchange_socket(e) == -1);
+
+        if (!e->suspect && !resolves) {
             continue;
         }
 

@@ -10,7 +10,9 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <netdb.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 
 #include "transport_bed.h"
@@ -52,6 +54,59 @@ getsockopt(int fd, int level, int option, void *value, socklen_t *len)
     }
 
     return rc;
+}
+
+
+/* 127.0.0.x: what each name leads to. */
+static atomic_uint  name_leads_to;
+
+/* Look-ups that have begun; that one has no answer while it is held. */
+static atomic_uint  name_lookups;
+static atomic_uint  name_held;
+
+
+/* In place of the C library's, in threads of libcurl. */
+int
+getaddrinfo(const char *node, const char *service,
+    const struct addrinfo *hints, struct addrinfo **res)
+{
+    struct addrinfo     *ai;
+    struct sockaddr_in  *in;
+
+    (void) node;
+
+    if (atomic_fetch_add(&name_lookups, 1) + 1 == atomic_load(&name_held)) {
+        while (atomic_load(&name_held) != 0) {
+            (void) poll(NULL, 0, 1);
+        }
+    }
+
+    ai = calloc(1, sizeof(struct addrinfo) + sizeof(struct sockaddr_in));
+
+    if (ai == NULL) {
+        return EAI_MEMORY;
+    }
+
+    in = (void *) (ai + 1);
+    in->sin_family = AF_INET;
+    in->sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xffu)
+                                + atomic_load(&name_leads_to));
+    in->sin_port = htons((uint16_t) strtoul(service, NULL, 10));
+
+    ai->ai_family = AF_INET;
+    ai->ai_socktype = hints->ai_socktype;
+    ai->ai_addr = (void *) in;
+    ai->ai_addrlen = sizeof(struct sockaddr_in);
+    *res = ai;
+
+    return 0;
+}
+
+
+void
+freeaddrinfo(struct addrinfo *ai)
+{
+    free(ai);
 }
 
 
@@ -468,6 +523,124 @@ test_not_direct(void **state)
 }
 
 
+/* A socket that has a port of 127.0.0.x, and does not listen. */
+static int
+name_bind(transport_bed_t *f, unsigned x)
+{
+    int                 fd;
+    char                url[64];
+    socklen_t           len;
+    struct sockaddr_in  in;
+
+    ahead_ms = 0;
+    silent_fd = -1;
+    atomic_store(&name_lookups, 0);
+    atomic_store(&name_held, 0);
+
+    memset(&in, 0, sizeof(in));
+    in.sin_family = AF_INET;
+    in.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xffu) + x);
+    len = sizeof(in);
+
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *) &in, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *) &in, &len), 0);
+
+    snprintf(url, sizeof(url), "https://kube.test:%u", ntohs(in.sin_port));
+    assert_int_equal(kube_config_add_server(&f->config, kube_str(url), NULL),
+                     KUBE_OK);
+    transport_bed_open(f);
+
+    return fd;
+}
+
+
+static void
+name_assert_asked(transport_bed_t *f, int fd)
+{
+    int       peer;
+    char      first;
+    unsigned  i;
+
+    struct pollfd  pfd = { .fd = fd, .events = POLLIN };
+
+    for (i = 0; poll(&pfd, 1, 0) == 0; i++) {
+        assert_true(i < 2000);
+        silence_step(f);
+    }
+
+    peer = accept(fd, NULL, NULL);
+    assert_true(peer != -1);
+    silence_run(f, 100);
+    assert_int_equal(recv(peer, &first, 1, MSG_DONTWAIT), 1);
+    assert_int_equal(first, 0x16);    /* a handshake of TLS */
+    close(peer);
+}
+
+
+/* The name leads elsewhere after the address that it led to has failed. */
+static void
+test_name_changes(void **state)
+{
+    int                     fd;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    fd = name_bind(f, 3);
+    assert_int_equal(listen(fd, 8), 0);
+
+    atomic_store(&name_leads_to, 2);
+    transport_bed_get(f, &c);
+    assert_int_equal(c.rc, KUBE_CONNECT);
+    transport_bed_free(&c);
+
+    atomic_store(&name_leads_to, 3);
+    transport_bed_start(f, &c);
+    name_assert_asked(f, fd);
+    assert_int_equal(atomic_load(&name_lookups), 2);
+
+    transport_bed_until(f, &c.dones, 1);
+    transport_bed_free(&c);
+    close(fd);
+}
+
+
+/* Who asks for a name over a network that heals waits for no second question. */
+static void
+test_name_waited_for(void **state)
+{
+    int                     fd;
+    unsigned                i;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    fd = name_bind(f, 4);
+    atomic_store(&name_leads_to, 4);
+    transport_bed_get(f, &c);
+    assert_int_equal(c.rc, KUBE_CONNECT);
+    transport_bed_free(&c);
+
+    atomic_store(&name_held, 2);
+    transport_bed_start(f, &c);
+
+    for (i = 0; atomic_load(&name_lookups) < 2; i++) {
+        assert_true(i < 2000);
+        silence_step(f);
+    }
+
+    assert_int_equal(listen(fd, 8), 0);
+    silence_until_healed(f, 1);
+    name_assert_asked(f, fd);
+    assert_int_equal(atomic_load(&name_lookups), 3);
+
+    atomic_store(&name_held, 0);
+    transport_bed_until(f, &c.dones, 1);
+    transport_bed_free(&c);
+    (void) poll(NULL, 0, 200);
+    close(fd);
+}
+
+
 #define SILENCE_TEST(test)                                                    \
     cmocka_unit_test_setup_teardown(test, transport_bed_setup,                \
                                     transport_bed_teardown)
@@ -485,6 +658,8 @@ main(void)
         SILENCE_TEST(test_second_beside_first),
         SILENCE_TEST(test_no_head),
         SILENCE_TEST(test_not_direct),
+        SILENCE_TEST(test_name_changes),
+        SILENCE_TEST(test_name_waited_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
