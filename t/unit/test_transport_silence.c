@@ -605,7 +605,7 @@ test_name_changes(void **state)
 }
 
 
-/* Who asks for a name over a network that heals waits for no second question. */
+/* Who asks for a name over a network that heals waits for no other one. */
 static void
 test_name_waited_for(void **state)
 {
