@@ -161,7 +161,12 @@ void ngx_kube_listen_collect(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf);
 
 /* Makes the block's shm_zone its own. */
 ngx_int_t ngx_kube_zone_add(ngx_conf_t *cf, ngx_kube_informer_t *informer);
+
+/* New memory for zones that pass from one cluster to another. */
 void ngx_kube_zone_exchanged(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf);
+
+/* That is kept from now on: the configuration is the one that runs. */
+void ngx_kube_zone_settled(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf);
 
 /*
  * In a worker: closes the guard.  A debug build also maps what is in the zone

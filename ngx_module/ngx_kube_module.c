@@ -126,6 +126,7 @@ ngx_kube_init_module(ngx_cycle_t *cycle)
     }
 
     ngx_kube_listen_collect(cycle, kcf);
+    ngx_kube_zone_settled(cycle, kcf);
 
     informers = kcf->informers.elts;
 

@@ -154,7 +154,9 @@ ngx_kube_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 
     informer = shm_zone->data;
 
-    if (old != NULL) {
+    /* Angie hands the old data on to new memory, too */
+
+    if (old != NULL && !shm_zone->noreuse) {
         informer->zone = old->zone;
 
         /* each cycle closes its own, in ngx_kube_zone_cleanup() */
@@ -397,6 +399,36 @@ ngx_kube_zone_exchanged(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf)
                           "kube_informer \"%V\" begins with an empty one",
                           &informers[i]->zone_name, &informers[i]->name);
         }
+    }
+}
+
+
+/*
+ * From here on the configuration is the one that runs.  Whether memory is freed
+ * nginx asks the old zone, not the one in its place: "noreuse" passes to it,
+ * else the next reload would free what it has taken over itself.
+ */
+
+void
+ngx_kube_zone_settled(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf)
+{
+    ngx_uint_t             i;
+    ngx_kube_conf_t       *old_kcf;
+    ngx_kube_informer_t   *old, **informers;
+
+    informers = kcf->informers.elts;
+
+    for (i = 0; i < kcf->informers.nelts; i++) {
+
+        if (!informers[i]->shm_zone->noreuse) {
+            continue;
+        }
+
+        informers[i]->shm_zone->noreuse = 0;
+
+        old_kcf = ngx_kube_get_conf(cycle->old_cycle);
+        old = ngx_kube_zone_block(old_kcf, &informers[i]->zone_name);
+        old->shm_zone->noreuse = 1;
     }
 }
 

@@ -319,6 +319,26 @@ class TestChangedScope:
             gateway.wait_status_code(200)
             assert "here-1" in gateway.get().text
 
+            # what follows keeps them: no memory is left behind or taken away
+            lists = cluster.api.count(verb="list")
+            for n in range(2):
+                gateway.change(block=block("two", "one", size) + "\n" * (n + 1), gone=True)
+                assert "here-1" in gateway.get().text
+            assert cluster.api.count(verb="list") == lists
+            assert len(gateway.grep_log("was that of another cluster")) == 2
+            assert shared(gateway.master) == [int(size[0]) * 1024] * 2
+
+
+def shared(pid):
+    """The sizes of the zones that a process has, in KiB; nginx's own counters are not among them."""
+    sizes = []
+    with open(f"/proc/{pid}/maps", encoding="latin-1") as f:
+        for line in f:
+            if "/dev/zero" in line:
+                begin, end = (int(x, 16) for x in line.split()[0].split("-"))
+                sizes.append((end - begin) // 1024)
+    return [size for size in sizes if size >= 1024]
+
 
 class TestParts:
     """Between two parts of /api/v1/objects."""
