@@ -217,3 +217,15 @@ def test_port_in_use():
             timeout=60,
         )
     assert done.returncode == 1 and f"port {port}" in done.stderr
+
+
+@pytest.mark.parametrize("port", ("0", "65536", "abc", ""))
+def test_port_that_is_none(port):
+    done = subprocess.run(
+        [sys.executable, DEMO, "--port", port],
+        env={**os.environ, "KUBECONFIG": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2 and "no port from 1 to 65535" in done.stderr

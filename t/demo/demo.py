@@ -479,10 +479,17 @@ def show(args, stop, stack):
     stop.set()
 
 
+def port_number(text):
+    """One that nginx can listen on."""
+    if text.isdecimal() and 0 < int(text) < 65536:
+        return int(text)
+    raise argparse.ArgumentTypeError(f'"{text}" is no port from 1 to 65535')
+
+
 def options():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=8080, help="of nginx on 127.0.0.1")
+    parser.add_argument("--port", type=port_number, default=8080, help="of nginx on 127.0.0.1")
     parser.add_argument("--seconds", type=float, help="end by itself after so many")
     parser.add_argument("--kubeconfig", help="follow the cluster of this file")
     parser.add_argument("--cluster", action="store_true", help="on a real control plane")
