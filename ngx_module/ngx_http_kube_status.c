@@ -144,6 +144,14 @@ ngx_http_kube_status(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     clcf->handler = ngx_http_kube_status_handler;
 
+    /* as of "proxy_pass": to /kube/ from /kube, which a reader types */
+
+    if ((klcf->status & NGX_HTTP_KUBE_PAGE) && clcf->name.len > 1
+        && clcf->name.data[clcf->name.len - 1] == '/')
+    {
+        clcf->auto_redirect = 1;
+    }
+
     return NGX_CONF_OK;
 }
 

@@ -595,6 +595,21 @@ class TestPaths:
             assert answer.headers["location"] == location
             assert "x" not in answer.headers
 
+    def test_page_without_its_slash(self, cluster):
+        """As of proxy_pass: the location's own name, unless another one has it."""
+        port = free_port()
+        cluster.nginx(
+            CONF + "server { listen 127.0.0.1:%d; absolute_redirect off;"
+            " location / { return 204; } location /k/ { kube_status; }"
+            " location /p/ { kube_status page; } location /m/ { kube_status metrics; }"
+            " location /o/ { kube_status; } location = /o { return 204; } }" % port
+        )
+        for path, location in (("/k", "/k/"), ("/k?informer=b", "/k/?informer=b"), ("/p", "/p/")):
+            answer = request(port, path)
+            assert (answer.status, answer.headers["location"]) == (301, location)
+        assert [request(port, path).status for path in ("/m", "/o", "/kx", "/")] == [204] * 4
+        assert request(port, "/k/").status == 200
+
     def test_access_rules_hold(self, cluster):
         cluster.service("shop", "web")
         port = free_port()
