@@ -174,7 +174,9 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
-        r->read_event_handler = ngx_http_test_reading;
+        if (!conf->ignore_client_abort) {
+            r->read_event_handler = ngx_http_test_reading;
+        }
     }
 
     r->write_event_handler = ngx_http_request_empty_handler;

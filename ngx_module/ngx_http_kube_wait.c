@@ -199,7 +199,10 @@ ngx_http_kube_wait_begin(ngx_http_request_t *r,
     cln->handler = ngx_http_kube_wait_cleanup;
     ngx_http_kube_held++;
 
-    r->read_event_handler = ngx_http_test_reading;
+    if (!conf->ignore_client_abort) {
+        r->read_event_handler = ngx_http_test_reading;
+    }
+
     r->write_event_handler = ngx_http_kube_wait_over;
 
     ngx_http_kube_wait_again(r, wait);

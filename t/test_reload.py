@@ -330,7 +330,7 @@ class TestChangedScope:
 
 
 def shared(pid):
-    """The sizes of the zones that a process has, in KiB; nginx's own counters are not among them."""
+    """KiB of each zone that a process has; nginx's own counters are not among them."""
     sizes = []
     with open(f"/proc/{pid}/maps", encoding="latin-1") as f:
         for line in f:

@@ -544,6 +544,7 @@ STRAINED = """
         location @ok { return 204; }
         location = /sub { internal; proxy_pass http://dynamic; }
         location /resolved { proxy_pass http://$pod; }
+        location /patient { proxy_pass http://dynamic; proxy_ignore_client_abort on; }
     }
 """
 
@@ -641,6 +642,23 @@ class TestStrained:
             short("costly")
             for name in self.NAMES:
                 assert c.get(f"shop/{name}:http").status == 200
+
+    def test_clients_that_may_leave(self, cluster, gateway, short):
+        """As "proxy_ignore_client_abort" has it: theirs is sent all the same."""
+        (alive,) = cluster.backends.all
+        for path, more in (("/", 0), ("/patient", 1)):
+            short("stuck")
+            before = alive.requests
+            with self.asked(gateway, path, "s0"):
+                pass
+            with client(gateway) as c:
+                assert c.get("shop/s11:http").status == 200
+                short("costly")
+                for name in self.NAMES:
+                    assert c.get(f"shop/{name}:http").status == 200
+            expected = before + 1 + len(self.NAMES) + more
+            wait_until(lambda expected=expected: alive.requests >= expected)
+            assert alive.requests == expected
 
     def test_bodies_that_come_later(self, gateway):
         """What was made before the body came is gone by then."""
