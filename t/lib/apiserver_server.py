@@ -223,7 +223,10 @@ class Server:
             )
 
         key = (wire.request.verb, wire.request.resource, wire.request.ns)
-        self.most[key] = max(self.most[key], sum(map(same, self.connections)))
+        rivals = [other for other in self.connections if same(other)]
+        if len(rivals) > max(1, self.most[key]):
+            rivals = [other for other in rivals if other is wire or not other.client_lost()]
+        self.most[key] = max(self.most[key], len(rivals))
 
     def identify(self, wire, request):
         """Notes who asks; returns the error of a credential that is none, or None."""

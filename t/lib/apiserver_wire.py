@@ -348,20 +348,22 @@ class Wire:
 
     def client_left(self):
         """
-        Whether the client has closed or reset the connection by now.  The
-        kernel knows it before the loop gets there, and of a client on this
-        machine also where its last packet was lost: as long as no other is
-        sent, the server's end stays open.
+        Whether the client has closed or reset the connection by now; the
+        kernel knows it before the loop gets there.
         """
         fd = self.writer.get_extra_info("socket").fileno()
         if fd < 0 or self.writer.transport.is_closing():
             return True
         poll = select.poll()
         poll.register(fd, select.POLLRDHUP)
-        return bool(poll.poll(0)) or self.client_lost()
+        return bool(poll.poll(0))
 
     def client_lost(self):
-        """Whether a loopback client has no such socket any more."""
+        """
+        Whether a loopback client has no such socket any more.  Where its last
+        packet was lost the server's end stays open as long as nothing is sent.
+        All sockets of the machine are looked at, which may take half a second.
+        """
         ends = [self.writer.get_extra_info(name) for name in ("peername", "sockname")]
         if not all(isinstance(e, tuple) and e[0].startswith("127.") for e in ends):
             return False
