@@ -611,6 +611,12 @@ test_event_without_memory(void **state)
     bed_init(&b);
     bed_shop(&b);
     bed_settle(&b);
+
+    /* the beginning and the end of a list were read at no time */
+    kube_zone_histogram_read(&b.zone, KUBE_HISTOGRAM_PROCESSING_LATENCY,
+                             KUBE_RESOURCE_SERVICES, &h);
+    assert_int_equal(h.count, 0);
+
     kube_zone_histogram_read(&b.zone, KUBE_HISTOGRAM_PROCESSING_LATENCY,
                              KUBE_RESOURCE_ENDPOINTSLICES, &h);
     applied = h.count;
