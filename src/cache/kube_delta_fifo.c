@@ -435,7 +435,12 @@ kube_delta_fifo_put(kube_delta_fifo_t *fifo, const kube_delta_t *delta)
 
     if (delta->kind == KUBE_DELTA_LIST_BEGIN || delta->kind == KUBE_DELTA_SYNC)
     {
-        d = (kube_delta_t) { .kind = delta->kind, .scope = delta->scope };
+        d = (kube_delta_t) {
+            .kind = delta->kind,
+            .scope = delta->scope,
+            .read_ms = KUBE_NEVER
+        };
+
         return fifo_put_mark(fifo, &d);
     }
 

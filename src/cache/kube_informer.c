@@ -485,10 +485,7 @@ informer_drain(kube_informer_t *inf)
 
         informer_contradict(inf, &delta);
 
-        if (delta.kind != KUBE_DELTA_LIST_BEGIN
-            && delta.kind != KUBE_DELTA_SYNC
-            && delta.read_ms != KUBE_NEVER && delta.read_ms <= inf->now_ms)
-        {
+        if (delta.read_ms != KUBE_NEVER && delta.read_ms <= inf->now_ms) {
             kube_zone_histogram_observe(inf->conf.zone,
                                         KUBE_HISTOGRAM_PROCESSING_LATENCY,
                                         delta.resource,
