@@ -127,10 +127,6 @@ ngx_kube_views_newest(ngx_kube_views_t *views, ngx_str_t *text,
             return view;
         }
 
-        if (waiter != NULL && !ngx_queue_empty(&waiter->queue)) {
-            return NULL;
-        }
-
         /* the number, or no port at all, may mean another port now */
 
         ngx_kube_alias_remove(alias);

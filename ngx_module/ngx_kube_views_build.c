@@ -268,19 +268,11 @@ ngx_kube_builds_post(void)
 {
     ngx_event_t  *ev;
 
-    static ngx_connection_t  dumb;
-
     ev = &ngx_kube_builds.event;
 
     if (!ngx_kube_builds.ready) {
         ngx_queue_init(&ngx_kube_builds.jobs);
-        ev->handler = ngx_kube_builds_proceed;
-        ev->data = &dumb;
-        ev->cancelable = 1;
-
-        /* at the debug level nginx logs whose a timer is, by descriptor */
-        dumb.fd = (ngx_socket_t) -1;
-
+        ngx_kube_views_event(ev, ngx_kube_builds_proceed);
         ngx_kube_builds.ready = 1;
     }
 

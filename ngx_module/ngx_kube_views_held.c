@@ -49,6 +49,20 @@ static ngx_kube_instances_t  ngx_kube_instances;
 
 
 void
+ngx_kube_views_event(ngx_event_t *ev, ngx_event_handler_pt handler)
+{
+    static ngx_connection_t  dumb;
+
+    ev->handler = handler;
+    ev->cancelable = 1;
+
+    /* at the debug level nginx logs whose a timer is, by descriptor */
+    dumb.fd = (ngx_socket_t) -1;
+    ev->data = &dumb;
+}
+
+
+void
 ngx_kube_instance_hold(ngx_kube_instance_t *instance)
 {
     instance->used = ngx_current_msec;
@@ -82,20 +96,12 @@ ngx_kube_instances_timer(ngx_msec_t ms)
 {
     ngx_event_t  *timer;
 
-    static ngx_connection_t  dumb;
-
     timer = &ngx_kube_instances.timer;
 
     if (!ngx_kube_instances.ready) {
         ngx_queue_init(&ngx_kube_instances.lru);
         ngx_queue_init(&ngx_kube_instances.large);
-        timer->handler = ngx_kube_instances_expire;
-        timer->cancelable = 1;
-
-        /* at the debug level nginx logs whose it is, by descriptor */
-        dumb.fd = (ngx_socket_t) -1;
-        timer->data = &dumb;
-
+        ngx_kube_views_event(timer, ngx_kube_instances_expire);
         ngx_kube_instances.ready = 1;
     }
 

@@ -61,6 +61,9 @@ void ngx_kube_views_look(ngx_kube_views_t *views, ngx_kube_counted_t *counted);
 
 /* ngx_kube_views_held.c */
 
+/* An event of no connection, whose timer keeps no worker that leaves. */
+void ngx_kube_views_event(ngx_event_t *ev, ngx_event_handler_pt handler);
+
 /* A new instance, whose views and text are set. */
 void ngx_kube_instance_hold(ngx_kube_instance_t *instance);
 
