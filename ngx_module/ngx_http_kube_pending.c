@@ -37,6 +37,7 @@ static ngx_int_t ngx_http_kube_pending_begin(ngx_http_request_t *r)
     NGX_HTTP_KUBE_RARE;
 static void ngx_http_kube_pending_body(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_kube_pending_was(ngx_http_request_t *r);
+static void ngx_http_kube_pending_idle(ngx_http_request_t *r);
 static void ngx_http_kube_pending_over(ngx_event_t *ev);
 static void ngx_http_kube_pending_cleanup(void *data);
 
@@ -179,7 +180,7 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
         }
     }
 
-    r->write_event_handler = ngx_http_request_empty_handler;
+    r->write_event_handler = ngx_http_kube_pending_idle;
 
     return NGX_AGAIN;
 }
@@ -218,6 +219,15 @@ ngx_http_kube_pending_was(ngx_http_request_t *r)
 }
 
 
+/* Who has this handler is held, and by nobody else. */
+
+static void
+ngx_http_kube_pending_idle(ngx_http_request_t *r)
+{
+    ngx_http_request_empty_handler(r);
+}
+
+
 /* Runs the phases from our handler on, which holds nobody twice. */
 
 static void
@@ -232,6 +242,13 @@ ngx_http_kube_pending_over(ngx_event_t *ev)
     c = r->connection;
 
     ngx_http_kube_pending_cleanup(pending);
+
+    /* where the client has left nginx may run it already: "post_action" */
+
+    if (r->write_event_handler != ngx_http_kube_pending_idle) {
+        return;
+    }
+
     ngx_http_set_log_request(c->log, r);
 
     if (r == r->main) {

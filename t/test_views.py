@@ -545,6 +545,8 @@ STRAINED = """
         location = /sub { internal; proxy_pass http://dynamic; }
         location /resolved { proxy_pass http://$pod; }
         location /patient { proxy_pass http://dynamic; proxy_ignore_client_abort on; }
+        location /told { proxy_pass http://dynamic; post_action /after; }
+        location = /after { internal; proxy_pass http://127.0.0.1:ANY/after?delay=2s; }
     }
 """
 
@@ -576,7 +578,8 @@ class TestStrained:
         for name in self.NAMES:
             many.service(name, 500)
         env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(short.file)}
-        gateway = cluster.nginx(STRAINED, workers=1, env=env)
+        conf = STRAINED.replace("ANY", str(many.port))
+        gateway = cluster.nginx(conf, workers=1, env=env)
         gateway.allow(r"cannot be resolved|invalid URL prefix")
         short("costly")
         with client(gateway) as c:
@@ -659,6 +662,19 @@ class TestStrained:
             expected = before + 1 + len(self.NAMES) + more
             wait_until(lambda expected=expected: alive.requests >= expected)
             assert alive.requests == expected
+
+    def test_clients_that_leave_a_post_action(self, cluster, gateway, short):
+        """What "post_action" has for a client that left is sent once."""
+        (alive,) = cluster.backends.all
+        short("stuck")
+        before = alive.requests
+        with self.asked(gateway, "/told", "s0"):
+            pass
+        wait_until(lambda: alive.requests == before + 1)
+        short("costly")
+        with client(gateway) as c:
+            assert c.get("shop/s0:http").status == 200
+        never(lambda: alive.requests > before + 2, 1, "it was sent again")
 
     def test_bodies_that_come_later(self, gateway):
         """What was made before the body came is gone by then."""
