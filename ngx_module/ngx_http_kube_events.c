@@ -310,6 +310,10 @@ ngx_http_kube_events_handler(ngx_event_t *ev)
     client = ev->data;
     c = client->stream.request->connection;
 
+    if (ngx_http_kube_stream_lost(&client->stream)) {
+        return;
+    }
+
     if (client->subscriber.closing) {
         ngx_http_kube_events_close(client);
         ngx_http_run_posted_requests(c);

@@ -176,6 +176,10 @@ ngx_http_kube_scrape_handler(ngx_event_t *ev)
     r = scrape->stream.request;
     c = r->connection;
 
+    if (ngx_http_kube_stream_lost(&scrape->stream)) {
+        return;
+    }
+
     rc = ngx_http_kube_scrape_fill(scrape);
 
     if (rc == NGX_AGAIN) {

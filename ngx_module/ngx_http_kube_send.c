@@ -349,6 +349,13 @@ ngx_http_kube_stream_begin(ngx_http_kube_stream_t *stream)
 
 
 ngx_uint_t
+ngx_http_kube_stream_lost(ngx_http_kube_stream_t *stream)
+{
+    return stream->request->write_event_handler != ngx_http_kube_stream_writer;
+}
+
+
+ngx_uint_t
 ngx_http_kube_stream_pending(ngx_http_kube_stream_t *stream)
 {
     return stream->buf.pos != stream->buf.last

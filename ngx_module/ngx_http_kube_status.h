@@ -100,6 +100,12 @@ ngx_int_t ngx_http_kube_stream_create(ngx_http_request_t *r,
 /* Once the head is sent: the request's events are the stream's. */
 void ngx_http_kube_stream_begin(ngx_http_kube_stream_t *stream);
 
+/*
+ * True where nginx goes on with the request otherwise, for the client has left:
+ * "post_action".  Nothing is to be sent, and the request not to be ended.
+ */
+ngx_uint_t ngx_http_kube_stream_lost(ngx_http_kube_stream_t *stream);
+
 /* True while something waits to be sent: event comes after it. */
 ngx_uint_t ngx_http_kube_stream_pending(ngx_http_kube_stream_t *stream);
 

@@ -9,6 +9,7 @@
 import collections
 import itertools
 import os
+import pathlib
 import signal
 import subprocess
 
@@ -22,6 +23,15 @@ from nginx import wait_until
 
 CONF = "server { listen 127.0.0.1:PORT; location / { return 200; } }"
 SLOW = "server { listen 127.0.0.1:PORT sndbuf=4k; location /kube/ { kube_status events; } }"
+AFTER = """
+    log_format after '$uri $upstream_status';
+    server {
+        listen 127.0.0.1:PORT;
+        access_log after.log after;
+        location /kube/ { kube_status; post_action /after; }
+        location = /after { internal; proxy_pass http://127.0.0.1:ANY/after?delay=1s; }
+    }
+"""
 TURN = itertools.count()
 
 
@@ -394,3 +404,18 @@ def test_small_zone(cluster):
     gateway = cluster.nginx(CONF, block=informer(cluster.api.url, zone="kube 256k"))
     answer = request(gateway.status_port, "/kube/api/v1/events")
     assert answer.status == 404 and "too small" in answer.text
+
+
+def test_a_post_action_is_left_alone(cluster):
+    """A client left, and nginx sends what "post_action" has: no event ends that."""
+    cluster.service("shop", "web")
+    backend = cluster.backends.add("127.0.0.1", 0, "any")
+    gateway = cluster.nginx(AFTER.replace("ANY", str(backend.port)), workers=1)
+    with Events(gateway.port, path="/kube/api/v1/events") as stream:
+        stream.wait(lambda s: s.events)
+    wait_until(lambda: backend.active == 1)
+    for _ in range(5):
+        gateway.status.wait_rv(int(changes(cluster, 1)))
+    wait_until(lambda: backend.active == 0)
+    log = pathlib.Path(gateway.path("after.log"))
+    wait_until(lambda: "/after 200" in log.read_text(), what=log.read_text)
