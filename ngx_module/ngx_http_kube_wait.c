@@ -7,7 +7,7 @@
  * the configuration of the module that will send it there; where variables in
  * "proxy_pass" name the upstream, nobody knows that yet, and nothing waits.
  *
- * It resolves nothing.  Workers only.
+ * It keeps nothing of what it resolves.  Workers only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
