@@ -26,8 +26,13 @@ typedef struct {
 
 typedef struct {
     kube_rc_t             rc;
+    unsigned              denied;       /* "user" may not read the file */
     char                  what[256];
 } ngx_kube_verdict_t;
+
+
+#define NGX_KUBE_DENIED  ": let this user read the file and enter its "      \
+                         "directories, or name another one with \"user\""
 
 
 static void ngx_kube_kubeconfig_child(void *data, void *answer);
@@ -82,13 +87,15 @@ ngx_kube_kubeconfig_check(ngx_cycle_t *cycle, ngx_kube_informer_t *block)
     }
 
     ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
-                  "kubeconfig \"%V\"%s%V%s%s%s%s: %s in %V:%ui",
+                  "kubeconfig \"%V\"%s%V%s%s%s%s: %s%s in %V:%ui",
                   &block->kubeconfig, block->context.len ? ", context \"" : "",
                   &block->context, block->context.len ? "\"" : "",
                   ccf->username ? ", read as user \"" : "",
                   ccf->username ? ccf->username : "",
                   ccf->username ? "\"" : "",
-                  verdict.what, &block->file, block->api_line);
+                  verdict.what,
+                  verdict.denied && ccf->username ? NGX_KUBE_DENIED : "",
+                  &block->file, block->api_line);
 
     return NGX_ERROR;
 }
@@ -120,6 +127,11 @@ ngx_kube_kubeconfig_child(void *data, void *answer)
     } else {
         verdict->rc = ngx_kube_kubeconfig_read(question->block, &config,
                                                &error);
+
+        verdict->denied = verdict->rc == KUBE_IO
+                          && access((char *) question->block->kubeconfig.data,
+                                    R_OK) == -1
+                          && ngx_errno == NGX_EACCES;
     }
 
     if (verdict->rc != KUBE_OK && error.what != NULL) {

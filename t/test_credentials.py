@@ -491,7 +491,10 @@ class TestSecretsStayAway:
         cluster.api.auth.add_token(self.TOKEN)
         gateway = started(with_kubeconfig(cluster, f"token: {self.TOKEN}"))
         os.chmod(gateway.path("kube.yaml"), 0o600)
-        refusal = r'kube\.yaml", read as user "nobody": .*nginx\.conf:\d+'
+        refusal = (
+            r'kube\.yaml", read as user "nobody": permission denied: let this user read'
+            r' the file.* or name another one with "user" in .*nginx\.conf:\d+'
+        )
         gateway.reload_refused(gateway.conf, refusal)
         os.chmod(gateway.path("kube.yaml"), 0o644)
         following(cluster, gateway)
