@@ -100,6 +100,8 @@ ngx_kube_init_conf(ngx_cycle_t *cycle, void *conf)
         if (ngx_kube_kubeconfig_check(cycle, informers[i]) != NGX_OK) {
             return NGX_CONF_ERROR;
         }
+
+        ngx_kube_state_check(cycle, informers[i]);
     }
 
     ngx_kube_zone_exchanged(cycle, kcf);

@@ -14,7 +14,8 @@
  * not used.  No failure here fails a start; it is logged once and shown in the
  * status.
  *
- * Informer process only, but for prepare; one per kube_informer block.
+ * Informer process only, but for prepare and check; one per kube_informer
+ * block.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -89,6 +90,37 @@ ngx_kube_state_prepare(ngx_cycle_t *cycle, ngx_kube_informer_t *informer)
     if (fd != -1) {
         (void) close(fd);
     }
+}
+
+
+void
+ngx_kube_state_check(ngx_cycle_t *cycle, ngx_kube_informer_t *informer)
+{
+    struct stat       st;
+    ngx_core_conf_t  *ccf;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    /* a group, or everybody, may be let in: that is not judged here */
+
+    if (ngx_process == NGX_PROCESS_SIGNALLER
+        || informer->state_path.len == 0
+        || ccf->username == NULL
+        || ccf->user == 0
+        || lstat((char *) informer->state_path.data, &st) == -1
+        || !S_ISDIR(st.st_mode)
+        || st.st_uid == ccf->user
+        || (st.st_mode & (S_IWGRP|S_IWOTH)) != 0)
+    {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                  "kube_informer \"%V\": \"%V\" belongs to uid %ui, and no "
+                  "state file can be written as user \"%s\": give that user "
+                  "the directory and what is in it, or name another one with "
+                  "\"state_path\"", &informer->name, &informer->state_path,
+                  (ngx_uint_t) st.st_uid, ccf->username);
 }
 
 

@@ -65,5 +65,12 @@ void ngx_kube_state_show(ngx_kube_state_t *state);
 void ngx_kube_state_prepare(ngx_cycle_t *cycle,
     ngx_kube_informer_t *informer);
 
+/*
+ * Warns of a directory that is there and that "user" cannot write to, as after
+ * a change of "user": what it holds is another one's, so it is given to nobody.
+ * Configuration time.
+ */
+void ngx_kube_state_check(ngx_cycle_t *cycle, ngx_kube_informer_t *informer);
+
 
 #endif /* NGX_KUBE_STATE_H */

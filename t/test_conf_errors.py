@@ -5,9 +5,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """nginx -t, on good and bad files."""
 
+import os
 import re
 
 import pytest
+from cluster import root
 from nginx import BAD, full_conf, load_modules, nginx_t, user_line
 
 API = "api https://192.0.2.1:6443;"
@@ -605,6 +607,21 @@ def test_unverified_warns():
 def test_missing_credential_files_only_warn():
     told = accepted(in_block("token_file nowhere; ca_file nowhere.pem;"))
     assert told.count("cannot be found now") == 2
+
+
+@pytest.mark.skipif(not root(), reason="needs root")
+@pytest.mark.parametrize("owner, mode, warned", [(1, 0o700, True), (1, 0o777, False)])
+def test_state_path_of_another_user_warns(public_path, owner, mode, warned):
+    """As after a change of "user": what stands there stays its maker's."""
+    state = public_path / "kube"
+    state.mkdir()
+    os.chown(state, owner, 0)
+    state.chmod(mode)
+    block = "kube_informer { %s state_path %s; }\n" % (API, state)
+    told = accepted(full_conf("", main=block))
+    words = rf'"{state}" belongs to uid 1, .*as user "nobody": give that user.*"state_path"'
+    assert bool(re.search(rf"\[warn\].*{words}", told)) == warned, told
+    assert state.stat().st_uid == owner
 
 
 def test_meaningless_bits_warn():
