@@ -150,7 +150,7 @@ def test_wrong_ca(cluster, gateway, pki, pki_of):
     wait_until(lambda: degraded(second) == {"tls"})
     second.write("ca.pem", right)
     back(second, "tls")
-    one_line(second, "tls", f"s at {cluster.api.url}: ", "compare the CA")
+    one_line(second, "tls", f"s at {cluster.api.url}: ", "compare the CA", "ours with its key")
 
 
 def missing(made):
@@ -159,6 +159,20 @@ def missing(made):
     wait_until(lambda: degraded(made) == {"credentials"})
     never(lambda: len(said(made, "error")) > 1, 6, "a second line")
     one_line(made, "credentials", "secret", "no such file", "read the file")
+
+
+@pytest.mark.skipif(
+    os.path.exists("/var/run/secrets/kubernetes.io"), reason="has a service account"
+)
+def test_service_account_that_is_not_mounted(cluster):
+    """A pod with automountServiceAccountToken: false."""
+    host, port = cluster.api.url.removeprefix("http://").split(":")
+    env = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+    made = cluster.nginx(
+        CONF, block=informer("api in_cluster;"), level="notice", sync=False, env=env
+    )
+    wait_until(lambda: said(made, "error"), timeout=20 * PATIENCE)
+    one_line(made, "credentials", "serviceaccount/ca.crt", "if it mounts its service account")
 
 
 @pytest.mark.slow

@@ -295,6 +295,7 @@ class TestFile:
         gateway.status.wait_synced()
         found = gateway.status.wait(lambda i: i["state_file"]["error"])
         assert found["synced"] and gateway.get().status == 200
+        assert 'at level "notice"' in found["state_file"]["error"]
         assert len(gateway.grep_log(r"state file.*not written")) == 1
 
         # and of another directory after a reload, once more

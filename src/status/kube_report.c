@@ -548,8 +548,8 @@ kube_report_read(kube_report_t *report, const kube_zone_t *zone,
                            ? report->now_ms - ms : 0;
 
     if (report->writer.state_failed) {
-        report->state_error = KUBE_STR("it could not be written: see the "
-                                       "log");
+        report->state_error = KUBE_STR("it could not be written: the log "
+                                       "says why at level \"notice\"");
     }
 
     for (i = 0; i < KUBE_RESOLVE_ERRORS; i++) {

@@ -48,9 +48,11 @@
     XX(FORBIDDEN, "forbidden", true, KUBE_CAUSE_GRACE_MS,                     \
        "grant list and watch of it to this user")                             \
     XX(TLS, "tls", true, KUBE_CAUSE_GRACE_MS,                                 \
-       "compare the CA and the server's name with its certificate")           \
+       "compare the CA, the server's name and its port with its "             \
+       "certificate, and ours with its key")                                  \
     XX(CREDENTIALS, "credentials", true, KUBE_CAUSE_GRACE_MS,                 \
-       "let nginx's \"user\" read the file, or run the exec plugin")          \
+       "let nginx's \"user\" read the file, which a pod has if it mounts "     \
+       "its service account's token, or run the exec plugin")                 \
     XX(CRASH_LOOP, "crash_loop", true, 0,                                     \
        "report the lines before each \"exited on signal\"")                   \
     XX(ZONE_FULL, "zone_full", false, 0,                                      \

@@ -261,8 +261,8 @@ test_changes(void **state)
     bed_scope(&b, SLICES, KUBE_CAUSE_TLS, 1);
     bed_wait(&b, 1000);
     bed_says(&b, "error degraded: tls: endpointslices at https://api: refused; "
-                 "compare the CA and the server's name with its "
-                 "certificate\n");
+                 "compare the CA, the server's name and its port with its "
+                 "certificate, and ours with its key\n");
 
     bed_scope(&b, SERVICES, KUBE_CAUSE_UNAUTHORIZED, 5);
     bed_wait(&b, 1000);
@@ -333,7 +333,8 @@ test_zone_words(void **state)
     kube_trouble_zone(b.trouble, KUBE_CAUSE_ZONE_FULL, "services a/b",
                       b.now_ms);
     bed_says(&b, "error degraded: tls: services at https://api: refused; "
-                 "compare the CA and the server's name with its certificate\n"
+                 "compare the CA, the server's name and its port with its "
+                 "certificate, and ours with its key\n"
                  "error degraded: zone_full: for 1 m 0 s: services a/b\n");
 
     bed_wait(&b, 540000);
