@@ -1,7 +1,6 @@
 /*
- * ngx_http_kube_ready - the kube_ready directive: 200, with a line for each
- * cause of being degraded, or 503 with a line for each informer that is not
- * ready.
+ * ngx_http_kube_ready - the kube_ready directive: 200, or 503 with a line for
+ * each informer that is not ready; and a line for each cause of being degraded.
  *
  * What ready means is src/route's kube_ready.  Workers only.
  *
@@ -256,13 +255,15 @@ ngx_http_kube_ready_handler(ngx_http_request_t *r)
     if (body.text.size == 0) {
         kube_text_put(&body.text, KUBE_STR("ready\n"));
         rc = NGX_HTTP_OK;
+    }
 
-        for (i = 0; i < kcf->informers.nelts; i++) {
-            if (ngx_http_kube_ready_is_asked(&klcf->ready_informer,
-                                             informers[i]))
-            {
-                ngx_http_kube_ready_degraded(&body.text, informers[i]);
-            }
+    /* "not_synced" alone does not say what to do about it */
+
+    for (i = 0; i < kcf->informers.nelts; i++) {
+
+        if (ngx_http_kube_ready_is_asked(&klcf->ready_informer, informers[i]))
+        {
+            ngx_http_kube_ready_degraded(&body.text, informers[i]);
         }
     }
 
@@ -315,7 +316,7 @@ ngx_http_kube_ready_one(ngx_http_kube_loc_conf_t *klcf, kube_text_t *text,
 }
 
 
-/* A line for each cause that lasts; it is ready all the same. */
+/* A line for each cause that lasts, whether it is ready or not. */
 
 static void
 ngx_http_kube_ready_degraded(kube_text_t *text, ngx_kube_informer_t *informer)

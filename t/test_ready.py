@@ -61,6 +61,8 @@ def test_not_before_the_first_sync(cluster):
     gateway = cluster.nginx(CONF, sync=False)
     code, text = ready(gateway)
     assert code == 503 and "sync" in text
+    wait_until(lambda: "\ndefault: degraded: unreachable: " in ready(gateway)[1])
+    assert ready(gateway)[0] == 503
     assert gateway.status.informer()["ready"] is False
     cluster.api.listen()
     wait_until(lambda: ready(gateway)[0] == 200)
