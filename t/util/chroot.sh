@@ -11,7 +11,8 @@
 # Needs root and debootstrap.  The Debian mirrors are those of the machine's own
 # sources; the bare system is kept in DIR/SUITE.tar, each run unpacks it anew
 # into DIR/SUITE, and the log is DIR/SUITE.log.  STEPS names some of the steps
-# "build demo install test" (default: all).
+# "build demo install test" (default: all), in this order: "demo" runs on the
+# python3 that "build" brings, "install" on the packages of "demo", too.
 
 set -uo pipefail
 
