@@ -22,12 +22,15 @@ alone()
     # twice: the second time its guard must hold
 
     if ! printf '#include "%s"\n#include "%s"\n' "$PWD/$header" \
-            "$PWD/$header" | "${CC:-cc}" -x c -fsyntax-only "$@" -
+            "$PWD/$header" | "${cc[@]}" -x c -fsyntax-only "$@" -
     then
         echo "headers: $header does not compile alone"
         failed=$((failed + 1))
     fi
 }
+
+# as in make, it may be two words: "ccache gcc"
+read -r -a cc <<<"${CC:-cc}"
 
 strict=(-std=c11 -D_DEFAULT_SOURCE -Wall -Wextra -Wconversion -Wshadow -Wvla
         -Wcast-qual -Werror)

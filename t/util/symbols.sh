@@ -19,6 +19,8 @@ bad=0
 flags=(-std=c11 -D_DEFAULT_SOURCE -O2 -DNDEBUG -w -fno-pic -fno-pie
        -fno-stack-protector -U_FORTIFY_SOURCE)
 
+# as in make, it may be two words: "ccache gcc"
+read -r -a cc <<<"${CC:-cc}"
 read -ra includes < <(t/util/layers.py --includes src)
 
 mkdir -p "$dir"
@@ -27,7 +29,7 @@ for source in src/*/*.c; do
     layer=${layer%%/*}
     [ "$layer" = cli ] && continue
     mkdir -p "$dir/$layer"
-    "${CC:-cc}" "${flags[@]}" "${includes[@]}" -c "$source" \
+    "${cc[@]}" "${flags[@]}" "${includes[@]}" -c "$source" \
         -o "$dir/$layer/$(basename "$source" .c).o" || bad=1
 done
 
