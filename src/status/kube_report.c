@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kube_hash.h"
 #include "kube_report.h"
 #include "kube_zone_damping.h"
 #include "kube_zone_reader.h"
@@ -169,13 +170,137 @@ report_scope_of(kube_report_t *report, const kube_record_id_t *id)
 }
 
 
+/* How many of the first n rows are of the namespace. */
+static size_t
+report_rows_of(const kube_report_scope_t *scope, size_t n, uint64_t ns)
+{
+    size_t  i, found;
+
+    found = 0;
+
+    for (i = 0; i < n; i++) {
+        found += (scope->refused[i].ns == ns);
+    }
+
+    return found;
+}
+
+
+/*
+ * The row that gives way to one of a namespace that has fewer: the last one of
+ * the namespace with the most.  KUBE_REFUSED_SHOWN_MAX: none does.
+ */
+static size_t
+report_crowded(kube_report_scope_t *scope, uint64_t ns)
+{
+    size_t                        i, n, most, last;
+    const kube_report_refused_t  *rows;
+
+    rows = scope->refused;
+    n = report_rows_of(scope, scope->refused_n, ns);
+
+    /* refused_most is no less than what is counted here */
+    if (n + 1 >= scope->refused_most) {
+        return KUBE_REFUSED_SHOWN_MAX;
+    }
+
+    most = 0;
+    last = 0;
+
+    for (i = scope->refused_n; i != 0; i--) {
+        n = report_rows_of(scope, i, rows[i - 1].ns);
+
+        if (n > most) {
+            most = n;
+            last = i - 1;
+        }
+    }
+
+    scope->refused_most = most;
+    n = report_rows_of(scope, scope->refused_n, ns);
+
+    return (n + 1 < most) ? last : KUBE_REFUSED_SHOWN_MAX;
+}
+
+
+/*
+ * Where an object of the namespace is named; NULL: it is only counted, or,
+ * where there are no rows at all, memory is missing.
+ */
+static kube_report_refused_t *
+report_row(kube_report_scope_t *scope, uint64_t ns, kube_arena_t *arena)
+{
+    size_t                  i;
+    kube_report_refused_t  *row;
+
+    if (scope->refused == NULL) {
+        scope->refused = kube_arena_alloc(arena, KUBE_REFUSED_SHOWN_MAX
+                                          * sizeof(kube_report_refused_t));
+        if (scope->refused == NULL) {
+            return NULL;
+        }
+
+        scope->refused_most = KUBE_REFUSED_SHOWN_MAX;
+    }
+
+    i = (scope->refused_n < KUBE_REFUSED_SHOWN_MAX)
+        ? scope->refused_n++ : report_crowded(scope, ns);
+
+    if (i == KUBE_REFUSED_SHOWN_MAX) {
+        return NULL;
+    }
+
+    row = &scope->refused[i];
+    memset(row, 0, sizeof(kube_report_refused_t));
+    row->ns = ns;
+
+    return row;
+}
+
+
+/*
+ * One namespace's rows after the other's in turn: who shows the first few only
+ * shows each namespace, too.
+ */
+static kube_rc_t
+report_turns(kube_report_scope_t *scope, kube_arena_t *arena)
+{
+    size_t                  i, n, turn;
+    kube_report_refused_t  *rows;
+
+    if (scope->refused_n == 0) {
+        return KUBE_OK;
+    }
+
+    rows = kube_arena_alloc(arena, scope->refused_n
+                                   * sizeof(kube_report_refused_t));
+    if (rows == NULL) {
+        return KUBE_NOMEM;
+    }
+
+    n = 0;
+
+    for (turn = 0; n < scope->refused_n; turn++) {
+        for (i = 0; i < scope->refused_n; i++) {
+            if (report_rows_of(scope, i, scope->refused[i].ns) == turn) {
+                rows[n++] = scope->refused[i];
+            }
+        }
+    }
+
+    scope->refused = rows;
+
+    return KUBE_OK;
+}
+
+
 static kube_rc_t
 report_refuse(kube_report_t *report, const kube_record_t *record,
     const kube_record_id_t *id, kube_arena_t *arena)
 {
     int                     len;
+    uint64_t                ns, since_ms;
     kube_rc_t               rc;
-    uint64_t                since_ms;
     kube_str_t              key, reason;
     kube_report_scope_t    *scope;
     kube_report_refused_t  *refused;
@@ -195,16 +320,17 @@ report_refuse(kube_report_t *report, const kube_record_t *record,
 
     scope = report_scope_of(report, id);
 
-    if (scope == NULL || scope->refused_total++ >= KUBE_REFUSED_SHOWN_MAX) {
+    if (scope == NULL) {
         return KUBE_OK;
     }
 
-    if (scope->refused == NULL) {
-        scope->refused = kube_arena_alloc(arena, KUBE_REFUSED_SHOWN_MAX
-                                          * sizeof(kube_report_refused_t));
-        if (scope->refused == NULL) {
-            return KUBE_NOMEM;
-        }
+    scope->refused_total++;
+    ns = kube_hash64(report->zone->geometry.seed, id->meta.ns.data,
+                     id->meta.ns.len);
+    refused = report_row(scope, ns, arena);
+
+    if (refused == NULL) {
+        return (scope->refused != NULL) ? KUBE_OK : KUBE_NOMEM;
     }
 
     len = snprintf(text, sizeof(text), "%.*s/%.*s", (int) id->meta.ns.len,
@@ -215,7 +341,6 @@ report_refuse(kube_report_t *report, const kube_record_t *record,
     key.len = ((size_t) len < sizeof(text)) ? (size_t) len
                                             : sizeof(text) - 1;
 
-    refused = &scope->refused[scope->refused_n];
     refused->outdated_ms = KUBE_NEVER;
 
     if (since_ms != KUBE_NEVER) {
@@ -225,13 +350,7 @@ report_refuse(kube_report_t *report, const kube_record_t *record,
 
     rc = report_copy(arena, key, &refused->key);
 
-    if (rc == KUBE_OK) {
-        rc = report_copy(arena, reason, &refused->reason);
-    }
-
-    scope->refused_n += (rc == KUBE_OK);
-
-    return rc;
+    return (rc == KUBE_OK) ? report_copy(arena, reason, &refused->reason) : rc;
 }
 
 
@@ -239,6 +358,7 @@ static kube_rc_t
 report_refused(kube_report_t *report, kube_arena_t *arena,
     kube_arena_t *scratch)
 {
+    size_t                i;
     uint32_t              cursor;
     kube_rc_t             rc;
     kube_record_id_t      id;
@@ -257,7 +377,7 @@ report_refused(kube_report_t *report, kube_arena_t *arena,
         rc = kube_zone_next_refused(report->zone, &cursor, scratch, &record);
 
         if (rc != KUBE_OK) {
-            return (rc == KUBE_NOT_FOUND) ? KUBE_OK : rc;
+            break;
         }
 
         if (kube_record_id(record, record->size, &id) == KUBE_OK) {
@@ -269,6 +389,14 @@ report_refused(kube_report_t *report, kube_arena_t *arena,
             }
         }
     }
+
+    rc = (rc == KUBE_NOT_FOUND) ? KUBE_OK : rc;
+
+    for (i = 0; i < report->scopes_n && rc == KUBE_OK; i++) {
+        rc = report_turns(&report->scopes[i], arena);
+    }
+
+    return rc;
 }
 
 

@@ -38,6 +38,7 @@ typedef struct {
     kube_str_t  reason;
     uint64_t    outdated_ms;    /* its last good version is served for so long
                                    already; KUBE_NEVER: none is */
+    uint64_t    ns;             /* tells its namespace from others */
 } kube_report_refused_t;
 
 /* One list and watch. */
@@ -54,8 +55,10 @@ typedef struct {
     uint64_t                skipped;         /* for whatever reason */
     uint64_t                last_event_ms;   /* ms ago; KUBE_NEVER */
     uint64_t                retry_ms;        /* ms from now; KUBE_NEVER */
-    kube_report_refused_t  *refused;         /* the first of them */
+    kube_report_refused_t  *refused;         /* some of them: of each namespace
+                                                as many, if it has so many */
     size_t                  refused_n;       /* <= KUBE_REFUSED_SHOWN_MAX */
+    size_t                  refused_most;    /* no namespace has more rows */
     uint64_t                refused_total;
 } kube_report_scope_t;
 

@@ -178,6 +178,72 @@ test_report_other_causes(void **state)
 }
 
 
+/* The rows of the namespace, among the first n. */
+static size_t
+named_of(const status_test_t *st, size_t n, const char *ns)
+{
+    size_t      i, found;
+    kube_str_t  key;
+
+    found = 0;
+
+    for (i = 0; i < n; i++) {
+        key = st->report.scopes[0].refused[i].key;
+        found += (key.len > strlen(ns) && key.data[strlen(ns)] == '/'
+                  && memcmp(key.data, ns, strlen(ns)) == 0);
+    }
+
+    return found;
+}
+
+
+/* A namespace with very many refused objects takes no other's names away. */
+static void
+test_refused_of_each_namespace(void **state)
+{
+    char           name[16];
+    unsigned       i;
+    status_test_t  st;
+
+    (void) state;
+    status_test_open(&st);
+    status_test_watch(&st, 0, KUBE_RESOURCE_SERVICES, "");
+
+    for (i = 0; i < KUBE_REFUSED_SHOWN_MAX + 20; i++) {
+        snprintf(name, sizeof(name), "x-%u", i);
+        status_test_refuse(&st, "evil", name, "malformed");
+    }
+
+    for (i = 0; i < 60; i++) {
+        snprintf(name, sizeof(name), "y-%u", i);
+        status_test_refuse(&st, "mean", name, "malformed");
+    }
+
+    status_test_refuse(&st, "shop", "a", "too_large");
+    status_test_refuse(&st, "bank", "a", "malformed");
+    status_test_refuse(&st, "bank", "b", "malformed");
+
+    assert_int_equal(status_test_report(&st), KUBE_OK);
+    assert_int_equal(st.report.scopes[0].refused_n, KUBE_REFUSED_SHOWN_MAX);
+    assert_int_equal(st.report.scopes[0].refused_total,
+                     KUBE_REFUSED_SHOWN_MAX + 83);
+
+    assert_int_equal(named_of(&st, KUBE_REFUSED_SHOWN_MAX, "shop"), 1);
+    assert_int_equal(named_of(&st, KUBE_REFUSED_SHOWN_MAX, "bank"), 2);
+    assert_in_range(named_of(&st, KUBE_REFUSED_SHOWN_MAX, "evil"), 48, 49);
+    assert_in_range(named_of(&st, KUBE_REFUSED_SHOWN_MAX, "mean"), 48, 49);
+
+    /* the page shows the first five */
+
+    assert_int_equal(named_of(&st, 4, "shop"), 1);
+    assert_int_equal(named_of(&st, 4, "bank"), 1);
+    assert_int_equal(named_of(&st, 4, "evil"), 1);
+    assert_int_equal(named_of(&st, 4, "mean"), 1);
+
+    status_test_close(&st);
+}
+
+
 /* What the zone does not tell of; more than there is room for is a cause. */
 static void
 test_report_degrade(void **state)
@@ -414,6 +480,7 @@ main(void)
         cmocka_unit_test(test_report_following),
         cmocka_unit_test(test_report_forbidden),
         cmocka_unit_test(test_report_other_causes),
+        cmocka_unit_test(test_refused_of_each_namespace),
         cmocka_unit_test(test_report_degrade),
         cmocka_unit_test(test_report_truncated),
         cmocka_unit_test(test_report_crash_loop),
