@@ -212,6 +212,24 @@ class TestInformer:
             gone.status.wait(lambda i: not i["stale"])
             assert away.count(verb="list") == 2
 
+    @pytest.mark.slow
+    def test_predecessor_that_does_not_leave(self, cluster):
+        """One that a reload finds stopped is named in the log by its successor."""
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF)
+        old = gateway.informer()
+        gateway.kill(signal.SIGSTOP, old)
+        try:
+            gateway.reload()
+            gateway.wait_log(rf"\[error\].*takeover: process {old} .*kill it")
+            assert gateway.get().status == 200
+        finally:
+            gateway.kill(signal.SIGCONT, old)
+        following(cluster, gateway)
+        assert not alive(old)
+        assert len(gateway.grep_log(r"\[error\].*takeover: ")) == 1
+        assert cluster.api.count(verb="list") == 2
+
 
 class TestWorkers:
     """Workers."""

@@ -73,6 +73,9 @@ struct kube_informer_s {
     kube_trouble_t         *trouble;
     kube_hand_t             hand;         /* what it would have died of */
     informer_phase_t        phase;
+    uint64_t                waits_since_ms;  /* for the guard */
+    uint64_t                waits_told_ms;   /* is told of next; 0: it does not
+                                                wait */
     kube_takeover_t         takeover;
     bool                    wants_state;
     bool                    swept;        /* what no scope covers is gone */

@@ -23,6 +23,9 @@
 #include "kube_zone_scope.h"
 
 
+/* A predecessor that has not left by then is told of. */
+#define TAKEOVER_PATIENCE_MS  5000
+
 /* What the predecessor left under the number of a scope. */
 typedef struct {
     bool           used;
@@ -126,6 +129,37 @@ takeover_damp(kube_informer_t *inf)
 }
 
 
+/*
+ * A predecessor leaves as soon as it is told to.  One that was stopped, or that
+ * waits for a disk, keeps everybody from following, and cannot say so itself.
+ */
+static void
+takeover_waits(kube_informer_t *inf)
+{
+    kube_writer_info_t  writer;
+
+    if (inf->waits_told_ms == 0) {
+        inf->waits_since_ms = inf->now_ms;
+        inf->waits_told_ms = inf->now_ms + TAKEOVER_PATIENCE_MS;
+    }
+
+    if (inf->now_ms < inf->waits_told_ms) {
+        return;
+    }
+
+    inf->waits_told_ms = inf->now_ms + KUBE_TROUBLE_REPEAT_MS;
+
+    kube_zone_writer_info(inf->conf.zone, &writer);
+
+    kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_ERROR, KUBE_EV_TAKEOVER,
+                   "process %llu has not left the zone for %llu s, and nothing "
+                   "is followed until it has: see what it waits for, or kill "
+                   "it", (unsigned long long) writer.writer_pid,
+                   (unsigned long long) ((inf->now_ms - inf->waits_since_ms)
+                                         / 1000));
+}
+
+
 static kube_rc_t
 takeover_acquire(kube_informer_t *inf)
 {
@@ -135,6 +169,7 @@ takeover_acquire(kube_informer_t *inf)
 
     if (rc == KUBE_BUSY) {
         inf->deadline_ms = inf->now_ms + KUBE_TAKEOVER_RETRY_MS;
+        takeover_waits(inf);
         return rc;
     }
 

@@ -852,6 +852,7 @@ static void
 test_guard(void **state)
 {
     bed_t             b;
+    unsigned          i, said;
     kube_informer_t  *second;
 
     (void) state;
@@ -867,6 +868,19 @@ test_guard(void **state)
     assert_null(kube_informer_writer(second));
     assert_int_equal(kube_informer_deadline(second),
                      b.server->io.now_ms + KUBE_TAKEOVER_RETRY_MS);
+
+    /* one that does not leave is named after a while, and once a minute */
+
+    said = b.logged[KUBE_EV_TAKEOVER];
+
+    for (i = 0; i < 66000 / KUBE_TAKEOVER_RETRY_MS; i++) {
+        assert_int_equal(b.logged[KUBE_EV_TAKEOVER] - said,
+                         (i * KUBE_TAKEOVER_RETRY_MS >= 5000)
+                         + (i * KUBE_TAKEOVER_RETRY_MS >= 65000));
+        b.server->io.now_ms += KUBE_TAKEOVER_RETRY_MS;
+        assert_int_equal(kube_informer_process(second, b.server->io.now_ms, 1),
+                         KUBE_BUSY);
+    }
 
     kube_informer_stop(b.inf);
     assert_true(kube_informer_deadline(b.inf) == UINT64_MAX);
