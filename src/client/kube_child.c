@@ -100,22 +100,32 @@ child_close_from(int first)
 static_assert(KUBE_CHILD_PIPES == 3, "as many as child_arrange() says");
 
 
-/* Puts the pipes' ends at 3, 4 and 5, and nothing behind them. */
-static void
+/*
+ * Puts the pipes' ends at 3, 4 and 5, and nothing behind them.  False: there
+ * is no descriptor for that, and they are where they were; what is open at 3,
+ * 4 and 5 is the host's.
+ */
+static bool
 child_arrange(int ends[KUBE_CHILD_PIPES])
 {
-    int  i;
+    int  i, high[KUBE_CHILD_PIPES];
 
     for (i = 0; i < KUBE_CHILD_PIPES; i++) {
-        ends[i] = fcntl(ends[i], F_DUPFD, 3 + KUBE_CHILD_PIPES);
+        high[i] = fcntl(ends[i], F_DUPFD, 3 + KUBE_CHILD_PIPES);
+
+        if (high[i] == -1) {
+            return false;
+        }
     }
 
     for (i = 0; i < KUBE_CHILD_PIPES; i++) {
-        (void) dup2(ends[i], 3 + i);
+        (void) dup2(high[i], 3 + i);
         ends[i] = 3 + i;
     }
 
     child_close_from(3 + KUBE_CHILD_PIPES);
+
+    return true;
 }
 
 
@@ -272,7 +282,10 @@ child_starter(int ends[KUBE_CHILD_PIPES], char **argv, char **env,
         (void) sigaction(i, &action, NULL);
     }
 
-    child_arrange(ends);
+    if (!child_arrange(ends)) {
+        child_say(ends[KUBE_CHILD_END], KUBE_CHILD_NOT_STARTED, errno);
+        _exit(0);
+    }
 
     guard = child_guard(ends);
     program = fork();

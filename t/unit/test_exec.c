@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -298,6 +299,65 @@ test_exec_inherits_no_descriptor(void **state)
 }
 
 
+/*
+ * Whatever number of descriptors there is: it runs with its own pipes, or not
+ * at all.  What is open at 3, 4 and 5 here is a log or a channel in nginx.
+ */
+static void
+test_exec_few_descriptors(void **state)
+{
+    int              i, low[3], first, ours[2], started;
+    char             c;
+    rlim_t           n;
+    kube_rc_t        rc;
+    struct rlimit    limit, few;
+    exec_fixture_t  *f = *state;
+
+    exec_write(f, "echo here >&2; " CREDENTIAL("\"token\":\"abc\""));
+
+    assert_int_equal(pipe(ours), 0);
+    assert_int_equal(fcntl(ours[0], F_SETFL, O_NONBLOCK), 0);
+
+    for (i = 0; i < 3; i++) {
+        low[i] = dup(3 + i);
+        assert_int_equal(dup2(ours[1], 3 + i), 3 + i);
+    }
+
+    first = dup(ours[0]);
+    assert_true(first > 6);
+    assert_int_equal(close(first), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+
+    for (n = (rlim_t) first, started = 0; n < (rlim_t) first + 24; n++) {
+        few = limit;
+        few.rlim_cur = n;
+
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        rc = exec_run(f, NULL);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+
+        if (rc != KUBE_OK) {
+            assert_int_equal(rc, KUBE_IO);
+            assert_true(strstr(kube_exec_why(f->exec), "no descriptor") != NULL
+                        || strstr(kube_exec_why(f->exec), "24: ") != NULL);
+        }
+
+        started += (rc == KUBE_OK);
+        assert_int_equal(read(ours[0], &c, 1), -1);
+    }
+
+    assert_in_range(started, 1, 23);
+
+    for (i = 0; i < 3; i++) {
+        (void) (low[i] != -1 ? dup2(low[i], 3 + i) : close(3 + i));
+        (void) close(low[i]);
+    }
+
+    (void) close(ours[0]);
+    (void) close(ours[1]);
+}
+
+
 static void
 test_exec_failures(void **state)
 {
@@ -538,6 +598,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_exec_no_cluster_info, exec_setup,
                                         exec_teardown),
         cmocka_unit_test_setup_teardown(test_exec_inherits_no_descriptor,
+                                        exec_setup, exec_teardown),
+        cmocka_unit_test_setup_teardown(test_exec_few_descriptors,
                                         exec_setup, exec_teardown),
         cmocka_unit_test_setup_teardown(test_exec_failures, exec_setup,
                                         exec_teardown),
