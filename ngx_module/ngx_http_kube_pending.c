@@ -119,10 +119,15 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    /* a balancer is asked once the body was read: a view may go until then */
+    /*
+     * A balancer is asked once the body was read: a view may go until then.
+     * Who was here before "error_page" may have discarded it: nobody reads one
+     * then, and we would be called again at once, with no end.
+     */
 
     if (r == r->main
         && r->request_body == NULL
+        && !r->discard_body
         && conf->request_buffering
         && (r->headers_in.content_length_n > 0 || r->headers_in.chunked))
     {

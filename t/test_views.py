@@ -547,6 +547,12 @@ STRAINED = """
         location /patient { proxy_pass http://dynamic; proxy_ignore_client_abort on; }
         location /told { proxy_pass http://dynamic; post_action /after; }
         location = /after { internal; proxy_pass http://127.0.0.1:ANY/after?delay=2s; }
+        location /moved { error_page 302 = @moved; return 302 /; }
+        location @moved {
+            proxy_pass http://dynamic;
+            proxy_pass_request_body off;
+            proxy_set_header Content-Length "";
+        }
     }
 """
 
@@ -693,6 +699,15 @@ class TestStrained:
         answers = [one.getresponse() for one in made]
         assert [a.status for a in answers] == [200] * 6
         assert {a.headers["x-body-length"] for a in answers} == {"4"}
+
+    def test_a_body_that_was_discarded(self, gateway):
+        """By who answered before "error_page": nobody waits for the rest of it."""
+        made = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+        made.putrequest("POST", "/moved")
+        made.putheader("X-Service", f"shop/{self.NAMES[0]}:http")
+        made.putheader("Content-Length", "4")
+        made.endheaders()
+        assert made.getresponse().status == 200
 
     def test_attempts_that_fail(self, cluster, many, gateway):
         """
