@@ -138,7 +138,11 @@ ngx_kube_views_newest(ngx_kube_views_t *views, ngx_str_t *text,
         return ngx_kube_views_nothing(views);
     }
 
-    return ngx_kube_views_identify(views, key, text, waiter, error);
+    view = ngx_kube_views_identify(views, key, text, waiter, error);
+
+    /* static servers serve also while none may be made */
+
+    return (view != NULL) ? view : ngx_kube_views_nothing(views);
 }
 
 

@@ -102,8 +102,9 @@ ngx_int_t ngx_kube_views_init(ngx_pool_t *pool, ngx_kube_views_t *views,
 /*
  * The newest view of a text that a request evaluated a key with variables to.
  * Borrowed: count a reference to keep it.  NULL, or a view without a name: no
- * Service; *error tells why, and *key is the key as parsed (into text) unless
- * that is NO_KEY or BAD_KEY.  Else *error is the view's, and *key is not set.
+ * Service, or none may be made now; *error tells why, and *key is the key as
+ * parsed (into text) unless that is NO_KEY or BAD_KEY.  Else *error is the
+ * view's, and *key is not set.
  */
 ngx_kube_view_t *ngx_kube_views_find(ngx_kube_views_t *views,
     ngx_str_t *text, kube_key_t *key, kube_resolve_error_t *error);

@@ -537,9 +537,11 @@ STRAINED = """
     kube_instances size=2m;
     kube_resolve $pod $http_x_service namespaces=shop;
     upstream dynamic { kube_service $http_x_service namespaces=shop form=dns; }
+    upstream backed { kube_service $http_x_service namespaces=shop; server 127.2.0.1:ANY backup; }
     server {
         listen 127.0.0.1:PORT;
         location / { proxy_pass http://dynamic; }
+        location /backed { set $backed backed; proxy_pass http://$backed; }
         location /asks { auth_request /sub; try_files none @ok; }
         location @ok { return 204; }
         location = /sub { internal; proxy_pass http://dynamic; }
@@ -781,6 +783,14 @@ class TestStrained:
 
         for name in self.NAMES:
             wait_until(lambda name=name: served(name))
+
+    def test_static_servers_meanwhile(self, gateway):
+        """They serve what cannot wait."""
+        found = set()
+        for name in self.NAMES:
+            answer = gateway.get("/backed", headers={"X-Service": f"shop/{name}:http"})
+            found.add((answer.status, answer.headers["x-kube-error"]))
+        assert found == {(200, ""), (200, "not_synced")}
 
 
 SCRAPED = """
