@@ -29,6 +29,7 @@ typedef struct {
     ngx_http_request_t     *request;
     ngx_kube_waiter_t       waiter;
     unsigned                held:1;
+    unsigned                over:1;         /* its phases go on */
 } ngx_http_kube_pending_t;
 
 
@@ -36,8 +37,11 @@ static ngx_int_t ngx_http_kube_pending_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_kube_pending_begin(ngx_http_request_t *r)
     NGX_HTTP_KUBE_RARE;
 static void ngx_http_kube_pending_body(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_kube_pending_was(ngx_http_request_t *r);
-static void ngx_http_kube_pending_idle(ngx_http_request_t *r);
+static void ngx_http_kube_pending_writer(ngx_http_request_t *r);
+static ngx_http_kube_pending_t *ngx_http_kube_pending_of(
+    ngx_http_request_t *r);
+static ngx_http_kube_pending_t *ngx_http_kube_pending_create(
+    ngx_http_request_t *r);
 static void ngx_http_kube_pending_over(ngx_event_t *ev);
 static void ngx_http_kube_pending_cleanup(void *data);
 
@@ -105,18 +109,25 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
     ngx_int_t                  rc;
     ngx_str_t                  text;
     ngx_event_t               *ev;
-    ngx_pool_cleanup_t        *cln;
     ngx_http_kube_pending_t   *pending;
     ngx_http_kube_srv_conf_t  *kscf;
     ngx_http_upstream_conf_t  *conf;
 
     kscf = ngx_http_kube_destination(r, &conf);
 
-    if (kscf == NULL
-        || kscf->key.ref->is_static
-        || ngx_http_kube_pending_was(r))
-    {
+    if (kscf == NULL || kscf->key.ref->is_static) {
         return NGX_DECLINED;
+    }
+
+    pending = ngx_http_kube_pending_of(r);
+
+    if (pending != NULL) {
+        ngx_http_kube_pending_cleanup(pending);
+
+        if (pending->over) {
+            pending->over = 0;
+            return NGX_DECLINED;
+        }
     }
 
     /*
@@ -147,15 +158,15 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_kube_pending_t));
-    if (cln == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (pending == NULL) {
+        pending = ngx_http_kube_pending_create(r);
+
+        if (pending == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
     }
 
-    pending = cln->data;
-
-    ngx_memzero(pending, sizeof(ngx_http_kube_pending_t));
-    pending->request = r;
+    ngx_memzero(&pending->waiter, sizeof(ngx_kube_waiter_t));
 
     ev = &pending->waiter.event;
     ev->handler = ngx_http_kube_pending_over;
@@ -166,7 +177,6 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    cln->handler = ngx_http_kube_pending_cleanup;
     pending->held = 1;
     ngx_http_kube_pending++;
 
@@ -185,7 +195,7 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
         }
     }
 
-    r->write_event_handler = ngx_http_kube_pending_idle;
+    r->write_event_handler = ngx_http_kube_pending_writer;
 
     return NGX_AGAIN;
 }
@@ -202,10 +212,22 @@ ngx_http_kube_pending_body(ngx_http_request_t *r)
 }
 
 
-/* A request waits once: what it waited for is there now, or cannot be made. */
+/* Does nothing; by it a request that is held is known. */
 
-static ngx_uint_t
-ngx_http_kube_pending_was(ngx_http_request_t *r)
+static void
+ngx_http_kube_pending_writer(ngx_http_request_t *r)
+{
+    return;
+}
+
+
+/*
+ * One for each request, which may come again: it is sent elsewhere by
+ * X-Accel-Redirect or error_page.
+ */
+
+static ngx_http_kube_pending_t *
+ngx_http_kube_pending_of(ngx_http_request_t *r)
 {
     ngx_pool_cleanup_t       *cln;
     ngx_http_kube_pending_t  *pending;
@@ -215,25 +237,41 @@ ngx_http_kube_pending_was(ngx_http_request_t *r)
             pending = cln->data;
 
             if (pending->request == r) {
-                return 1;
+                return pending;
             }
         }
     }
 
-    return 0;
+    return NULL;
 }
 
 
-/* Who has this handler is held, and by nobody else. */
-
-static void
-ngx_http_kube_pending_idle(ngx_http_request_t *r)
+static ngx_http_kube_pending_t *
+ngx_http_kube_pending_create(ngx_http_request_t *r)
 {
-    ngx_http_request_empty_handler(r);
+    ngx_pool_cleanup_t       *cln;
+    ngx_http_kube_pending_t  *pending;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_kube_pending_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    pending = cln->data;
+
+    ngx_memzero(pending, sizeof(ngx_http_kube_pending_t));
+    pending->request = r;
+
+    cln->handler = ngx_http_kube_pending_cleanup;
+
+    return pending;
 }
 
 
-/* Runs the phases from our handler on, which holds nobody twice. */
+/*
+ * Runs the phases from our handler on, which does not hold it again: what it
+ * waited for is there now, or cannot be made.
+ */
 
 static void
 ngx_http_kube_pending_over(ngx_event_t *ev)
@@ -248,11 +286,13 @@ ngx_http_kube_pending_over(ngx_event_t *ev)
 
     ngx_http_kube_pending_cleanup(pending);
 
-    /* where the client has left nginx may run it already: "post_action" */
+    /* its client has left, and "post_action" sent it elsewhere */
 
-    if (r->write_event_handler != ngx_http_kube_pending_idle) {
+    if (r->write_event_handler != ngx_http_kube_pending_writer) {
         return;
     }
+
+    pending->over = 1;
 
     ngx_http_set_log_request(c->log, r);
 
