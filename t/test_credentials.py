@@ -385,6 +385,17 @@ class TestExecPlugin:
         assert 1 <= len(refused) <= 4 * PATIENCE
         assert cluster.api.count(verb="list") == 2
 
+    def test_asked_again_until_its_word_is_good(self, cluster):
+        """What it says once more after a 401 may be refused, too, and bears no end."""
+        gateway = started(self.prepared(cluster))
+        cluster.steady(gateway)
+        cluster.api.auth.revoke_token("first")
+        cluster.api.close_watches(how="clean")
+        wait_until(lambda: len([r for r in cluster.api.requests if r.status == 401]) >= 6)
+        cluster.api.auth.add_token("second")
+        self.says(gateway, "second")
+        following(cluster, gateway)
+
     def test_asked_again_before_it_expires(self, cluster):
         """No request is refused for want of a fresh token."""
         gateway = self.prepared(cluster, lifetime=datetime.timedelta(seconds=4))

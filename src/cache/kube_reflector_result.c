@@ -99,6 +99,15 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
     kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_STATUS,
                                              .status = status });
 
+    /* the request is repeated at once now and then; credentials are read, and
+       an exec plugin is asked, each time, for nothing else may renew them */
+
+    if (status->verdict == KUBE_VERDICT_UNAUTHORIZED
+        && r->action.kind == KUBE_ACTION_SLEEP)
+    {
+        r->lw.credentials(r->lw.ctx, r->now_ms);
+    }
+
     /* a server that has no WatchList is in order; whether a list is forbidden
        the plain one says */
 

@@ -78,7 +78,8 @@
  *              STOP             -> STOPPED
  *   any STATUS unauthorized     -> once, and not within 10 s of the last time:
  *                                  credentials are read again and the request
- *                                  repeated at once; else BACKOFF
+ *                                  repeated at once; else BACKOFF, where the
+ *                                  owner reads them as well
  *   any STATUS with Retry-After -> BACKOFF by kube_backoff's rules for floors
  *
  * A watch that brought newer versions but lived less than a second is resumed
