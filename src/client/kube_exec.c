@@ -503,7 +503,10 @@ exec_version(kube_exec_t *exec, const cJSON *tree)
 }
 
 
-/* expirationTimestamp, as what is left of it. */
+/*
+ * expirationTimestamp, as what is left of it.  Whether it has expired is the
+ * server's to say, whose clock need not be ours.
+ */
 static kube_rc_t
 exec_lifetime(kube_exec_t *exec, const cJSON *status, uint64_t *lifetime_ms)
 {
@@ -526,12 +529,8 @@ exec_lifetime(kube_exec_t *exec, const cJSON *status, uint64_t *lifetime_ms)
     (void) clock_gettime(CLOCK_REALTIME, &now);
     now_ms = (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 
-    if (ends_ms <= now_ms) {
-        return exec_fail(exec, KUBE_INVALID,
-                         "what it printed has expired already");
-    }
-
-    *lifetime_ms = (uint64_t) (ends_ms - now_ms);
+    *lifetime_ms = (ends_ms > now_ms) ? (uint64_t) (ends_ms - now_ms)
+                                      : KUBE_EXEC_EXPIRED_MS;
 
     return KUBE_OK;
 }

@@ -26,6 +26,9 @@
 #define KUBE_EXEC_OUTPUT_MAX   (512u << 10)
 #define KUBE_EXEC_TIMEOUT_MS   60000
 
+/* What has expired by our clock is used, and asked for again so much later. */
+#define KUBE_EXEC_EXPIRED_MS   30000
+
 typedef struct kube_exec_s  kube_exec_t;
 
 /* Borrowed until the next start, or the end. */
@@ -63,8 +66,7 @@ uint64_t kube_exec_deadline(const kube_exec_t *exec);
  *   KUBE_OK         *result
  *   KUBE_IO         it could not be started, or failed
  *   KUBE_TIMEOUT    it took too long, and was killed
- *   KUBE_INVALID    it printed no ExecCredential of the version asked for, or
- *                   one that has expired
+ *   KUBE_INVALID    it printed no ExecCredential of the version asked for
  *   KUBE_TOO_LARGE  it printed too much
  *   KUBE_NOMEM
  */
