@@ -330,6 +330,7 @@ transport_choose_server(const kube_transport_t *t)
 void
 kube_transport_verdict(kube_transport_t *transport, size_t server, bool good)
 {
+    size_t               next;
     uint64_t             now_ms;
     transport_server_t  *s;
 
@@ -348,6 +349,15 @@ kube_transport_verdict(kube_transport_t *transport, size_t server, bool good)
         s->again_ms = now_ms + kube_backoff_next(&s->backoff,
                                                  &transport->random, now_ms,
                                                  false, 0);
+    }
+
+    /* whoever is asked next is another one, though it be asked after a pause
+       that is longer than this one is passed over */
+
+    next = transport_choose_server(transport);
+
+    if (transport->servers[next].again_ms <= now_ms) {
+        transport->server = next;
     }
 }
 

@@ -452,9 +452,11 @@ servers_at(transport_bed_t *f, uint64_t now_ms, size_t server)
 static void
 test_transport_verdicts(void **state)
 {
-    size_t            i;
+    size_t            i, server;
     uint64_t          now_ms;
     transport_bed_t  *f = *state;
+
+    server = 0;
 
     for (i = 0; i < 3; i++) {
         transport_bed_add_port(f, "http", (unsigned) i + 1);
@@ -482,7 +484,7 @@ test_transport_verdicts(void **state)
         kube_transport_verdict(f->transport, 2, false);
     }
 
-    servers_at(f, now_ms + KUBE_SERVER_FIRST_MS, 0);
+    servers_at(f, now_ms + KUBE_SERVER_FIRST_MS, 2);
 
     /* a good answer ends it at once */
 
@@ -497,12 +499,23 @@ test_transport_verdicts(void **state)
 
     for (i = 0; i < 10; i++) {
         now_ms += KUBE_SERVER_MAX_MS;
-        servers_at(f, now_ms, 0);
-        kube_transport_verdict(f->transport, 0, false);
-        servers_at(f, now_ms, 1);
+        server = (2 + 2 * i) % 3;
+        servers_at(f, now_ms, server);
+        kube_transport_verdict(f->transport, server, false);
+        kube_transport_verdict(f->transport, (server + 1) % 3, false);
+        kube_transport_verdict(f->transport, (server + 2) % 3, false);
     }
 
-    servers_at(f, now_ms + KUBE_SERVER_MAX_MS / 2 - 1, 1);
+    kube_transport_verdict(f->transport, server, true);
+    servers_at(f, now_ms + KUBE_SERVER_MAX_MS / 2 - 1, server);
+
+    /* after a pause that is longer than it is passed over it is not the next */
+
+    now_ms += 2 * KUBE_SERVER_MAX_MS;
+    server = (server + 2) % 3;
+    servers_at(f, now_ms, server);
+    kube_transport_verdict(f->transport, server, false);
+    servers_at(f, now_ms + 2 * KUBE_SERVER_MAX_MS, (server + 1) % 3);
 }
 
 
