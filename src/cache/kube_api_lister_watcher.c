@@ -67,7 +67,8 @@ typedef struct {
     bool               meta_seen;
     bool               end_seen;
     bool               ended;      /* nothing more will arrive */
-    bool               whole;      /* a list that was read to its end */
+    bool               whole;      /* a list that was read to its end, or the
+                                      items that a watch begins with */
     kube_rc_t          ended_rc;
     int                code;       /* 0: no head yet */
     size_t             server;     /* of the head */
@@ -236,7 +237,7 @@ api_end(api_call_t *call, kube_result_t *result, kube_rc_t rc,
     const char *text)
 {
     call->over = true;
-    call->whole = (rc == KUBE_OK && !call->watch);
+    call->whole = call->whole || (rc == KUBE_OK && !call->watch);
 
     /* bytes that are none of this API's, behind a head that looked good */
 
@@ -261,6 +262,7 @@ api_status(api_call_t *call, kube_result_t *result, int code,
 
     status = &call->lw->status;
     call->over = true;
+    call->whole = call->watch;     /* a refusal is no fault of its address */
 
     kube_status_judge(&call->lw->arena, code, body, status);
 
@@ -445,6 +447,7 @@ api_event(api_call_t *call, const kube_envelope_t *envelope,
     case KUBE_WATCH_BOOKMARK:
         result->kind = KUBE_RESULT_BOOKMARK;
         result->initial_events_end = event.initial_events_end;
+        call->whole = call->whole || event.initial_events_end;
         return KUBE_OK;
 
     case KUBE_WATCH_ERROR:
@@ -944,7 +947,9 @@ api_cancel(void *ctx, kube_call_t *handle)
 
     /* cut off, stalled or older than ours: another address may do better */
 
-    if (call->code == 200 && !call->watch && !call->whole) {
+    if (call->code == 200 && !call->whole
+        && (!call->watch || call->request.initial_events))
+    {
         lw->conf.io.verdict(lw->conf.io.ctx, call->server, false);
     }
 

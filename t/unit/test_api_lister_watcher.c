@@ -316,6 +316,55 @@ test_blame(void **state)
 }
 
 
+/* A WatchList begins with a list, which does not come to its end, or does. */
+static void
+test_blame_of_streams(void **state)
+{
+    bed_t                 b;
+    unsigned              i;
+    kube_call_t          *call;
+    io_exchange_t        *x;
+    kube_list_options_t   options;
+
+    static const struct {
+        const char  *body;
+        unsigned     bad;
+    } cases[] = {
+        { "", 1 },
+        { EVENT("ADDED", SERVICE("a", "6")), 1 },
+        { EVENT("BOOKMARK", "{\"kind\":\"Service\",\"metadata\":{"
+                "\"resourceVersion\":\"7\"}}"), 1 },
+        { EVENT("BOOKMARK", "{\"kind\":\"Service\",\"metadata\":{"
+                "\"resourceVersion\":\"7\",\"annotations\":{"
+                "\"k8s.io/initial-events-end\":\"true\"}}}"), 0 },
+        { EVENT("ERROR", "{\"kind\":\"Status\",\"code\":410}"), 0 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bed_init(&b);
+        options = at_5;
+        options.initial_events = true;
+        call = b.lw.watch(b.lw.ctx, &options, b.io.now_ms);
+        x = io_find(&b.io, "/");
+        assert_true(io_head(x, 200, "application/json", 0));
+
+        if (cases[i].body[0] != '\0') {
+            (void) io_body(&b.io, x, cases[i].body);
+        }
+
+        io_done(x, KUBE_OK, "");
+
+        (void) yielded(&b, call);
+        b.lw.cancel(b.lw.ctx, call);
+
+        assert_int_equal(b.io.bad != 0, cases[i].bad);
+        bed_done(&b);
+    }
+}
+
+
 static void
 test_failures_wait(void **state)
 {
@@ -1151,6 +1200,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_two_calls_at_once),
         cmocka_unit_test(test_blame),
+        cmocka_unit_test(test_blame_of_streams),
         cmocka_unit_test(test_failures_wait),
         cmocka_unit_test(test_objects),
         cmocka_unit_test(test_poison),
