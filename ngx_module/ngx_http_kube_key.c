@@ -53,7 +53,7 @@ ngx_http_kube_key_parse(ngx_conf_t *cf, ngx_http_kube_key_t *key,
 
 void
 ngx_http_kube_key_resolve(ngx_http_request_t *r, ngx_http_kube_key_t *key,
-    ngx_str_t *text, ngx_http_kube_pick_t *pick)
+    ngx_str_t *text, ngx_uint_t waited, ngx_http_kube_pick_t *pick)
 {
     kube_key_t  parsed, *copy;
 
@@ -71,7 +71,10 @@ ngx_http_kube_key_resolve(ngx_http_request_t *r, ngx_http_kube_key_t *key,
     pick->endpoint = NULL;
 
     pick->key = NULL;
-    pick->view = ngx_kube_views_find(&key->views, text, &parsed, &pick->error);
+    pick->view = waited ? ngx_kube_views_again(&key->views, text, &parsed,
+                                               &pick->error)
+                        : ngx_kube_views_find(&key->views, text, &parsed,
+                                              &pick->error);
 
     if (pick->view != NULL && pick->view->name.len != 0) {
         pick->key = &pick->view->key;

@@ -51,10 +51,13 @@ ngx_int_t ngx_http_kube_key_parse(ngx_conf_t *cf, ngx_http_kube_key_t *key,
 
 /*
  * Resolves a text into a pick without endpoint, and counts what came of it.
- * pick is overwritten; the caller gives its view back.
+ * waited: the request was seen in time to wait for a view, see
+ * ngx_http_kube_pending_saw().  pick is overwritten; the caller gives its view
+ * back.
  */
 void ngx_http_kube_key_resolve(ngx_http_request_t *r,
-    ngx_http_kube_key_t *key, ngx_str_t *text, ngx_http_kube_pick_t *pick);
+    ngx_http_kube_key_t *key, ngx_str_t *text, ngx_uint_t waited,
+    ngx_http_kube_pick_t *pick);
 
 
 /* The view of a pick that was noted ends.  For this file. */

@@ -201,6 +201,17 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
 }
 
 
+ngx_uint_t
+ngx_http_kube_pending_saw(ngx_http_request_t *r,
+    const ngx_http_kube_srv_conf_t *kscf)
+{
+    ngx_http_upstream_conf_t  *conf;
+
+    return ngx_kube_views_strained()
+           && ngx_http_kube_destination(r, &conf) == kscf;
+}
+
+
 /* Runs the phases from our handler on. */
 
 static void

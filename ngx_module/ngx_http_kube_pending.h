@@ -24,5 +24,13 @@
 ngx_int_t ngx_http_kube_pending_add(ngx_conf_t *cf,
     ngx_http_kube_main_conf_t *kmcf);
 
+/*
+ * Whether a worker is strained and the request came by that handler on its way
+ * to this upstream: a view that it waited for may have gone again, while the
+ * body came after all or somebody else held the cache's lock.
+ */
+ngx_uint_t ngx_http_kube_pending_saw(ngx_http_request_t *r,
+    const ngx_http_kube_srv_conf_t *kscf);
+
 
 #endif /* NGX_HTTP_KUBE_PENDING_H */

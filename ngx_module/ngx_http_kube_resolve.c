@@ -326,7 +326,7 @@ ngx_http_kube_resolve_pick(ngx_http_kube_request_t *kr,
 
     resolution->resolve = resolve;
 
-    ngx_http_kube_key_resolve(r, &resolve->key, text, &resolution->pick);
+    ngx_http_kube_key_resolve(r, &resolve->key, text, 0, &resolution->pick);
 
     resolution->next = kr->resolutions;
     kr->resolutions = resolution;

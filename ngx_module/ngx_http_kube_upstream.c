@@ -16,6 +16,7 @@
 
 
 #include "ngx_http_kube_attempts.h"
+#include "ngx_http_kube_pending.h"
 #include "ngx_http_kube_stock.h"
 #include "ngx_http_kube_upstream.h"
 
@@ -107,7 +108,9 @@ ngx_http_kube_init_peer(ngx_http_request_t *r,
     }
 
     ngx_http_kube_pick_end(&kr->balancing.pick);
-    ngx_http_kube_key_resolve(r, &kscf->key, &text, &kr->balancing.pick);
+    ngx_http_kube_key_resolve(r, &kscf->key, &text,
+                              ngx_http_kube_pending_saw(r, kscf),
+                              &kr->balancing.pick);
 
     return ngx_http_kube_begin(r, kr, kscf);
 }

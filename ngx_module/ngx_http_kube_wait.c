@@ -216,30 +216,45 @@ ngx_http_kube_destination(ngx_http_request_t *r,
     ngx_http_upstream_conf_t **conf)
 {
     ngx_uint_t                     i;
+    ngx_http_core_loc_conf_t      *clcf;
     ngx_http_kube_srv_conf_t      *kscf;
+    ngx_http_upstream_conf_t      *sender;
     ngx_http_kube_main_conf_t     *kmcf;
     ngx_http_upstream_srv_conf_t  *us;
 
     kmcf = ngx_http_get_module_main_conf(r, ngx_http_kube_module);
+    us = NULL;
 
     for (i = 0; i < kmcf->senders_n; i++) {
-        *conf = r->loc_conf[kmcf->senders[i]];
-        us = (*conf)->upstream;
+        sender = r->loc_conf[kmcf->senders[i]];
 
-        /* an upstream without a block of its own has no srv_conf */
-
-        if (us == NULL || us->srv_conf == NULL) {
+        if (sender->upstream == NULL) {
             continue;
         }
 
-        kscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_kube_module);
+        /* an "if" has what it inherited beside what it names itself */
 
-        if (kscf->key.ref != NULL) {
-            return kscf;
+        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
+
+        if (us != NULL && clcf->noname) {
+            return NULL;
+        }
+
+        if (us == NULL) {
+            us = sender->upstream;
+            *conf = sender;
         }
     }
 
-    return NULL;
+    /* an upstream without a block of its own has no srv_conf */
+
+    if (us == NULL || us->srv_conf == NULL) {
+        return NULL;
+    }
+
+    kscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_kube_module);
+
+    return (kscf->key.ref != NULL) ? kscf : NULL;
 }
 
 

@@ -552,6 +552,8 @@ STRAINED = """
         location /left { proxy_pass http://127.2.0.1:ANY/?hold=1; }
         location /missed { proxy_pass http://dynamic/?status=404; proxy_intercept_errors on; error_page 404 = @second; }
         location @second { proxy_pass http://second; }
+        location /unbuffered { proxy_pass http://dynamic; proxy_request_buffering off; }
+        location /other { if ($arg_x) { uwsgi_pass 127.2.0.1:1; } proxy_pass http://dynamic; }
         location /moved { error_page 302 = @moved; return 302 /; }
         location @moved {
             proxy_pass http://dynamic;
@@ -724,6 +726,39 @@ class TestStrained:
         made.putheader("Content-Length", "4")
         made.endheaders()
         assert made.getresponse().status == 200
+
+    def test_views_that_go_before_they_are_used(self, gateway):
+        """
+        nginx reads a body without a length first, whatever was asked of it, for a
+        server of HTTP/1.0.  Two, for there may be room for so many.
+        """
+        made = []
+        for name in self.NAMES[:2]:
+            made.append(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60))
+            made[-1].putrequest("POST", "/unbuffered")
+            made[-1].putheader("X-Service", f"shop/{name}:http")
+            made[-1].putheader("Transfer-Encoding", "chunked")
+            made[-1].endheaders()
+        with client(gateway) as c:
+            for name in self.NAMES[2:]:
+                assert c.get(f"shop/{name}:http").status == 200
+        for one in made:
+            one.send(b"4\r\nbody\r\n0\r\n\r\n")
+        assert [one.getresponse().status for one in made] == [200] * 2
+
+    def test_another_destination(self, gateway, short):
+        """Who is sent elsewhere by an "if" has no view made."""
+
+        def begun():
+            return (gateway.log() + gateway.stderr()).count("shortage: a build began")
+
+        before = begun()
+        sent = {"X-Service": f"shop/{self.NAMES[0]}:http"}
+        short("stuck")
+        assert gateway.get("/other?x=1", headers=sent).status == 502
+        assert begun() == before
+        short("costly")
+        assert gateway.get("/other", headers=sent).status == 200
 
     def test_attempts_that_fail(self, cluster, many, gateway):
         """
