@@ -180,7 +180,11 @@ static const struct {
 
     { "an older state in front of a list's beginning is dropped alone",
       "U0a@1 B0 R0a@2 ? !",
-      "B0|R0a@2" }
+      "B0|R0a@2" },
+
+    { "what was peeked at is dropped once",
+      "U0a@1 ? ! U0b@2 U0c@3 !",
+      "U0b@2|U0c@3" }
 };
 
 

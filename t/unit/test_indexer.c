@@ -111,6 +111,15 @@ test_indexer_order(void **state)
     it_publish(&it);
     IT_READS(&it, "shop", "web", "2");
 
+    /* the next deletion has nothing against it */
+    a = it_service(&it, "shop", "api");
+    IT_UPDATE(&it, &a);
+    IT_UPDATE(&it, &old);
+    assert_true(kube_indexer_passed_over(it.ix, IT_SERVICES));
+    it_delete(&it, &a);
+    assert_false(kube_indexer_passed_over(it.ix, IT_SERVICES));
+    it_publish(&it);
+
     /* 9 is older than 10 */
     it.rv = 99998;
     it_change(&it, &web);
@@ -641,6 +650,20 @@ test_indexer_state_file(void **state)
     it_publish(&it);
     IT_READS(&it, "shop", "web", "2 a=1*2");
     assert_false(from_state_file(&it, "web"));
+
+    /* nor does the version of a guess keep it from being deleted */
+    api = it_service(&it, "shop", "api");
+    record = it_record(&api);
+    assert_int_equal(kube_indexer_put_state(it.ix, record, IT_SERVICES, 1),
+                     KUBE_OK);
+    free(record);
+    it_publish(&it);
+    assert_true(from_state_file(&it, "api"));
+    snprintf(api.uid, sizeof(api.uid), "before");
+    snprintf(api.rv, sizeof(api.rv), "1");
+    assert_int_equal(it_apply(&it, KUBE_DELTA_DELETED, &api), KUBE_OK);
+    it_publish(&it);
+    IT_READS(&it, "shop", "api", "-");
 
     it_done(&it);
 }

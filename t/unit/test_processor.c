@@ -337,6 +337,22 @@ test_slow_listener(void **state)
     assert_agrees(&f, &quick);
     assert_int_equal(stats.listeners, 2);
 
+    /* who has caught up may fall behind again, and is told again */
+
+    slow.again = UINT32_MAX;
+
+    for (i = 0; i < 3 * RING; i++) {
+        assert_int_equal(put(&f, i % KEYS, 'u'), KUBE_OK);
+        settle(&f);
+    }
+
+    slow.again = 0;
+    settle(&f);
+    assert_int_equal(slow.resyncs, 2);
+    assert_agrees(&f, &slow);
+    kube_processor_stats(f.p, &stats);
+    assert_int_equal(stats.fallen_behind, 3);
+
     fixture_done(&f);
     alloc_test_assert_no_leak(&at);
 }
