@@ -663,6 +663,12 @@ test_credentials_exec(void **state)
     credentials_expect(f, due_ms + 1001, false, KUBE_OK, TOKEN, "three");
     assert_int_equal(f->lines, 0);
 
+    /* once is enough */
+
+    assert_true(kube_credentials_due(f->credentials) == KUBE_NEVER);
+    credentials_expect(f, due_ms + 8000, false, KUBE_OK, 0, "three");
+    assert_int_equal(kube_credentials_fd(f->credentials), -1);
+
     /* a failure leaves it in place, and is said once */
 
     assert_int_equal(unlink(f->token), 0);
@@ -673,10 +679,57 @@ test_credentials_exec(void **state)
     assert_non_null(strstr(f->line, "stays in use"));
     assert_null(strstr(f->line, "three"));
 
+    /* the failures before its word are forgotten: it waits one second again */
+
+    credentials_expect(f, due_ms + 9002, true, KUBE_OK, 0, "three");
+    assert_int_equal(kube_credentials_due(f->credentials), due_ms + 10000);
+
     credentials_expect(f, due_ms + 99000, true, KUBE_OK, 0, "three");
     credentials_hear(f, due_ms + 99000);
     credentials_expect(f, due_ms + 99001, false, KUBE_OK, 0, "three");
     assert_int_equal(f->lines, 1);
+}
+
+
+#define EXEC_CRT  "-----BEGIN CERTIFICATE-----\\nA\\n"                         \
+                  "-----END CERTIFICATE-----"
+#define EXEC_KEY(text)                                                        \
+    "-----BEGIN PRIVATE KEY-----\\n" text "\\n-----END PRIVATE KEY-----"
+
+
+/* A new key is a new certificate, and none where both are what they were. */
+static void
+test_credentials_exec_key(void **state)
+{
+    size_t                  i;
+    uint64_t                now_ms;
+    credentials_fixture_t  *f = *state;
+
+    static const struct {
+        const char  *text;
+        unsigned     changed;
+    } cases[] = {
+        { EXEC_HEAD "\"t\",\"clientCertificateData\":\"" EXEC_CRT
+          "\",\"clientKeyData\":\"" EXEC_KEY("B") "\"}}",
+          TOKEN | KUBE_CREDENTIALS_CERTIFICATE },
+        { EXEC_HEAD "\"t\",\"clientCertificateData\":\"" EXEC_CRT
+          "\",\"clientKeyData\":\"" EXEC_KEY("B") "\"}}", 0 },
+        { EXEC_HEAD "\"t\",\"clientCertificateData\":\"" EXEC_CRT
+          "\",\"clientKeyData\":\"" EXEC_KEY("C") "\"}}",
+          KUBE_CREDENTIALS_CERTIFICATE },
+    };
+
+    credentials_plugin(f);
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        now_ms = 1000 + 10000 * i;
+        credentials_put(f->token, cases[i].text);
+        credentials_expect(f, now_ms, true, i == 0 ? KUBE_AGAIN : KUBE_OK, 0,
+                           i == 0 ? "" : "t");
+        credentials_hear(f, now_ms);
+        credentials_expect(f, now_ms + 1, false, KUBE_OK, cases[i].changed,
+                           "t");
+    }
 }
 
 
@@ -712,6 +765,9 @@ main(void)
                                         credentials_setup,
                                         credentials_teardown),
         cmocka_unit_test_setup_teardown(test_credentials_exec,
+                                        credentials_setup,
+                                        credentials_teardown),
+        cmocka_unit_test_setup_teardown(test_credentials_exec_key,
                                         credentials_setup,
                                         credentials_teardown),
     };

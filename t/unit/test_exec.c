@@ -238,6 +238,7 @@ test_exec_what_it_is_told(void **state)
 
     exec_word(f, &f->config.ca.data, "<PEM>");
     f->config.exec.cluster_info = true;
+    exec_word(f, &f->config.exec.env[f->config.exec.env_n++], "OURSELVES=no");
 
     assert_int_equal(setenv("PLACE", "there", 1), 0);
     assert_int_equal(setenv("OURS", "yes", 1), 0);

@@ -829,6 +829,38 @@ test_transport_keepalive(void **state)
 }
 
 
+/* A descriptor that was closed meanwhile, and the next one of its number. */
+static void
+test_transport_watch_again(void **state)
+{
+    int               i, own, pair[2];
+    transport_bed_t  *f = *state;
+    struct pollfd     pfd;
+
+    transport_bed_serve(f, serve_nothing, NULL);
+    transport_bed_open(f);
+    own = -1;
+
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(pipe(pair), 0);
+        assert_true(own == -1 || own == pair[0]);
+        own = pair[0];
+
+        kube_transport_watch(f->transport, own);
+        assert_int_equal(write(pair[1], "x", 1), 1);
+
+        pfd.fd = kube_transport_fd(f->transport);
+        pfd.events = POLLIN;
+        assert_int_equal(poll(&pfd, 1, 0), 1);
+
+        assert_int_equal(close(pair[0]), 0);
+        assert_int_equal(close(pair[1]), 0);
+        kube_transport_watch(f->transport, -1);
+        assert_int_equal(poll(&pfd, 1, 0), 0);
+    }
+}
+
+
 static void
 transport_oom_run(alloc_test_t *at, void *ctx)
 {
@@ -920,6 +952,7 @@ main(void)
         TRANSPORT_TEST(test_transport_unix_socket),
         TRANSPORT_TEST(test_transport_credentials),
         TRANSPORT_TEST(test_transport_keepalive),
+        TRANSPORT_TEST(test_transport_watch_again),
         TRANSPORT_TEST(test_transport_oom),
         TRANSPORT_TEST(test_transport_bad_start),
     };
