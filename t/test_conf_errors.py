@@ -655,6 +655,13 @@ def test_max_age_that_a_quiet_cluster_exceeds(line, block, warned):
         assert "max_age" not in told
 
 
+def test_max_age_of_one_informer_alone():
+    """The quiet cluster of another one is none of it."""
+    other = BLOCK.replace("informer {", "informer other {").replace("zone kube", "zone other")
+    text = "server { location / { kube_ready informer=default max_age=120s; } }"
+    assert "max_age" not in accepted(full_conf(text, main=BLOCK % "" + other % "idle_timeout 10m;"))
+
+
 @pytest.mark.parametrize("line", ["allow_address 10.0.0.0/8 127.0.0.0/8;", "deny_address ::/0;"])
 def test_network_that_says_what_it_means(line):
     assert "permit" not in accepted(in_block(line))

@@ -12,6 +12,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import time
 
 import objects
 import pytest
@@ -190,6 +191,9 @@ def test_resume(cluster):
             rv = changes(cluster, 1)
             stream.wait(seen(rv))
             assert len(stream.events) == 1
+            # how soon to come again is said once
+            rv = changes(cluster, 1)
+            assert stream.wait(seen(rv)).retries == 1
 
 
 def test_twenty_and_a_slow_one(cluster, figure):
@@ -367,6 +371,9 @@ def test_idle_is_quiet(cluster):
         spent = _switches(gateway.workers()[0]) - before
         assert spent < 200, f"{spent} context switches in 15 s"
         assert len(stream.events) == 1
+        # the heart has beaten once, and does not go on
+        time.sleep(0.3)
+        assert stream.read().comments == 1
 
 
 def _switches(pid):

@@ -183,6 +183,7 @@ def test_forbidden_everywhere(cluster):
 
 
 def test_of_one_informer(cluster):
+    """By its whole name: the other one's begins like it."""
     cluster.service("shop", "web")
     with ApiServer() as away:
         away.refuse()
@@ -193,17 +194,17 @@ def test_of_one_informer(cluster):
     server {
         listen 127.0.0.1:%d;
         location = /mine { kube_ready informer=default; }
-        location = /east { kube_ready informer=east; }
+        location = /east { kube_ready informer=default-east; }
         location = /all { kube_ready; }
     }
 """
             % port,
-            block=informer(cluster.api.url) + informer(away.url, name="east", zone="east 1m"),
+            block=informer(cluster.api.url) + informer(away.url, name="default-east", zone="east 1m"),
             sync=False,
         )
         wait_until(lambda: request(port, "/mine").status == 200)
         assert request(port, "/east").status == 503
-        assert gateway.status.informer("east")["ready"] is False
+        assert gateway.status.informer("default-east")["ready"] is False
 
 
 def test_allow_state(cluster):

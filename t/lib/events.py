@@ -39,6 +39,7 @@ class Events:
         self.id = last
         self.events = []
         self.comments = 0
+        self.retries = 0
 
     def __enter__(self):
         return self
@@ -105,6 +106,7 @@ class Events:
                     self.comments += 1
                 else:
                     assert name == "retry", line
+                    self.retries += 1
             if data is not None:
                 self.events.append(Event(kind, self.id, json.loads(data)))
 
