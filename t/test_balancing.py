@@ -12,6 +12,7 @@ import itertools
 import socket
 import ssl
 import threading
+import time
 
 import objects
 import pytest
@@ -159,6 +160,11 @@ class TestFails:
             made.append(gateway.get())
         assert {a.status for a in made} == {200}
         assert tried(made, pods[0]) == 3
+        # nginx counts in seconds: the one that is under way, and the next
+        time.sleep(2)
+        made = [gateway.get() for _ in range(8)]
+        assert {a.status for a in made} == {200}
+        assert tried(made, pods[0]) == 0
 
     def test_counts_add_up_over_successes(self, cluster):
         """max_fails=2: one that answers in between is no better within fail_timeout."""

@@ -465,6 +465,19 @@ class TestEndpoints:
         gateway.status.wait_rv(cluster.slice("shop", "web", [six], "6", address_type="IPv6"))
         assert gateway.get().backend == "six"
 
+    def test_long_ipv6_addresses(self, cluster):
+        """Texts of 46 bytes, where nobody is: each is tried once, and shown whole."""
+        cluster.service("shop", "web", pods=[])
+        hosts = [f"2fff:1111:2222:3333:4444:5555:6666:77{n}" for n in range(10, 19)]
+        made = [objects.endpoint(host, ns="shop") for host in hosts]
+        cluster.slice("shop", "web", made, "6", ports=(("http", 65535),), address_type="IPv6")
+        allow = "allow_address 2fff::/16;"
+        gateway = cluster.nginx(ONE % ("shop/web", ""), more=allow, workers=1)
+        answer = gateway.get()
+        assert answer.status == 502
+        tried = answer.headers["x-upstream-addr"].split(", ")
+        assert sorted(tried) == [f"[{host}]:65535" for host in hosts]
+
     def test_target_port_differs_between_slices(self, cluster):
         old, new = cluster.pods(1, "old"), cluster.pods(1, "new")
         assert old[0].port != new[0].port

@@ -331,6 +331,28 @@ class TestNames:
         assert gateway.get(headers={"X-Service": "shop/web"}).status == 200
         assert rebuilds(gateway) == before + 1
 
+    def test_names_keep_no_memory(self, cluster, many, figure):
+        """Peers are handed on from view to view, and go with the last one."""
+        many.service("web", 1000)
+        gateway = cluster.nginx(dynamic(), workers=1)
+        (worker,) = gateway.workers()
+
+        def change(number, count):
+            rv = many.put("web", count, zone=f"zone-{number}", node=f"node-{number}")
+            gateway.status.wait_rv(rv)
+            with client(gateway) as c:
+                follows(gateway, c, "web")
+
+        for n in range(15):
+            change(n, 1000 - n % 3 // 2)
+        before = rss(worker)
+        # each third one makes peers; then names alone
+        for n in range(15, 100):
+            change(n, 1000 - (n % 3 // 2 if n < 60 else 0))
+        growth = rss(worker) - before
+        figure(f"test_names_keep_no_memory: 85 changes of 1 000 endpoints: {growth} KiB")
+        assert growth < 2048 or SANITIZED
+
 
 class TestLarge:
     """A large Service is served from a stable subset, and built now and then."""
@@ -539,6 +561,7 @@ STRAINED = """
     upstream dynamic { kube_service $http_x_service namespaces=shop form=dns; }
     upstream backed { kube_service $http_x_service namespaces=shop; server 127.2.0.1:ANY backup; }
     upstream second { kube_service $http_x_second namespaces=shop; }
+    upstream other { kube_service $http_x_other namespaces=shop; }
     server {
         listen 127.0.0.1:PORT;
         location / { proxy_pass http://dynamic; }
@@ -546,6 +569,8 @@ STRAINED = """
         location /asks { auth_request /sub; try_files none @ok; }
         location @ok { return 204; }
         location = /sub { internal; proxy_pass http://dynamic; }
+        location = /other { internal; proxy_pass http://other; }
+        location /both { auth_request /other; proxy_pass http://dynamic; }
         location /resolved { proxy_pass http://$pod; }
         location /patient { proxy_pass http://dynamic; proxy_ignore_client_abort on; }
         location /told { proxy_pass http://dynamic; post_action /left; }
@@ -553,7 +578,7 @@ STRAINED = """
         location /missed { proxy_pass http://dynamic/?status=404; proxy_intercept_errors on; error_page 404 = @second; }
         location @second { proxy_pass http://second; }
         location /unbuffered { proxy_pass http://dynamic; proxy_request_buffering off; }
-        location /other { if ($arg_x) { uwsgi_pass 127.2.0.1:1; } proxy_pass http://dynamic; }
+        location /elsewhere { if ($arg_x) { uwsgi_pass 127.2.0.1:1; } proxy_pass http://dynamic; }
         location /moved { error_page 302 = @moved; return 302 /; }
         location @moved {
             proxy_pass http://dynamic;
@@ -656,6 +681,33 @@ class TestStrained:
             assert answer.status == 200
             assert answer.headers["x-kube-service"] == f"shop/{second}:http"
 
+    def test_request_and_subrequest(self, gateway):
+        """Each waits for what it needs itself."""
+        with client(gateway) as c:
+            for name, other in (("s0", "s1"), ("s2", "s3"), ("s4", "s5")):
+                c.made.request("GET", "/both", headers={
+                    "X-Service": f"shop/{name}:http", "X-Other": f"shop/{other}:http",
+                })
+                answer = c.made.getresponse()
+                answer.read()
+                assert answer.status == 200
+                assert answer.headers["x-kube-service"] == f"shop/{name}:http"
+
+    def test_so_many_in_turn(self, gateway, short):
+        """Who was answered is held no more: a worker holds 512 at a time."""
+        for name in self.NAMES[:6]:
+            short("stuck")
+            with contextlib.ExitStack() as stack:
+                made = []
+                for _ in range(100):
+                    made.append(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60))
+                    stack.callback(made[-1].close)
+                    made[-1].request("GET", "/", headers={"X-Service": f"shop/{name}:http"})
+                with client(gateway) as c:
+                    assert c.get("shop/s11:http").status == 200
+                short("costly")
+                assert {one.getresponse().status for one in made} == {200}, name
+
     def test_clients_that_leave(self, gateway, short):
         """Nothing is answered to them, and nobody misses them."""
         short("stuck")
@@ -755,10 +807,10 @@ class TestStrained:
         before = begun()
         sent = {"X-Service": f"shop/{self.NAMES[0]}:http"}
         short("stuck")
-        assert gateway.get("/other?x=1", headers=sent).status == 502
+        assert gateway.get("/elsewhere?x=1", headers=sent).status == 502
         assert begun() == before
         short("costly")
-        assert gateway.get("/other", headers=sent).status == 200
+        assert gateway.get("/elsewhere", headers=sent).status == 200
 
     def test_attempts_that_fail(self, cluster, many, gateway):
         """
