@@ -5,10 +5,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Cold starts with and without a state file."""
 
+import contextlib
 import datetime
 import json
 import itertools
 import os
+import re
 import shutil
 import signal
 import stat
@@ -21,7 +23,7 @@ import pytest
 from apiserver import ApiServer
 from cluster import Cluster, informer, root
 from library import build_library, preloaded
-from nginx import wait_until
+from nginx import PATIENCE, wait_until
 
 PROGRAM = os.path.join(os.environ.get("KUBE_BUILD_DIR", "build/release"), "kube-informer")
 CONF = """
@@ -117,6 +119,17 @@ def unused(gateway, says=None):
     assert gateway.get("/state").status == 503
 
 
+def opened(gateway, suffix):
+    """Descriptors of the informer process whose files' names end so; root alone may look."""
+    folder, found = f"/proc/{gateway.informer()}/fd", []
+    if not root():
+        return found
+    for fd in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"{folder}/{fd}"))
+    return [name for name in found if name.endswith(suffix)]
+
+
 def served(gateway):
     """Requests go where the file says."""
     gateway.status.wait(lambda i: i["state_file"]["in_use"])
@@ -132,6 +145,7 @@ class TestUsed:
         answer = gateway.get()
         assert answer.headers["x-kube-endpoint-state"] == "state_file"
         assert answer.headers["x-kube-synced"] in ("0", "false")
+        assert not opened(gateway, ".state")
         found = gateway.status.informer()
         assert found["synced"] is False and found["ready"] is False
         assert client.request(gateway.status_port, "/ready").status == 503
@@ -287,6 +301,24 @@ class TestFile:
             told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
             assert told.timestamp() < away - 90
 
+    def test_many_slices(self):
+        """One that is written in several turns, which none of an idle informer is late for."""
+        with Cluster() as made:
+            made.service("shop", "web")
+            made.api.load_scale(3000, 4)
+            block = informer(made.api.url, "namespaces all;", zone="kube 16m", state=KEEP)
+            gateway = made.nginx(CONF, block=block)
+            began = time.monotonic()
+            gateway.status.wait(lambda i: i["state_file"]["written"])
+            assert time.monotonic() - began < 7 * PATIENCE
+            assert os.path.getsize(gateway.path("state", NAME)) > 3 * 256 * 1024
+            assert not opened(gateway, ".new")
+            made.api.refuse()
+            gateway.restart()
+            served(gateway)
+            (line,) = gateway.grep_log(r"\d+ objects of state file")
+            assert int(re.search(r"(\d+) objects", line).group(1)) >= 6002
+
     @pytest.mark.skipif(not root(), reason="needs root")
     def test_unwritable_directory_is_a_warning(self, seed):
         gateway = seed.nginx(CONF, block=informer(seed.api.url, state=KEEP), start=False)
@@ -330,6 +362,7 @@ class TestFile:
             wait_until(check)
 
         later(lambda found: found["error"])
+        assert not opened(gateway, ".lock")
         assert gateway.status.informer()["state_file"]["written"] is None
         lines = gateway.grep_log("state file")
         assert len(lines) == 1 and "another nginx holds" in lines[0], lines
