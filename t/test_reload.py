@@ -35,6 +35,18 @@ def following(cluster, gateway, ns=None):
     gateway.wait_backends({"after-1"})
 
 
+TWO = """
+apiVersion: v1
+kind: Config
+clusters:
+- {name: a, cluster: {server: "%s"}}
+- {name: b, cluster: {server: "%s"}}
+users: [{name: u, user: {}}]
+contexts:
+- {name: here, context: {cluster: a, user: u}}
+- {name: there, context: {cluster: b, user: u}}
+"""
+
 class TestSameScope:
     """Nothing about what is watched has changed."""
 
@@ -277,8 +289,8 @@ class TestChangedScope:
             assert load.failures == []
             assert gateway.status.informer()["server"] == second.url
 
-    @pytest.mark.parametrize("size", ["4m", "8m"])
-    def test_zones_exchanged(self, cluster, size):
+    @pytest.mark.parametrize("size, contexts", [("4m", False), ("8m", False), ("4m", True)])
+    def test_zones_exchanged(self, cluster, public_path, size, contexts):
         """No Pod of the other cluster is ever served, though neither can be listed."""
         from apiserver import ApiServer
 
@@ -294,9 +306,15 @@ class TestChangedScope:
                 )
             )
 
+            apis = [cluster.api.url, second.url]
+            if contexts:
+                file = public_path / "two.yaml"
+                file.write_text(TWO % tuple(apis))
+                apis = [f"api kubeconfig={file} context={name};" for name in ("here", "there")]
+
             def block(a, b, more="4m"):
-                return informer(cluster.api.url, zone=f"{a} {more}") + informer(
-                    second.url, name="b", zone=f"{b} {more}"
+                return informer(apis[0], zone=f"{a} {more}") + informer(
+                    apis[1], name="b", zone=f"{b} {more}"
                 )
 
             http = CONF.replace("shop/web:http;", "shop/web:http informer=default unsynced_wait=0;")
