@@ -199,7 +199,8 @@ def test_of_one_informer(cluster):
     }
 """
             % port,
-            block=informer(cluster.api.url) + informer(away.url, name="default-east", zone="east 1m"),
+            block=informer(cluster.api.url)
+            + informer(away.url, name="default-east", zone="east 1m"),
             sync=False,
         )
         wait_until(lambda: request(port, "/mine").status == 200)

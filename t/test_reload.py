@@ -47,6 +47,7 @@ contexts:
 - {name: there, context: {cluster: b, user: u}}
 """
 
+
 class TestSameScope:
     """Nothing about what is watched has changed."""
 

@@ -575,7 +575,11 @@ STRAINED = """
         location /patient { proxy_pass http://dynamic; proxy_ignore_client_abort on; }
         location /told { proxy_pass http://dynamic; post_action /left; }
         location /left { proxy_pass http://127.2.0.1:ANY/?hold=1; }
-        location /missed { proxy_pass http://dynamic/?status=404; proxy_intercept_errors on; error_page 404 = @second; }
+        location /missed {
+            proxy_pass http://dynamic/?status=404;
+            proxy_intercept_errors on;
+            error_page 404 = @second;
+        }
         location @second { proxy_pass http://second; }
         location /unbuffered { proxy_pass http://dynamic; proxy_request_buffering off; }
         location /elsewhere { if ($arg_x) { uwsgi_pass 127.2.0.1:1; } proxy_pass http://dynamic; }
