@@ -744,11 +744,11 @@ class TestStrained:
     def test_what_follows_a_client_that_left(self, cluster, gateway, short):
         """Where "post_action" has sent its request elsewhere, it is there once."""
         (alive,) = cluster.backends.all
+        before = alive.requests + 1
         short("stuck")
         with self.asked(gateway, "/told", "s0"):
             pass
-        wait_until(lambda: alive.active == 1)
-        before = alive.requests
+        wait_until(lambda: alive.active == 1 and alive.requests == before)
         short("costly")
         with client(gateway) as c:
             for name in self.NAMES:
@@ -834,6 +834,8 @@ class TestStrained:
         many.port = alive.port
         gateway.status.wait_rv([many.put(name, 500) for name in names][-1])
         with client(gateway) as c:
+            for name in names:
+                follows(gateway, c, name)  # which is paced where it is held
             for name in self.NAMES:
                 assert c.get(f"shop/{name}:http").status == 200
         alive.release()
