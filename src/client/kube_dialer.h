@@ -26,7 +26,10 @@
 #include "kube_hash.h"
 
 
-/* Between two connects: half to all of it; the second after KUBE_DIALER_MS. */
+/*
+ * Between two connects: half to all of the pace, and after KUBE_DIALER_MS from
+ * SLOW_LOW to SLOW.
+ */
 #define KUBE_DIALER_PACE_MS       1000
 #define KUBE_DIALER_SLOW_MS       4000
 #define KUBE_DIALER_SLOW_LOW_MS   1000
