@@ -180,9 +180,10 @@ class TestGateway:
                 assert code == 0, (lines, errors)
             old = bed.api.get(SLICES, "shop", "s7-1")
             bed.api.delete(SLICES, "shop", "s7-1", lost=True)
-            bed.api.put(
+            planted = bed.api.put(
                 objects.slice("shop", "lost-1", "lost", [objects.endpoint("127.8.9.9")]), lost=True
             )
+            bed.gateway.status.wait_rv(planted)
             code, lines, errors = bed.verify()
             assert code == 1, (lines, errors)
             assert {x["name"] for x in of(lines, "different")} <= {"s7-1", "lost-1"}
