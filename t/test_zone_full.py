@@ -30,6 +30,7 @@ CONF = """
 
 SLICES = "endpointslices"
 LARGE = 10000
+WIDE = 1024     # slices that one Service may have
 RATE, BATCH = 3000, 500
 ADDRESS = re.compile(rb'"10\.[0-9]+\.')
 
@@ -432,6 +433,51 @@ class TestSmall:
             wait_until(lambda: load.total > total + 50)
         assert not load.failures
         assert gateway.backends(12).keys() == {p.name for p in pods}
+
+    def test_a_list_for_one_is_nobody_elses(self, cluster):
+        """
+        A tenant has more slices of one Service than may be, and gives and takes
+        one: it comes by a list beside the watch, and what others change
+        meanwhile waits for no page of it.
+        """
+        pods = cluster.service("zz-last", "web", 2)
+        cluster.api.put(objects.service("ns-000", "wide"))
+        cluster.api.put_all(
+            objects.slice("ns-000", f"wide-{n:04d}", "wide", [f"127.9.{n // 250}.{n % 250 + 1}"])
+            for n in range(WIDE + 1)
+        )
+        gateway = cluster.nginx(
+            CONF, block=informer(cluster.api.url, zone="kube 8m"), workers=1
+        )
+
+        def refused():
+            return [r["key"] for r in gateway.status.resource(SLICES)["refused"]]
+
+        (lacking,) = wait_until(refused)
+        lists = gateway.status.resource(SLICES)["lists"]
+        seen = len(cluster.api.requests)
+        cluster.api.fault(verb="list", resource=SLICES, page=3, delay=PATIENCE)
+        given = next(name for name in ("wide-0001", "wide-0002") if name not in lacking)
+        cluster.api.delete(SLICES, "ns-000", given)
+        (page,) = cluster.api.wait_requests(
+            verb="list", resource=SLICES, page=3, since=seen, timeout=12 * PATIENCE
+        )
+        for n in range(3):
+            new = cluster.pods(1, f"n{n}")
+            cluster.slice("zz-last", "web", new)
+            gateway.status.wait_used("zz-last", "web", [p.host for p in new])
+            assert gateway.get().backend == f"n{n}-1"
+        assert page.ended is None, "the list had ended before the others changed"
+        assert len(gateway.status.used("ns-000", "wide")) == WIDE - 1
+        assert len(pods) == 2
+
+        # and then it has what it lacked, the list is counted, and the watch is the same
+        wait_until(lambda: len(gateway.status.used("ns-000", "wide")) == WIDE, 4 * PATIENCE)
+        wait_until(lambda: not refused())
+        row = gateway.status.resource(SLICES)
+        assert (row["lists"], row["objects"]) == (lists + 1, WIDE + 1)
+        assert not cluster.api.find(verb="watch", resource=SLICES, since=seen)
+        gateway.status.wait_rv(cluster.api.rv)
 
     def test_one_service_that_never_fits(self, cluster):
         """It harms nobody else."""

@@ -414,7 +414,9 @@ fifo_put_mark(kube_delta_fifo_t *fifo, const kube_delta_t *mark)
     }
 
     /* an item of the list must not leave in front of the list's beginning */
-    if (mark->kind == KUBE_DELTA_LIST_BEGIN) {
+    if (mark->kind == KUBE_DELTA_LIST_BEGIN
+        || mark->kind == KUBE_DELTA_REFILL_BEGIN)
+    {
         for (older = fifo->first; older != NULL; older = older->next) {
             if (older->delta.scope == mark->scope) {
                 fifo_unmap(fifo, older);
@@ -433,8 +435,7 @@ kube_delta_fifo_put(kube_delta_fifo_t *fifo, const kube_delta_t *delta)
 {
     kube_delta_t  d;
 
-    if (delta->kind == KUBE_DELTA_LIST_BEGIN || delta->kind == KUBE_DELTA_SYNC)
-    {
+    if (kube_delta_is_mark(delta->kind)) {
         d = (kube_delta_t) {
             .kind = delta->kind,
             .scope = delta->scope,

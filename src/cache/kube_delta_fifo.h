@@ -10,8 +10,10 @@
  * says whose deletion came first: handlers see both (kube_shared_informer),
  * readers of the zone none of it.
  *
- * LIST_BEGIN and SYNC mark where a list began and ended.  They travel in
- * order: what was queued before a mark leaves before it.
+ * LIST_BEGIN and SYNC mark where a list began and ended, the REFILL marks the
+ * same of one beside a watch that goes on (kube_reflector_refill.c), whose
+ * items are UPDATED.  They travel in order: what was queued before a mark
+ * leaves before it.
  *
  * Whoever reads a stream puts, the informer takes; one thread.
  *
@@ -32,8 +34,14 @@ typedef enum {
     KUBE_DELTA_DELETED,
     KUBE_DELTA_REFUSED,        /* an object that cannot be held; key is known */
     KUBE_DELTA_LIST_BEGIN,     /* marks: they have a scope and nothing else */
-    KUBE_DELTA_SYNC
+    KUBE_DELTA_SYNC,
+    KUBE_DELTA_REFILL_BEGIN,   /* the same of a list beside an open watch */
+    KUBE_DELTA_REFILL_END,     /* all of it came */
+    KUBE_DELTA_REFILL_BROKEN   /* it will not come to its end */
 } kube_delta_kind_t;
+
+/* A mark, or false: what has a key. */
+#define kube_delta_is_mark(kind)  ((kind) >= KUBE_DELTA_LIST_BEGIN)
 
 typedef struct {
     kube_delta_kind_t     kind;
@@ -65,10 +73,10 @@ void kube_delta_fifo_destroy(kube_delta_fifo_t *fifo);
  * DELETED, REFUSED and the marks, whose record is not looked at.  Everything
  * is copied but reason.
  *
- * A key that waits keeps its place, unless a list of its scope began behind
- * it: then the older state leaves first and the key waits twice.  A key that
- * was listed while it waits stays REPLACED as long as it is an object.  An
- * object that is too large for a record leaves as REFUSED.
+ * A key that waits keeps its place, unless a list of its scope, of either
+ * kind, began behind it: then the older state leaves first and the key waits
+ * twice.  A key that was listed while it waits stays REPLACED as long as it is
+ * an object.  An object that is too large for a record leaves as REFUSED.
  *
  * KUBE_OK.  KUBE_NOMEM: out of memory, or a limit is reached; nothing
  * changed.  Marks are not limited, and an empty FIFO accepts an object of any

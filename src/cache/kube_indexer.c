@@ -503,6 +503,18 @@ kube_indexer_apply(kube_indexer_t *ix, const kube_delta_t *delta,
         scope->synced = scope->list;
         indexer_tell(ix, KUBE_ITEM_LIST_END, delta->scope, now_ms);
         break;
+
+    case KUBE_DELTA_REFILL_BEGIN:
+        indexer_tell(ix, KUBE_ITEM_REFILL_BEGIN, delta->scope, now_ms);
+        break;
+
+    case KUBE_DELTA_REFILL_END:
+        indexer_tell(ix, KUBE_ITEM_REFILL_END, delta->scope, now_ms);
+        break;
+
+    case KUBE_DELTA_REFILL_BROKEN:
+        indexer_tell(ix, KUBE_ITEM_REFILL_BROKEN, delta->scope, now_ms);
+        break;
     }
 
     return KUBE_OK;

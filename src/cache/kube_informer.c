@@ -782,11 +782,33 @@ informer_endpoints(kube_informer_t *inf)
 }
 
 
+/* Asks for what was refused, where room has returned for it. */
+static void
+informer_fill(kube_informer_t *inf, unsigned scope)
+{
+    kube_room_ask_t    ask;
+    kube_reflector_t  *reflector;
+
+    if (!kube_publisher_room_returned(inf->publisher, scope, &ask)) {
+        return;
+    }
+
+    reflector = inf->scopes[scope].reflector;
+
+    if (ask.whole) {
+        kube_reflector_relist(reflector, KUBE_RELIST_ROOM, ask.urgent,
+                              inf->now_ms);
+
+    } else {
+        kube_reflector_fill(reflector, ask.urgent, inf->now_ms);
+    }
+}
+
+
 /* Does what can be done now; inf->again says that more is left. */
 static void
 informer_work(kube_informer_t *inf)
 {
-    bool      urgent;
     unsigned  scope;
 
     inf->again = false;
@@ -815,10 +837,7 @@ informer_work(kube_informer_t *inf)
         informer_rollback(inf, scope);
         informer_version(inf, scope);
 
-        if (kube_publisher_room_returned(inf->publisher, scope, &urgent)) {
-            kube_reflector_relist(inf->scopes[scope].reflector,
-                                  KUBE_RELIST_ROOM, urgent, inf->now_ms);
-        }
+        informer_fill(inf, scope);
     }
 
     informer_trial(inf);

@@ -6,7 +6,9 @@
  * call yields is kube_reflector_result.c's.  Called by kube_informer.
  *
  * An action waits in r->action until it is carried out, and while it waits no
- * input but STOP and RELIST is fed.
+ * input but STOP and RELIST is fed.  A list beside the watch has a life of its
+ * own (kube_reflector_refill.c): here it begins, and ends where another list
+ * does.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -36,6 +38,13 @@ static const kube_counter_t  reflector_relists[] = {
 
 static_assert(sizeof(reflector_relists) / sizeof(kube_counter_t)
               == KUBE_RELIST_REASONS, "each reason has a counter");
+
+/* What ends a list beside the watch; a pause and another watch do not. */
+static const bool  reflector_replaces_refill[] = {
+    [KUBE_ACTION_LIST] = true,
+    [KUBE_ACTION_STREAM] = true,
+    [KUBE_ACTION_STOP] = true
+};
 
 
 static void
@@ -88,6 +97,7 @@ reflector_poll(kube_reflector_t *r)
         }
 
         kube_reflector_result(r, &result);
+        kube_reflector_touch(r, &result);
         kube_hand_leave(r->options.hand);
     }
 }
@@ -337,10 +347,20 @@ reflector_act(kube_reflector_t *r)
 
     action = r->action;
 
+    if (action.kind == KUBE_ACTION_BESIDE) {
+        memset(&r->action, 0, sizeof(kube_action_t));
+        kube_reflector_refill(r, &action);
+        return true;
+    }
+
     reflector_end_call(r);
 
     if (action.kind != KUBE_ACTION_WATCH) {
         reflector_end_second(r);
+    }
+
+    if (reflector_replaces_refill[action.kind]) {
+        kube_reflector_end_refill(r);
     }
 
     if (action.kind != KUBE_ACTION_LIST) {
@@ -484,6 +504,7 @@ reflector_run(kube_reflector_t *r)
         }
 
         reflector_poll(r);
+        kube_reflector_run_refill(r);
         reflector_run_second(r);
         reflector_look_for_healing(r);
         reflector_timer(r);
@@ -516,7 +537,7 @@ kube_reflector_process(kube_reflector_t *r, uint64_t now_ms)
 uint64_t
 kube_reflector_deadline(const kube_reflector_t *r)
 {
-    uint64_t  silence_ms, deadline_ms;
+    uint64_t  silence_ms, refill_ms, deadline_ms;
 
     if (r->waiting && r->action.kind == KUBE_ACTION_STREAM) {
         return r->options.turn->held_until_ms;
@@ -539,8 +560,10 @@ kube_reflector_deadline(const kube_reflector_t *r)
     }
 
     silence_ms = reflector_silence(r);
+    refill_ms = kube_reflector_refill_deadline(r);
     deadline_ms = (silence_ms < r->machine.deadline_ms)
                   ? silence_ms : r->machine.deadline_ms;
+    deadline_ms = (refill_ms < deadline_ms) ? refill_ms : deadline_ms;
 
     if (r->second.handle == NULL) {
         return deadline_ms;
@@ -590,6 +613,22 @@ kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
     kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
                                              .reason = reason,
                                              .urgent = urgent });
+}
+
+
+void
+kube_reflector_fill(kube_reflector_t *r, bool urgent, uint64_t now_ms)
+{
+    bool  replace;
+
+    replace = r->refill.replace;
+    r->refill.replace = false;
+    r->now_ms = now_ms;
+
+    kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                             .reason = KUBE_RELIST_ROOM,
+                                             .urgent = urgent,
+                                             .beside = !replace });
 }
 
 
@@ -702,6 +741,7 @@ kube_reflector_create(const kube_alloc_t *alloc,
     r->options.ns = KUBE_STR_NULL;
     r->lw = *lw;
     r->call.opened_ms = KUBE_NEVER;
+    r->refill.owes = KUBE_DELTA_SYNC;
     r->missing_ms = KUBE_NEVER;
     r->suffering.cause = KUBE_CAUSES;
     r->suffering.message = r->error.message;
@@ -729,6 +769,11 @@ kube_reflector_destroy(kube_reflector_t *r)
     }
 
     reflector_end_second(r);
+
+    /* without a mark: nobody reads the FIFO any more */
+
+    r->refill.begun = false;
+    kube_reflector_end_refill(r);
 
     r->lw.destroy(r->lw.ctx);
     kube_free(&r->alloc, r);

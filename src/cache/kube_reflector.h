@@ -100,6 +100,13 @@ uint64_t kube_reflector_deadline(const kube_reflector_t *r);
 void kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
     bool urgent, uint64_t now_ms);
 
+/*
+ * Asks, at that pace, for what was refused once room has returned: by a list
+ * beside the watch, which goes on meanwhile.  Where no watch is open one is
+ * waited for; a list that begins meanwhile is as good.
+ */
+void kube_reflector_fill(kube_reflector_t *r, bool urgent, uint64_t now_ms);
+
 /* The same, urgently, for a list that is no WatchList. */
 void kube_reflector_relist_plainly(kube_reflector_t *r, uint64_t now_ms);
 

@@ -4,6 +4,7 @@
  *
  *   kube_reflector_report.c  counters, gauges, errors; the machine's inputs
  *   kube_reflector_result.c  what a result of the call means
+ *   kube_reflector_refill.c  a list beside an open watch
  *   kube_reflector.c         calls, turns, timers
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -14,6 +15,7 @@
 #define KUBE_REFLECTOR_IMPL_H
 
 
+#include "kube_hash_set.h"
 #include "kube_reflector.h"
 #include "kube_zone_counters.h"
 
@@ -37,6 +39,29 @@ typedef struct {
     uint64_t                started_ms;
 } reflector_list_t;
 
+/* A list beside an open watch (kube_reflector_refill.c). */
+typedef struct {
+    kube_call_t            *handle;       /* the page in hand; NULL: none */
+    bool                    asked;        /* it waits, or is in progress */
+    bool                    waiting;      /* for its turn to list */
+    bool                    turn;
+    bool                    begun;        /* its REFILL_BEGIN is in the FIFO */
+    bool                    known;        /* its version is not older than rv */
+    bool                    replace;      /* the next one is to be an ordinary
+                                             list */
+    kube_delta_kind_t       owes;         /* the mark that the FIFO had no
+                                             memory for; SYNC: none */
+    kube_rv_t               rv;           /* the watch's, as it began */
+    uint32_t                limit;
+    unsigned                pages;        /* that ended with a token */
+    uint64_t                items;
+    uint64_t                started_ms;
+    uint64_t                progress_ms;
+    kube_hash_set_t         touched;      /* keys of events since it began */
+    size_t                  token_len;
+    char                    token[KUBE_CONTINUE_LEN_MAX];
+} reflector_refill_t;
+
 /* The last error, until it is asked for. */
 typedef struct {
     bool                    pending;
@@ -54,6 +79,7 @@ struct kube_reflector_s {
     reflector_call_t           call;
     reflector_call_t           second;    /* a watch beside a silent one */
     reflector_list_t           list;
+    reflector_refill_t         refill;
     reflector_error_t          error;
     kube_suffering_t           suffering; /* its message is error.message */
     bool                       waiting;   /* for its turn to list */
@@ -107,6 +133,28 @@ void kube_reflector_watching(kube_reflector_t *r);
 
 /* Takes one result of r->call, which borrows from the lister-watcher. */
 void kube_reflector_result(kube_reflector_t *r, const kube_result_t *result);
+
+/* Queues an item of a refill, as a change that nobody waits for. */
+kube_rc_t kube_reflector_queue_item(kube_reflector_t *r,
+    const kube_result_t *item)  KUBE_MUST_CHECK;
+
+/* What counts a refusal. */
+kube_counter_t kube_reflector_verdict(kube_verdict_t verdict);
+
+/* Carries out BESIDE: it begins when its turn has come; once at a time. */
+void kube_reflector_refill(kube_reflector_t *r, const kube_action_t *action);
+
+/* What the watch has told of is the watch's: no refill may say what it is. */
+void kube_reflector_touch(kube_reflector_t *r, const kube_result_t *result);
+
+/* Takes of it what has arrived and what is due; a bounded piece at a time. */
+void kube_reflector_run_refill(kube_reflector_t *r);
+
+/* Ends it early, if it is there: a list that replaces begins, or nothing. */
+void kube_reflector_end_refill(kube_reflector_t *r);
+
+/* As kube_reflector_deadline(), for it alone. */
+uint64_t kube_reflector_refill_deadline(const kube_reflector_t *r);
 
 
 #endif /* KUBE_REFLECTOR_IMPL_H */

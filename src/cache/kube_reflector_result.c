@@ -62,6 +62,13 @@ static_assert(sizeof(reflector_verdicts) / sizeof(kube_counter_t)
               == KUBE_VERDICTS, "each verdict has a counter");
 
 
+kube_counter_t
+kube_reflector_verdict(kube_verdict_t verdict)
+{
+    return reflector_verdicts[verdict];
+}
+
+
 static void
 reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
 {
@@ -208,7 +215,7 @@ reflector_refuse(kube_reflector_t *r, kube_refusal_t refusal,
 /* Queues an object, as the transform wants it. */
 static kube_rc_t
 reflector_put_object(kube_reflector_t *r, kube_delta_kind_t kind,
-    const kube_object_t *object)
+    const kube_object_t *object, uint64_t read_ms)
 {
     kube_rc_t      rc;
     kube_meta_t    meta;
@@ -234,15 +241,17 @@ reflector_put_object(kube_reflector_t *r, kube_delta_kind_t kind,
     }
 
     return kube_delta_fifo_object(r->options.fifo, kind, r->options.scope,
-                                  object,
-                                  r->call.watch ? r->now_ms : KUBE_NEVER);
+                                  object, read_ms);
 }
 
 
-/* Queues what an item or an event says of its object. */
+/*
+ * Queues what an item or an event says of its object; read_ms: KUBE_NEVER
+ * where nobody waits for it.
+ */
 static kube_rc_t
-reflector_queue(kube_reflector_t *r, kube_delta_kind_t kind,
-    const kube_result_t *result)
+reflector_queue_result(kube_reflector_t *r, kube_delta_kind_t kind,
+    const kube_result_t *result, uint64_t read_ms)
 {
     char                key[KUBE_KEY_LEN_MAX + 1];
     const kube_meta_t  *meta;
@@ -270,7 +279,23 @@ reflector_queue(kube_reflector_t *r, kube_delta_kind_t kind,
                        reflector_key(meta, key, sizeof(key)), r->label);
     }
 
-    return reflector_put_object(r, kind, &result->object);
+    return reflector_put_object(r, kind, &result->object, read_ms);
+}
+
+
+static kube_rc_t
+reflector_queue(kube_reflector_t *r, kube_delta_kind_t kind,
+    const kube_result_t *result)
+{
+    return reflector_queue_result(r, kind, result,
+                                  r->call.watch ? r->now_ms : KUBE_NEVER);
+}
+
+
+kube_rc_t
+kube_reflector_queue_item(kube_reflector_t *r, const kube_result_t *item)
+{
+    return reflector_queue_result(r, KUBE_DELTA_UPDATED, item, KUBE_NEVER);
 }
 
 
@@ -604,7 +629,9 @@ reflector_on_end(kube_reflector_t *r, const kube_result_t *result)
 void
 kube_reflector_result(kube_reflector_t *r, const kube_result_t *result)
 {
-    if (result->kind != KUBE_RESULT_ALIVE) {
+    /* what a watch says is no progress of the list beside it */
+
+    if (result->kind != KUBE_RESULT_ALIVE && !r->call.watch) {
         kube_list_turn_progress(r->options.turn, r->options.scope, r->now_ms);
     }
 

@@ -5,10 +5,10 @@
  * It does no input or output and calls nothing back.  One machine per scope,
  * owned by kube_reflector.
  *
- * Every transition but STOP, CREDENTIALS and SECOND ends in kube_step_list(),
- * kube_step_page_action(), kube_step_watch(), kube_step_sleep() or in nothing.
- * A step is here where it is of any state; else kube_reflector_step_list.c and
- * kube_reflector_step_watch.c have it.
+ * Every transition but STOP, CREDENTIALS, SECOND and BESIDE ends in
+ * kube_step_list(), kube_step_page_action(), kube_step_watch(),
+ * kube_step_sleep() or in nothing.  A step is here where it is of any state;
+ * else kube_reflector_step_list.c and kube_reflector_step_watch.c have it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -149,6 +149,8 @@ reflector_backoff_timer(kube_reflector_machine_t *m)
 static kube_action_t
 reflector_relist_later(kube_reflector_machine_t *m)
 {
+    m->demand.beside = m->input->beside
+                       && (!m->demand.wanted || m->demand.beside);
     m->demand.wanted = true;
     m->reason = m->input->reason;
     m->list.plain |= m->input->plain;
@@ -167,13 +169,19 @@ reflector_relist(kube_reflector_machine_t *m)
 {
     (void) reflector_relist_later(m);
 
-    if (m->now_ms >= m->demand.due_ms) {
+    if (kube_step_list_is_due(m)) {
         return kube_step_list(m);
     }
 
-    if (m->state == KUBE_REFLECTOR_WATCHING) {
-        m->deadline_ms = kube_step_watch_deadline(m);
+    if (m->state != KUBE_REFLECTOR_WATCHING) {
+        return kube_step_nothing;
     }
+
+    if (kube_step_beside_is_due(m)) {
+        return kube_step_beside(m);
+    }
+
+    m->deadline_ms = kube_step_watch_deadline(m);
 
     return kube_step_nothing;
 }

@@ -74,7 +74,9 @@
  *                                  come back
  *   any        RELIST           -> relist at once, or as soon as the pace of
  *                                  relists on demand allows it; a list in
- *                                  progress is finished first
+ *                                  progress is finished first.  One that may go
+ *                                  beside the watch waits for one to be open,
+ *                                  and leaves this machine as it is
  *              STOP             -> STOPPED
  *   any STATUS unauthorized     -> once, and not within 10 s of the last time:
  *                                  credentials are read again and the request
@@ -241,6 +243,7 @@ typedef struct {
     kube_relist_reason_t   reason;         /* RELIST */
     bool                   urgent;         /* RELIST */
     bool                   plain;          /* RELIST: by no WatchList */
+    bool                   beside;         /* RELIST: the watch may stay open */
     bool                   partial;        /* ALIVE */
 } kube_input_t;
 
@@ -250,6 +253,8 @@ typedef enum {
     KUBE_ACTION_STREAM,        /* open a WatchList */
     KUBE_ACTION_WATCH,         /* open a watch */
     KUBE_ACTION_SECOND,        /* open one beside the one that is open */
+    KUBE_ACTION_BESIDE,        /* start a list beside it: the owner's affair,
+                                  no input tells of it */
     KUBE_ACTION_SLEEP,         /* nothing until deadline_ms */
     KUBE_ACTION_CREDENTIALS,   /* read them again, then TIMER at once */
     KUBE_ACTION_STOP
@@ -264,13 +269,14 @@ typedef struct {
     kube_action_kind_t     kind;
     bool                   first_page;      /* LIST: a new list begins; STREAM:
                                                always */
-    bool                   relist;          /* either: not the first ever */
+    bool                   relist;          /* either: not the first ever;
+                                               BESIDE: always */
     bool                   rollback;        /* after LIST_DONE: new epoch */
     bool                   synced;          /* after LIST_DONE: list is whole */
     kube_relist_reason_t   reason;          /* either, relist */
     kube_str_t             rv;
     bool                   not_older_than;
-    uint32_t               limit;           /* 0: in one piece */
+    uint32_t               limit;           /* LIST, BESIDE; 0: in one piece */
     kube_str_t             continue_token;
     uint32_t               timeout_s;       /* STREAM, WATCH, SECOND */
     const char            *timeout;         /* after TIMER: what was too slow;
@@ -360,6 +366,7 @@ typedef struct {
 /* Lists that the owner asked for. */
 typedef struct {
     bool                    wanted;
+    bool                    beside;         /* one beside the watch will do */
     kube_backoff_t          backoff;
     kube_backoff_t          urgent;
     uint64_t                due_ms;         /* none before this */

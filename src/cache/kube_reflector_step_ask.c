@@ -253,6 +253,32 @@ reflector_may_stream(const kube_reflector_machine_t *m)
 }
 
 
+/* A list was wanted, and one begins. */
+static void
+reflector_demand_met(kube_reflector_machine_t *m)
+{
+    m->demand.wanted = false;
+    m->demand.due_ms = reflector_demand_due(m, &m->demand.backoff);
+    m->demand.urgent_ms = reflector_demand_due(m, &m->demand.urgent);
+}
+
+
+bool
+kube_step_list_is_due(const kube_reflector_machine_t *m)
+{
+    return m->demand.wanted && !m->demand.beside
+           && m->now_ms >= m->demand.due_ms;
+}
+
+
+bool
+kube_step_beside_is_due(const kube_reflector_machine_t *m)
+{
+    return m->demand.wanted && m->demand.beside
+           && m->now_ms >= m->demand.due_ms;
+}
+
+
 kube_action_t
 kube_step_list(kube_reflector_machine_t *m)
 {
@@ -297,12 +323,34 @@ kube_step_list(kube_reflector_machine_t *m)
     /* any list is as good as the one that was wanted */
 
     if (m->demand.wanted) {
-        m->demand.wanted = false;
-        m->demand.due_ms = reflector_demand_due(m, &m->demand.backoff);
-        m->demand.urgent_ms = reflector_demand_due(m, &m->demand.urgent);
+        reflector_demand_met(m);
     }
 
     return action;
+}
+
+
+/*
+ * Two minutes without a demand are counted from here, for the machine does not
+ * hear of the end.
+ */
+kube_action_t
+kube_step_beside(kube_reflector_machine_t *m)
+{
+    reflector_demand_met(m);
+    kube_backoff_healthy(&m->demand.backoff, m->now_ms);
+    kube_backoff_healthy(&m->demand.urgent, m->now_ms);
+    m->deadline_ms = kube_step_watch_deadline(m);
+
+    return (kube_action_t) {
+        .kind = KUBE_ACTION_BESIDE,
+        .first_page = true,
+        .relist = true,
+        .reason = m->reason,
+        .rv = kube_rv_str(&m->rv),
+        .not_older_than = true,
+        .limit = m->conf.page_size
+    };
 }
 
 
@@ -329,9 +377,7 @@ kube_step_watch(kube_reflector_machine_t *m)
 kube_action_t
 kube_step_resume(kube_reflector_machine_t *m)
 {
-    if (m->next == KUBE_NEXT_LIST
-        || (m->demand.wanted && m->now_ms >= m->demand.due_ms))
-    {
+    if (m->next == KUBE_NEXT_LIST || kube_step_list_is_due(m)) {
         return kube_step_list(m);
     }
 

@@ -47,6 +47,9 @@ uint32_t kube_step_draw_timeout(kube_reflector_machine_t *m,
     uint64_t *deadline_ms);
 kube_action_t kube_step_stream_progress(kube_reflector_machine_t *m);
 kube_action_t kube_step_list(kube_reflector_machine_t *m);
+bool kube_step_list_is_due(const kube_reflector_machine_t *m);
+bool kube_step_beside_is_due(const kube_reflector_machine_t *m);
+kube_action_t kube_step_beside(kube_reflector_machine_t *m);
 kube_action_t kube_step_watch(kube_reflector_machine_t *m);
 kube_action_t kube_step_resume(kube_reflector_machine_t *m);
 kube_action_t kube_step_sleep(kube_reflector_machine_t *m,

@@ -193,14 +193,16 @@ kube_step_watch_timer(kube_reflector_machine_t *m)
         return kube_step_timed_out(m, "an object came too slowly");
     }
 
+    if (kube_step_beside_is_due(m)) {
+        return kube_step_beside(m);
+    }
+
     (void) kube_step_watch_lived(m);
     m->next = KUBE_NEXT_WATCH;
 
     /* a list that is due on demand is no word on the watch */
 
-    if (!(m->demand.wanted && m->now_ms >= m->demand.due_ms)
-        && kube_step_is_silent(m))
-    {
+    if (!kube_step_list_is_due(m) && kube_step_is_silent(m)) {
         m->next = KUBE_NEXT_LIST;
     }
 

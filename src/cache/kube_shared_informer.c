@@ -437,6 +437,13 @@ shared_apply(kube_shared_informer_t *inf, const kube_delta_t *delta)
 
     case KUBE_DELTA_SYNC:
         return shared_list_end(inf);
+
+    /* a store has room for all: nobody asks for these */
+
+    case KUBE_DELTA_REFILL_BEGIN:
+    case KUBE_DELTA_REFILL_END:
+    case KUBE_DELTA_REFILL_BROKEN:
+        break;
     }
 
     return KUBE_OK;

@@ -32,6 +32,11 @@ typedef enum {
     KUBE_ITEM_LIST_BEGIN,   /* a list of the scope began */
     KUBE_ITEM_LIST_END,     /* it is complete: what was missing is deleted */
 
+    KUBE_ITEM_REFILL_BEGIN, /* a list of the scope began beside its watch, which
+                               goes on: it deletes nothing */
+    KUBE_ITEM_REFILL_END,   /* it is complete: what came has all come */
+    KUBE_ITEM_REFILL_BROKEN,    /* it ended early: what it was for may lack */
+
     KUBE_ITEM_LOAD_BEGIN,   /* everything is forgotten */
     KUBE_ITEM_FOUND,        /* the zone holds it since before */
     KUBE_ITEM_LOAD_END      /* everything was found */

@@ -651,6 +651,36 @@ kube_publication_list_end(kube_publication_t *p, unsigned scope)
 }
 
 
+void
+kube_publication_refill_begin(kube_publication_t *p, unsigned scope)
+{
+    kube_room_t  *room;
+
+    room = &p->scopes[scope].room;
+    room->crowded_listed = false;
+    room->has_place = false;
+    room->returned = false;
+    room->asked = false;
+    room->urgent = false;
+}
+
+
+void
+kube_publication_refill_end(kube_publication_t *p, unsigned scope, bool whole)
+{
+    kube_room_t  *room;
+
+    room = &p->scopes[scope].room;
+
+    if (whole) {
+        room->crowded = room->crowded_listed;
+
+    } else {
+        room->has_place = room->crowded;
+    }
+}
+
+
 /*
  * The group that lacks an object of this identity, in use until it is left;
  * NULL: it belongs to none, or memory is missing.

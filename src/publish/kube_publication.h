@@ -36,6 +36,7 @@ typedef struct {
     uint32_t  list;            /* lists begun */
     bool      crowded;         /* slices were refused, since the last list or
                                   before, for their Service has too many */
+    bool      crowded_listed;  /* the same, since a list began */
     bool      has_place;       /* ... and one has come to have less */
     bool      wanted;          /* a list is to tell what a newcomer wants */
     bool      returned;        /* a list would bring something */
@@ -158,6 +159,14 @@ void kube_publication_want(kube_publication_t *p, unsigned scope);
 /* A list of the scope begins, or ended: what it has not seen is gone. */
 void kube_publication_list_begin(kube_publication_t *p, unsigned scope);
 void kube_publication_list_end(kube_publication_t *p, unsigned scope);
+
+/*
+ * A list of the scope begins beside its watch, or ended: whole, or it broke off
+ * and is asked for again.  The watch goes on: all that it knows stays.
+ */
+void kube_publication_refill_begin(kube_publication_t *p, unsigned scope);
+void kube_publication_refill_end(kube_publication_t *p, unsigned scope,
+    bool whole);
 
 /* The refs of a published Service, into p->refs; how many. */
 size_t kube_publication_refs(kube_publication_t *p, uint32_t service);

@@ -316,6 +316,18 @@ kube_publisher_on_change(void *ctx, kube_item_event_t event,
         publisher_list_end(p, item->scope);
         break;
 
+    case KUBE_ITEM_REFILL_BEGIN:
+        kube_publication_refill_begin(&p->publication, item->scope);
+        kube_service_queue_refill_begin(&p->queue, item->scope);
+        break;
+
+    case KUBE_ITEM_REFILL_END:
+    case KUBE_ITEM_REFILL_BROKEN:
+        kube_publication_refill_end(&p->publication, item->scope,
+                                    event == KUBE_ITEM_REFILL_END);
+        kube_service_queue_refill_end(&p->queue, item->scope);
+        break;
+
     case KUBE_ITEM_LOAD_BEGIN:
         publisher_load_begin(p);
         break;
@@ -560,12 +572,10 @@ kube_publisher_look_for_room(kube_publisher_t *p)
 
 bool
 kube_publisher_room_returned(kube_publisher_t *p, unsigned scope,
-    bool *urgent)
+    kube_room_ask_t *ask)
 {
     bool          place;
     kube_room_t  *room;
-
-    *urgent = false;
 
     if (scope >= KUBE_SCOPES_MAX) {
         return false;
@@ -588,7 +598,13 @@ kube_publisher_room_returned(kube_publisher_t *p, unsigned scope,
     room->asked = true;
     room->urgent = room->returned && room->idle;
     room->returned = false;
-    *urgent = room->urgent;
+
+    /* what has no row ends with a whole list alone */
+
+    *ask = (kube_room_ask_t) {
+        .urgent = room->urgent,
+        .whole = room->wanted || room->unknown != 0 || room->more != 0
+    };
 
     kube_log_event(&p->publication.log, p->publication.now_ms,
                    KUBE_LOG_INFO, KUBE_EV_ROOM_RETURNED,

@@ -111,13 +111,20 @@ void kube_publisher_found_unnamed(kube_publisher_t *publisher, unsigned scope,
  */
 void kube_publisher_look_for_room(kube_publisher_t *publisher);
 
+/* What is to be listed where room has returned. */
+typedef struct {
+    bool  urgent;   /* an eighth of all room is free: make haste, once more */
+    bool  whole;    /* it takes a list that replaces: what is refused is not
+                       known to be all that lacks, nor all that exists */
+} kube_room_ask_t;
+
 /*
  * True once after room has returned for something of the scope: a list brings
- * it back.  Not during a list.  The reflector paces the lists: *urgent, where
- * an eighth of all room is free, tells it to make haste, once more.
+ * it back.  Not during a list.  The reflector paces the lists.  False: *ask is
+ * not set.
  */
 bool kube_publisher_room_returned(kube_publisher_t *publisher,
-    unsigned scope, bool *urgent);
+    unsigned scope, kube_room_ask_t *ask);
 
 
 #endif /* KUBE_PUBLISHER_H */

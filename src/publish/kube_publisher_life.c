@@ -196,7 +196,7 @@ life_end_slice(kube_publisher_t *p, uint32_t entry,
     }
 
     /* its Service may come, again, while the list goes on */
-    kube_service_queue_hold(&p->queue, group, member);
+    kube_service_queue_hold(&p->queue, group, member, read_ms);
     life_unlink(p, entry);
 
     if (kube_service_index_owner(&p->index, entry) == 0) {
@@ -207,7 +207,7 @@ life_end_slice(kube_publisher_t *p, uint32_t entry,
         member->refusal = copy;
 
         owner = p->index.members[member->referenced_by].group;
-        kube_service_queue_hold(&p->queue, owner, member);
+        kube_service_queue_hold(&p->queue, owner, member, read_ms);
         kube_service_queue_add(&p->queue, owner, member->resource, read_ms);
     }
 
@@ -713,7 +713,7 @@ life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
 
     if (old != NULL && old != group) {
         life_unlink(p, item->zone.entry);
-        kube_service_queue_hold(&p->queue, old, member);
+        kube_service_queue_hold(&p->queue, old, member, item->read_ms);
         kube_service_queue_add(&p->queue, old, member->resource,
                                item->read_ms);
         kube_eviction_release(&p->eviction, old);
@@ -722,7 +722,7 @@ life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
     kube_member_set(kube_publisher_link(p, group, item), KUBE_LIFE_STAGED);
 
     if (!kube_member_is_service(member)) {
-        kube_service_queue_hold(&p->queue, group, member);
+        kube_service_queue_hold(&p->queue, group, member, item->read_ms);
 
         if (group->service == 0 && member->referenced_by == 0) {
             kube_publication_orphan(&p->publication, item->zone.entry);
@@ -817,6 +817,7 @@ kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
         reason = KUBE_REASON_TOO_MANY_SLICES;
         rc = KUBE_TOO_LARGE;
         p->publication.scopes[item->scope].room.crowded = true;
+        p->publication.scopes[item->scope].room.crowded_listed = true;
     }
 
     if (rc == KUBE_OK) {

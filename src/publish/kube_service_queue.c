@@ -174,6 +174,7 @@ void
 kube_service_queue_list_begin(kube_service_queue_t *queue, unsigned scope)
 {
     queue->scopes[scope].list++;
+    queue->scopes[scope].refill = false;
 }
 
 
@@ -206,10 +207,34 @@ kube_service_queue_listing(const kube_service_queue_t *queue, unsigned scope)
 
 
 void
-kube_service_queue_hold(kube_service_queue_t *queue, kube_group_t *group,
-    const kube_member_t *slice)
+kube_service_queue_refill_begin(kube_service_queue_t *queue, unsigned scope)
 {
-    if (kube_service_queue_listing(queue, slice->scope)) {
-        group->list[slice->resource] = queue->scopes[slice->scope].list;
+    kube_service_queue_list_begin(queue, scope);
+    queue->scopes[scope].refill = true;
+}
+
+
+void
+kube_service_queue_refill_end(kube_service_queue_t *queue, unsigned scope)
+{
+    if (queue->scopes[scope].refill) {
+        queue->scopes[scope].refill = false;
+        kube_service_queue_list_end(queue, scope);
+    }
+}
+
+
+void
+kube_service_queue_hold(kube_service_queue_t *queue, kube_group_t *group,
+    const kube_member_t *slice, uint64_t read_ms)
+{
+    const kube_queue_scope_t  *scope;
+
+    scope = &queue->scopes[slice->scope];
+
+    if (kube_service_queue_listing(queue, slice->scope)
+        && !(scope->refill && read_ms != KUBE_NEVER))
+    {
+        group->list[slice->resource] = scope->list;
     }
 }

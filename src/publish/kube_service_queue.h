@@ -5,7 +5,8 @@
  * A list of slices changes a Service's slices one by one.  A Service that it
  * has changed is held until the list is complete, so that no reader ever sees
  * one half replaced; a Service being deleted is not, for no list changes it
- * any more.
+ * any more.  Nor is one that an event changed while a list goes on beside the
+ * watch: such a list is one Service's need, and delays no other's changes.
  *
  * It publishes nothing.  For the files of src/publish; one thread.
  *
@@ -25,6 +26,7 @@ typedef struct {
     uint32_t  list;                   /* lists begun */
     uint32_t  synced;                 /* the one that was completed last */
     uint32_t  waiting;                /* groups with a change to publish */
+    bool      refill;                 /* the last one goes beside a watch */
 } kube_queue_scope_t;
 
 typedef struct {
@@ -84,9 +86,21 @@ void kube_service_queue_list_end(kube_service_queue_t *queue, unsigned scope);
 bool kube_service_queue_listing(const kube_service_queue_t *queue,
     unsigned scope);
 
-/* Holds the group until the list in progress, if any, of the slice's scope. */
+/*
+ * The same of a list beside the scope's watch.  The end of one that was not
+ * begun, or that a list has taken the place of, changes nothing.
+ */
+void kube_service_queue_refill_begin(kube_service_queue_t *queue,
+    unsigned scope);
+void kube_service_queue_refill_end(kube_service_queue_t *queue,
+    unsigned scope);
+
+/*
+ * Holds the group until the list in progress, if any, of the slice's scope, for
+ * a change that was read at read_ms (KUBE_NEVER: not an event).
+ */
 void kube_service_queue_hold(kube_service_queue_t *queue,
-    kube_group_t *group, const kube_member_t *slice);
+    kube_group_t *group, const kube_member_t *slice, uint64_t read_ms);
 
 
 #endif /* KUBE_SERVICE_QUEUE_H */

@@ -120,8 +120,7 @@ __wrap_kube_delta_fifo_create(const kube_alloc_t *alloc, kube_seed_t seed,
 static bool
 beside_is_key(const beside_delta_t *waits, const kube_delta_t *delta)
 {
-    return waits->kind != KUBE_DELTA_LIST_BEGIN
-           && waits->kind != KUBE_DELTA_SYNC
+    return !kube_delta_is_mark(waits->kind)
            && waits->scope == delta->scope
            && waits->resource == delta->resource
            && kube_str_eq((kube_str_t) { waits->ns, waits->ns_len }, delta->ns)
@@ -316,14 +315,14 @@ __wrap_kube_delta_fifo_object(kube_delta_fifo_t *fifo, kube_delta_kind_t kind,
 kube_rc_t
 __wrap_kube_delta_fifo_put(kube_delta_fifo_t *fifo, const kube_delta_t *delta)
 {
+    bool             begins;
     size_t           i;
     kube_rc_t        rc;
     beside_delta_t  *mark;
 
     rc = __real_kube_delta_fifo_put(fifo, delta);
 
-    if (delta->kind != KUBE_DELTA_LIST_BEGIN && delta->kind != KUBE_DELTA_SYNC)
-    {
+    if (!kube_delta_is_mark(delta->kind)) {
         beside_put(delta, 0, rc);
         return rc;
     }
@@ -332,7 +331,10 @@ __wrap_kube_delta_fifo_put(kube_delta_fifo_t *fifo, const kube_delta_t *delta)
         return rc;
     }
 
-    for (i = 0; delta->kind == KUBE_DELTA_LIST_BEGIN && i < beside.n; i++) {
+    begins = (delta->kind == KUBE_DELTA_LIST_BEGIN
+              || delta->kind == KUBE_DELTA_REFILL_BEGIN);
+
+    for (i = 0; begins && i < beside.n; i++) {
         if (beside.queue[i].scope == delta->scope) {
             beside.queue[i].closed = true;
         }
@@ -350,7 +352,7 @@ beside_is_same(const beside_delta_t *d, const kube_delta_t *delta)
 {
     kube_record_id_t  id;
 
-    if (d->kind == KUBE_DELTA_LIST_BEGIN || d->kind == KUBE_DELTA_SYNC) {
+    if (kube_delta_is_mark(d->kind)) {
         return delta->kind == d->kind && delta->scope == d->scope
                && delta->record == NULL;
     }

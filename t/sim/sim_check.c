@@ -1130,14 +1130,18 @@ sim_check_time(sim_t *s)
 }
 
 
-/* C10, of requests in flight: one a scope, two where one is silent. */
+/*
+ * C10, of requests in flight: a watch and a list a scope, which may be beside
+ * it, and one more where one is silent.
+ */
 static void
 request_beside(sim_t *s, const sim_exchange_t *x)
 {
-    unsigned               i, same, silent, lists;
+    unsigned               i, same[2], silent, lists;
     const sim_exchange_t  *y;
 
-    same = 0;
+    same[false] = 0;
+    same[true] = 0;
     silent = 0;
     lists = 0;
 
@@ -1149,16 +1153,18 @@ request_beside(sim_t *s, const sim_exchange_t *x)
         }
 
         if (request_scope(s, y) == request_scope(s, x)) {
-            same++;
+            same[y->watch]++;
             silent += (y->dead_ms != KUBE_NEVER);
         }
 
         lists += !y->watch;
     }
 
-    if (same > 2 || (same == 2 && silent == 0)) {
-        sim_fail(s, "C10: %u requests of scope %u at once", same,
-                 request_scope(s, x));
+    if (same[true] + same[false] > 2u + (silent != 0)
+        || (silent == 0 && (same[true] > 1 || same[false] > 1)))
+    {
+        sim_fail(s, "C10: %u watches and %u lists of scope %u at once",
+                 same[true], same[false], request_scope(s, x));
     }
 
     if (lists > 1 && s->now_ms - s->check.slow_ms >= CHECK_SLOW_MS) {

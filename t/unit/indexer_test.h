@@ -315,7 +315,8 @@ it_slot(const it_object_t *o)
 
 /* Any kind but the marks; what an event of this object brings. */
 static inline kube_rc_t
-it_apply(it_t *it, kube_delta_kind_t kind, const it_object_t *o)
+it_apply_read(it_t *it, kube_delta_kind_t kind, const it_object_t *o,
+    uint64_t read_ms)
 {
     kube_rc_t       rc;
     kube_delta_t    d;
@@ -330,7 +331,7 @@ it_apply(it_t *it, kube_delta_kind_t kind, const it_object_t *o)
     d.ns = kube_str(o->ns);
     d.name = kube_str(o->name);
     d.rv = kube_str(o->rv);
-    d.read_ms = it->now_ms;
+    d.read_ms = read_ms;
 
     if (kind == KUBE_DELTA_REFUSED) {
         d.reason = KUBE_STR("malformed");
@@ -353,6 +354,13 @@ it_apply(it_t *it, kube_delta_kind_t kind, const it_object_t *o)
 
 
 static inline kube_rc_t
+it_apply(it_t *it, kube_delta_kind_t kind, const it_object_t *o)
+{
+    return it_apply_read(it, kind, o, it->now_ms);
+}
+
+
+static inline kube_rc_t
 it_mark(it_t *it, kube_delta_kind_t kind, unsigned slot)
 {
     kube_delta_t  d;
@@ -369,6 +377,13 @@ it_mark(it_t *it, kube_delta_kind_t kind, unsigned slot)
     assert_int_equal(it_apply(it, KUBE_DELTA_UPDATED, o), KUBE_OK)
 #define IT_LIST(it, o)                                                        \
     assert_int_equal(it_apply(it, KUBE_DELTA_REPLACED, o), KUBE_OK)
+#define IT_MARK(it, kind, slot)                                               \
+    assert_int_equal(it_mark(it, kind, slot), KUBE_OK)
+
+/* An item of a list beside the watch. */
+#define IT_FILL(it, o)                                                        \
+    assert_int_equal(it_apply_read(it, KUBE_DELTA_UPDATED, o, KUBE_NEVER),    \
+                     KUBE_OK)
 #define IT_BEGIN(it, slot)                                                    \
     assert_int_equal(it_mark(it, KUBE_DELTA_LIST_BEGIN, slot), KUBE_OK)
 #define IT_SYNC(it, slot)                                                     \
@@ -496,12 +511,12 @@ it_sum(const it_t *it, unsigned slot)
 
 /* Whether a list is asked for because room has returned, as of now_ms. */
 static inline bool
-it_room_returned(it_t *it, unsigned slot, bool *urgent)
+it_room_returned(it_t *it, unsigned slot, kube_room_ask_t *ask)
 {
     assert_int_equal(kube_publisher_run(it->publisher, 0, it->now_ms, 0), 0);
     kube_publisher_look_for_room(it->publisher);
 
-    return kube_publisher_room_returned(it->publisher, slot, urgent);
+    return kube_publisher_room_returned(it->publisher, slot, ask);
 }
 
 

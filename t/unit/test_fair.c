@@ -239,8 +239,8 @@ fair_check_shares(const gateway_t *g)
 static unsigned
 fair_settle(gateway_t *g)
 {
-    bool      urgent;
-    unsigned  slot, lists;
+    unsigned         slot, lists;
+    kube_room_ask_t  ask;
 
     fair_list(g, IT_SERVICES);
     fair_list(g, IT_SLICES);
@@ -250,7 +250,7 @@ fair_settle(gateway_t *g)
 
         for (slot = 0; slot < 2; slot++) {
             g->it.now_ms += 1000;
-            (void) it_room_returned(&g->it, slot, &urgent);
+            (void) it_room_returned(&g->it, slot, &ask);
             fair_list(g, slot);
         }
 
@@ -271,8 +271,8 @@ fair_settle(gateway_t *g)
 static void
 fair_relist(gateway_t *g, unsigned first)
 {
-    bool      urgent;
-    unsigned  i, slot;
+    unsigned         i, slot;
+    kube_room_ask_t  ask;
 
     for (i = 0; i < 20; i++) {
         g->changes = 0;
@@ -285,7 +285,7 @@ fair_relist(gateway_t *g, unsigned first)
 
         for (slot = 0; slot < 2; slot++) {
             g->it.now_ms += 1000;
-            assert_false(it_room_returned(&g->it, slot, &urgent));
+            assert_false(it_room_returned(&g->it, slot, &ask));
         }
     }
 }

@@ -420,16 +420,80 @@ test_indexer_too_large(void **state)
 static bool
 slices_have_place(it_t *it)
 {
-    bool  place, urgent;
+    bool             place;
+    kube_room_ask_t  ask;
 
     it->now_ms += 1000;
     it_publish(it);
-    place = it_room_returned(it, IT_SLICES, &urgent);
+    place = it_room_returned(it, IT_SLICES, &ask);
 
     /* though the zone is as good as empty: a tenant may go on so for ever */
-    assert_false(urgent);
+    assert_false(place && ask.urgent);
 
     return place;
+}
+
+
+/*
+ * Of a list beside the watch: one that broke off is asked for again, one that
+ * is whole is not, unless something lacked a place meanwhile.  What it brings
+ * is readable at its end, what an event brings at once.
+ */
+static void
+slices_come_beside(it_t *it)
+{
+    it_object_t  a, b, other;
+
+    a = it_slice(it, "shop", "t0", "web");
+    b = it_slice(it, "shop", "t1", "web");
+    other = it_slice(it, "pay", "o", "api");
+    other.endpoints = 1;
+    IT_UPDATE(it, &other);
+    other = it_service(it, "pay", "api");
+    IT_UPDATE(it, &other);
+    a.endpoints = 1;
+    b.endpoints = 1;
+    IT_UPDATE(it, &a);
+    it_publish(it);
+    assert_int_equal(it_sum(it, IT_SLICES).refused, 1);
+
+    other = it_slice(it, "shop", "s0", "web");
+    it_delete(it, &other);
+    assert_true(slices_have_place(it));
+
+    IT_MARK(it, KUBE_DELTA_REFILL_BEGIN, IT_SLICES);
+    assert_false(slices_have_place(it));
+    IT_MARK(it, KUBE_DELTA_REFILL_BROKEN, IT_SLICES);
+    assert_true(slices_have_place(it));
+
+    IT_MARK(it, KUBE_DELTA_REFILL_BEGIN, IT_SLICES);
+    IT_FILL(it, &a);
+    it_publish(it);
+    assert_int_equal(it_sum(it, IT_SLICES).count, KUBE_SERVICE_SLICES_MAX);
+
+    other = it_slice(it, "pay", "o", "api");
+    other.version = 7;
+    IT_UPDATE(it, &other);
+    it_publish(it);
+    IT_READS(it, "pay", "api", "1 o=7*2");
+    assert_true(kube_publisher_pending(it->publisher, IT_SLICES));
+
+    IT_FILL(it, &b);
+    IT_MARK(it, KUBE_DELTA_REFILL_END, IT_SLICES);
+    it_publish(it);
+    assert_false(kube_publisher_pending(it->publisher, IT_SLICES));
+    assert_int_equal(it_sum(it, IT_SLICES).count, KUBE_SERVICE_SLICES_MAX + 1);
+    assert_int_equal(it_sum(it, IT_SLICES).refused, 1);
+
+    /* b is without a place still; then it goes, and another list is whole */
+    other = it_slice(it, "shop", "s3", "web");
+    it_delete(it, &other);
+    assert_true(slices_have_place(it));
+    it_delete(it, &b);
+    IT_MARK(it, KUBE_DELTA_REFILL_BEGIN, IT_SLICES);
+    IT_MARK(it, KUBE_DELTA_REFILL_END, IT_SLICES);
+    assert_false(slices_have_place(it));
+    IT_UPDATE(it, &b);
 }
 
 
@@ -498,6 +562,7 @@ test_indexer_slices_max(void **state)
     assert_int_equal(it_sum(&it, IT_SLICES).count, KUBE_SERVICE_SLICES_MAX);
     assert_int_equal(it_sum(&it, IT_SLICES).refused, 0);
     assert_false(slices_have_place(&it));
+    slices_come_beside(&it);
     a = it_slice(&it, "shop", "s2", "web");
     it_delete(&it, &a);
     it_publish(&it);
@@ -673,10 +738,10 @@ test_indexer_state_file(void **state)
 static void
 test_indexer_odd(void **state)
 {
-    bool              urgent;
     it_t              it;
-    kube_delta_t      d;
     it_object_t       web;
+    kube_delta_t      d;
+    kube_room_ask_t   ask;
     kube_scope_sum_t  sum;
 
     (void) state;
@@ -698,7 +763,7 @@ test_indexer_odd(void **state)
     assert_false(kube_publisher_pending(it.publisher, KUBE_SCOPES_MAX));
     kube_publisher_sum(it.publisher, KUBE_SCOPES_MAX, &sum);
     assert_int_equal(sum.count, 0);
-    assert_false(it_room_returned(&it, KUBE_SCOPES_MAX, &urgent));
+    assert_false(it_room_returned(&it, KUBE_SCOPES_MAX, &ask));
     assert_int_equal(kube_indexer_scope(it.ix, KUBE_SCOPES_MAX,
                                         KUBE_RESOURCE_SERVICES,
                                         KUBE_STR_NULL), KUBE_INVALID);

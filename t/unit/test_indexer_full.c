@@ -252,16 +252,16 @@ full_delete(full_t *f, unsigned from, unsigned to)
 static unsigned
 full_heal(full_t *f)
 {
-    bool      urgent;
-    unsigned  slot, lists, idle;
+    unsigned         slot, lists, idle;
+    kube_room_ask_t  ask;
 
     lists = 0;
 
     for (idle = 0; idle < 80; idle++) {
 
         for (slot = 0; slot < 2; slot++) {
-            if (it_room_returned(&f->it, slot, &urgent)) {
-                assert_false(it_room_returned(&f->it, slot, &urgent));
+            if (it_room_returned(&f->it, slot, &ask)) {
+                assert_false(it_room_returned(&f->it, slot, &ask));
                 full_list(f, slot);
                 lists++;
                 idle = 0;
@@ -279,9 +279,9 @@ full_heal(full_t *f)
 static void
 full_heal_run(bool takeover)
 {
-    bool       urgent;
-    full_t    *f;
-    unsigned   n, lists;
+    full_t           *f;
+    unsigned          n, lists;
+    kube_room_ask_t   ask;
 
     f = full_create(3, 10);
     full_list(f, IT_SERVICES);
@@ -312,7 +312,7 @@ full_heal_run(bool takeover)
     full_check_named(f, GROUPS - 300);
     assert_true(full_serves(f, 300));
     assert_true(full_serves(f, 398));
-    assert_false(it_room_returned(&f->it, IT_SLICES, &urgent));
+    assert_false(it_room_returned(&f->it, IT_SLICES, &ask));
 
     full_destroy(f);
 }
@@ -415,11 +415,11 @@ test_full_growth(void **state)
 static void
 test_full_unnamed(void **state)
 {
-    bool               urgent;
-    full_t            *f;
-    unsigned           i, n, changed;
-    uint64_t           unnamed, bytes;
-    kube_zone_usage_t  usage;
+    full_t             *f;
+    unsigned            i, n, changed;
+    uint64_t            unnamed, bytes;
+    kube_room_ask_t     ask;
+    kube_zone_usage_t   usage;
 
     (void) state;
 
@@ -464,7 +464,7 @@ test_full_unnamed(void **state)
     }
 
     full_check_named(f, n + changed);
-    assert_false(it_room_returned(&f->it, IT_SLICES, &urgent));
+    assert_false(it_room_returned(&f->it, IT_SLICES, &ask));
 
     /* and one that no list has seen any more */
     for (i = 0; i < GROUPS; i++) {
@@ -517,8 +517,8 @@ test_full_names_alone(void **state)
 static void
 test_full_found_unnamed(void **state)
 {
-    bool     urgent;
-    full_t  *f;
+    full_t           *f;
+    kube_room_ask_t   ask;
 
     (void) state;
 
@@ -533,15 +533,15 @@ test_full_found_unnamed(void **state)
     assert_true(it_sum(&f->it, IT_SLICES).lacks_room);
 
     /* the zone is full as before: no list for that */
-    assert_false(it_room_returned(&f->it, IT_SLICES, &urgent));
+    assert_false(it_room_returned(&f->it, IT_SLICES, &ask));
     full_delete(f, 0, 60);
     f->it.now_ms += 1000;
-    assert_false(it_room_returned(&f->it, IT_SERVICES, &urgent));
-    assert_true(it_room_returned(&f->it, IT_SLICES, &urgent));
+    assert_false(it_room_returned(&f->it, IT_SERVICES, &ask));
+    assert_true(it_room_returned(&f->it, IT_SLICES, &ask));
     full_list(f, IT_SLICES);
     assert_int_equal(it_sum(&f->it, IT_SLICES).refused_unnamed, 0);
     f->it.now_ms += 1000;
-    assert_false(it_room_returned(&f->it, IT_SLICES, &urgent));
+    assert_false(it_room_returned(&f->it, IT_SLICES, &ask));
     full_destroy(f);
 }
 

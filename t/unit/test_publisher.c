@@ -477,9 +477,9 @@ test_publisher_outdated(void **state)
 static void
 test_publisher_list(void **state)
 {
-    bool         urgent;
-    bed_t        bed;
-    it_object_t  web, a;
+    bed_t            bed;
+    it_object_t      web, a;
+    kube_room_ask_t  ask;
 
     (void) state;
 
@@ -494,7 +494,7 @@ test_publisher_list(void **state)
     assert_int_equal(it_publish(&bed.it), 0);
     assert_true(kube_publisher_pending(bed.it.publisher, IT_SLICES));
     assert_false(kube_publisher_pending(bed.it.publisher, IT_SERVICES));
-    assert_false(it_room_returned(&bed.it, IT_SLICES, &urgent));
+    assert_false(it_room_returned(&bed.it, IT_SLICES, &ask));
     bed_mark(&bed, KUBE_ITEM_LIST_END, IT_SLICES);
     assert_int_equal(it_publish(&bed.it), 1);
     IT_READS(&bed.it, "shop", "web", "1 a=1*2");

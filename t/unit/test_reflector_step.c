@@ -1121,6 +1121,71 @@ test_relist_urgent(void **state)
 }
 
 
+static kube_action_kind_t
+say_fill(bed_t *b)
+{
+    return feed(b, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                     .reason = KUBE_RELIST_ROOM,
+                                     .beside = true });
+}
+
+
+/*
+ * One beside the watch leaves it open; it has the same pace, and waits for a
+ * watch where none is open.
+ */
+static void
+test_relist_beside(void **state)
+{
+    bed_t     b;
+    uint64_t  began_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    assert_int_equal(say_fill(&b), KUBE_ACTION_BESIDE);
+    assert_int_equal(b.r.state, KUBE_REFLECTOR_WATCHING);
+    assert_true(b.action.not_older_than);
+    assert_true(kube_str_eq(b.action.rv, kube_rv_str(&b.r.rv)));
+    assert_int_equal(b.action.reason, KUBE_RELIST_ROOM);
+    assert_int_equal(b.action.limit, b.r.conf.page_size);
+    began_ms = b.now_ms;
+
+    /* the watch goes on, with timers of its own */
+    assert_int_equal(say_rv(&b, KUBE_INPUT_EVENT, "200"), KUBE_ACTION_NONE);
+    assert_true(b.r.deadline_ms > b.now_ms);
+
+    assert_int_equal(say_fill(&b), KUBE_ACTION_NONE);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_BESIDE);
+    assert_in_range(b.now_ms - began_ms, KUBE_DEMAND_FIRST_MS / 2,
+                    KUBE_DEMAND_FIRST_MS);
+
+    /* wanted while the watch is away: it comes first */
+    assert_int_equal(say_fill(&b), KUBE_ACTION_NONE);
+    b.now_ms += KUBE_DEMAND_MAX_MS;
+    assert_int_equal(say(&b, KUBE_INPUT_CLOSED), KUBE_ACTION_WATCH);
+    assert_int_equal(say_fill(&b), KUBE_ACTION_NONE);
+    say(&b, KUBE_INPUT_OPENED);
+    assert_true(b.r.deadline_ms <= b.now_ms);
+    assert_int_equal(say(&b, KUBE_INPUT_TIMER), KUBE_ACTION_BESIDE);
+
+    /* what has to replace goes before, and makes the other needless */
+    b.now_ms += KUBE_DEMAND_MAX_MS;
+    say(&b, KUBE_INPUT_ALIVE);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    assert_int_equal(say_fill(&b), KUBE_ACTION_NONE);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_OTHER), KUBE_ACTION_NONE);
+    assert_int_equal(say_fill(&b), KUBE_ACTION_NONE);
+    b.now_ms += KUBE_DEMAND_MAX_MS;
+    say_rv(&b, KUBE_INPUT_META, "201");
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_LIST);
+    say_rv(&b, KUBE_INPUT_META, "202");
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+    say(&b, KUBE_INPUT_OPENED);
+    assert_true(b.r.deadline_ms - b.now_ms > KUBE_DEMAND_MAX_MS);
+}
+
+
 /* Watches end by themselves after 5 to 10 minutes, and not all at once. */
 static void
 test_watch_timeouts(void **state)
@@ -1500,6 +1565,7 @@ main(void)
         cmocka_unit_test(test_older_event),
         cmocka_unit_test(test_relist),
         cmocka_unit_test(test_relist_urgent),
+        cmocka_unit_test(test_relist_beside),
         cmocka_unit_test(test_watch_timeouts),
         cmocka_unit_test(test_list_trickles),
         cmocka_unit_test(test_relist_pace),

@@ -134,6 +134,50 @@ test_queue_waits(void **state)
 }
 
 
+/*
+ * A list beside a watch holds what it has changed itself; what an event changes
+ * meanwhile goes its way, of the same Service too while the list has not
+ * touched it.
+ */
+static void
+test_queue_refill(void **state)
+{
+    bed_t  bed;
+
+    (void) state;
+
+    bed_init(&bed);
+
+    /* the end of one that never began */
+    kube_service_queue_refill_end(&bed.queue, SLICES);
+
+    kube_service_queue_refill_begin(&bed.queue, SLICES);
+    assert_true(kube_service_queue_listing(&bed.queue, SLICES));
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, 5);
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 5);
+    bed_expect(&bed, bed.a, 5);
+
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, KUBE_NEVER);
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 6);
+    bed_expect(&bed, NULL, 0);
+    kube_service_queue_refill_end(&bed.queue, SLICES);
+    assert_false(kube_service_queue_listing(&bed.queue, SLICES));
+    bed_expect(&bed, bed.a, 6);
+
+    /* a list takes its place: the end of what broke off is not the list's */
+    kube_service_queue_refill_begin(&bed.queue, SLICES);
+    kube_service_queue_list_begin(&bed.queue, SLICES);
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, 7);
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 7);
+    kube_service_queue_refill_end(&bed.queue, SLICES);
+    bed_expect(&bed, NULL, 0);
+    kube_service_queue_list_end(&bed.queue, SLICES);
+    bed_expect(&bed, bed.a, 7);
+
+    bed_done(&bed);
+}
+
+
 static void
 test_queue_held(void **state)
 {
@@ -145,14 +189,14 @@ test_queue_held(void **state)
     assert_false(kube_service_queue_listing(&bed.queue, SLICES));
 
     /* outside of a list nothing is held */
-    kube_service_queue_hold(&bed.queue, bed.a, bed.slice);
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, KUBE_NEVER);
     kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 1);
     bed_expect(&bed, bed.a, 1);
 
     /* only what the list has changed is */
     kube_service_queue_list_begin(&bed.queue, SLICES);
     assert_true(kube_service_queue_listing(&bed.queue, SLICES));
-    kube_service_queue_hold(&bed.queue, bed.a, bed.slice);
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, KUBE_NEVER);
     kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 5);
     kube_service_queue_add(&bed.queue, bed.b, KUBE_RESOURCE_ENDPOINTSLICES, 6);
     bed_expect(&bed, bed.b, 6);
@@ -193,7 +237,7 @@ test_queue_deleting(void **state)
 
     bed_init(&bed);
     kube_service_queue_list_begin(&bed.queue, SLICES);
-    kube_service_queue_hold(&bed.queue, bed.a, bed.slice);
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, KUBE_NEVER);
     kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 5);
     bed_expect(&bed, NULL, 0);
     assert_true(bed.a->held);
@@ -204,12 +248,12 @@ test_queue_deleting(void **state)
     bed_expect(&bed, bed.a, 6);
     PENDING(0, 0);
 
-    kube_service_queue_hold(&bed.queue, bed.a, bed.slice);
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, KUBE_NEVER);
     kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 8);
     bed_expect(&bed, bed.a, 8);
 
     /* one that is removed while it is held leaves nothing behind */
-    kube_service_queue_hold(&bed.queue, bed.b, bed.slice);
+    kube_service_queue_hold(&bed.queue, bed.b, bed.slice, KUBE_NEVER);
     kube_service_queue_add(&bed.queue, bed.b, KUBE_RESOURCE_ENDPOINTSLICES, 9);
     bed_expect(&bed, NULL, 0);
     kube_service_queue_remove(&bed.queue, bed.b);
@@ -279,7 +323,7 @@ test_queue_metrics(void **state)
     /* one that a list holds waits, too, and is not added anew after it */
 
     kube_service_queue_list_begin(&bed.queue, SLICES);
-    kube_service_queue_hold(&bed.queue, bed.a, bed.slice);
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, KUBE_NEVER);
     bed.queue.now_ms = 200;
     assert_ptr_equal(kube_service_queue_next(&bed.queue, &read_ms), bed.b);
     assert_null(kube_service_queue_next(&bed.queue, &read_ms));
@@ -300,6 +344,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_queue_waits),
         cmocka_unit_test(test_queue_held),
+        cmocka_unit_test(test_queue_refill),
         cmocka_unit_test(test_queue_deleting),
         cmocka_unit_test(test_queue_metrics),
         cmocka_unit_test(test_queue_oom),

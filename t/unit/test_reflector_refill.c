@@ -1,0 +1,528 @@
+/*
+ * test_reflector_refill - a list beside an open watch: what it gives, what it
+ * leaves to the watch, and that nothing comes of one that fails.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include "reflector_bed.h"
+
+
+#define CONTINUE  ",\"continue\":\"token\""
+
+#define BEGUN(rv, items)                                                      \
+    "{\"kind\":\"ServiceList\",\"apiVersion\":\"v1\",\"metadata\":"           \
+    "{\"resourceVersion\":\"" rv "\"},\"items\":[" items
+
+
+/* Asks for a list beside the watch; the exchange of its first page. */
+static io_exchange_t *
+fill(bed_t *b)
+{
+    unsigned  started;
+
+    started = b->io.started;
+    b->beside = true;
+    kube_reflector_fill(b->r, false, b->io.now_ms);
+    bed_process(b);
+    assert_int_equal(b->io.started, started + 1);
+
+    return bed_x(b);
+}
+
+
+/* An exchange that is over may be another one by now. */
+static bool
+is_watched(const io_exchange_t *watch)
+{
+    return watch->live && strstr(watch->path, "watch=true") != NULL;
+}
+
+
+/* The next one is due by then, whatever became of the last. */
+static void
+pace(bed_t *b, io_exchange_t *watch)
+{
+    b->io.now_ms += KUBE_DEMAND_MAX_MS;
+    assert_true(io_body(&b->io, watch, "\n"));
+    bed_process(b);
+}
+
+
+/* A watch from 5, *watch, and a list beside it; its first page's exchange. */
+static io_exchange_t *
+fill_bed(bed_t *b, io_exchange_t **watch)
+{
+    io_exchange_t  *list;
+
+    bed_init(b);
+    bed_watch(b);
+    *watch = bed_x(b);
+    list = fill(b);
+
+    assert_true((*watch)->live);
+    assert_non_null(strstr(list->path, "resourceVersion=5&"));
+    assert_non_null(strstr(list->path, "resourceVersionMatch=NotOlderThan"));
+    assert_non_null(strstr(list->path, "limit=2"));
+    assert_null(strstr(list->path, "watch=true"));
+
+    return list;
+}
+
+
+/* The FIFO's words, and the watch goes on as it was. */
+#define FILLED(b, watch, words)                                               \
+    do {                                                                      \
+        assert_string_equal(drained(b), words);                               \
+        assert_true(is_watched(watch));                                       \
+        assert_false((b)->turn.holder == 2);                                  \
+    } while (0)
+
+
+static void
+test_pages(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    assert_int_equal(b.turn.holder, 2);
+    io_answer(&b.io, list, 200,
+              LIST("7", CONTINUE, SERVICE("web", "3") "," SERVICE("api", "4")));
+    bed_process(&b);
+
+    list = bed_x(&b);
+    assert_ptr_not_equal(list, watch);
+    assert_non_null(strstr(list->path, "continue=token"));
+    assert_null(strstr(list->path, "resourceVersion="));
+    io_answer(&b.io, list, 200, LIST("7", "", SERVICE("old", "2")));
+
+    FILLED(&b, watch, "{ U:shop/web@3 U:shop/api@4 U:shop/old@2 }");
+    assert_rv(&b, "5");
+    assert_int_equal(counted(&b, KUBE_COUNTER_RELISTS_ROOM), 1);
+    assert_int_equal(counted(&b, KUBE_COUNTER_LISTS), 1);
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_STATE),
+                     KUBE_STATE_WATCHING);
+    assert_true(bed_listed(&b));
+
+    /* no other before its time, and one then */
+
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    bed_process(&b);
+    assert_int_equal(b.io.started, 3);
+    pace(&b, watch);
+    assert_int_equal(b.io.started, 4);
+
+    bed_done(&b);
+}
+
+
+/* What the watch speaks of meanwhile is the watch's. */
+static void
+test_watch_goes_on(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    assert_true(io_head(list, 200, "application/json", 0));
+    assert_true(io_body(&b.io, list, BEGUN("8", SERVICE("web", "3") ",")));
+    assert_string_equal(drained(&b), "{ U:shop/web@3");
+
+    /* one that was deleted, which the server had listed before that */
+
+    assert_true(io_body(&b.io, watch, EVENT("DELETED", FULL("gone", "6"))
+                                      EVENT("MODIFIED", FULL("api", "7"))));
+    assert_string_equal(drained(&b), "D:shop/gone@6 U:shop/api@7");
+    assert_rv(&b, "7");
+
+    assert_true(io_body(&b.io, list, SERVICE("gone", "4") ","
+                                     SERVICE("api", "4") ","
+                                     SERVICE("new", "8") ","
+                                     SERVICE("lacks", "2") "]}"));
+    io_done(list, KUBE_OK, "");
+    FILLED(&b, watch, "U:shop/lacks@2 }");
+
+    assert_true(io_body(&b.io, watch, EVENT("ADDED", FULL("new", "8"))));
+    FILLED(&b, watch, "U:shop/new@8");
+
+    /* what was said before another one was asked for is nothing to that */
+
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    pace(&b, watch);
+    io_answer(&b.io, bed_x(&b), 200, LIST("8", "", SERVICE("api", "7")));
+    FILLED(&b, watch, "{ U:shop/api@7 }");
+
+    bed_done(&b);
+}
+
+
+/* A list that is of no use ends; the watch does not. */
+static void
+test_fails(void **state)
+{
+    bed_t           b;
+    size_t          i;
+    io_exchange_t  *list, *watch;
+
+    static const struct {
+        int          code;
+        const char  *body;       /* NULL: no answer */
+        const char  *words;
+        bool         replace;    /* the next one closes the watch */
+    } answers[] = {
+        { 200, LIST("4", "", SERVICE("web", "3")), "{ !", false },
+        { 200, LIST("", "", SERVICE("web", "3")), "{ !", false },
+        { 200, "{\"kind\":\"ServiceList\",\"apiVersion\":\"v1\",\"items\":["
+               SERVICE("web", "3") "],\"metadata\":{\"resourceVersion\":\"7\"}"
+               "}", "{ !", true },
+        { 200, "no list at all", "{ !", false },
+        { 410, STATUS(410, "Expired", ""), "{ !", false },
+        { 401, STATUS(401, "Unauthorized", ""), "{ !", false },
+        { 503, "", "{ !", false },
+        { 0, NULL, "{ !", false },
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        list = fill_bed(&b, &watch);
+
+        if (answers[i].body == NULL) {
+            io_done(list, KUBE_CLOSED, "gone");
+
+        } else {
+            io_answer(&b.io, list, answers[i].code, answers[i].body);
+        }
+
+        FILLED(&b, watch, answers[i].words);
+        assert_int_equal(b.io.started, 2);
+
+        kube_reflector_fill(b.r, false, b.io.now_ms);
+        pace(&b, watch);
+        assert_int_equal(b.io.started, 3);
+        assert_int_equal(is_watched(watch), !answers[i].replace);
+        bed_done(&b);
+    }
+}
+
+
+/* A token that has expired is the list's to mend, which replaces. */
+static void
+test_token_expired(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    io_answer(&b.io, list, 200, LIST("7", CONTINUE, SERVICE("web", "3")));
+    assert_string_equal(drained(&b), "{ U:shop/web@3");
+    io_answer(&b.io, bed_x(&b), 410, STATUS(410, "Expired", ""));
+    FILLED(&b, watch, "!");
+
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    pace(&b, watch);
+    assert_false(is_watched(watch));
+    io_answer(&b.io, bed_x(&b), 200, LIST("9", "", SERVICE("web", "3")));
+    assert_string_equal(drained(&b), "[ R:shop/web@3 ]");
+
+    bed_done(&b);
+}
+
+
+/* No answer for a minute; the watch's bytes are no progress of the list. */
+static void
+test_silent(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    assert_true(io_head(list, 200, "application/json", 0));
+    assert_true(io_body(&b.io, list, BEGUN("8", SERVICE("web", "3"))));
+    assert_string_equal(drained(&b), "{ U:shop/web@3");
+    assert_true(kube_reflector_deadline(b.r)
+                <= b.io.now_ms + KUBE_LIST_MS);
+
+    b.io.now_ms += KUBE_LIST_TURN_MS;
+    assert_true(io_body(&b.io, watch, EVENT("ADDED", FULL("new", "8"))));
+    assert_string_equal(drained(&b), "U:shop/new@8");
+
+    /* its turn is lost to one that waits: it has made no progress */
+
+    assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms)
+                || kube_list_turn_deadline(&b.turn, 4) <= b.io.now_ms);
+
+    b.io.now_ms += KUBE_LIST_MS - KUBE_LIST_TURN_MS - 1;
+    assert_true(io_body(&b.io, watch, BOOKMARK("9")));
+    assert_string_equal(drained(&b), "");
+    assert_true(list->live);
+
+    b.io.now_ms++;
+    FILLED(&b, watch, "!");
+    assert_false(list->live);
+
+    bed_done(&b);
+}
+
+
+/* An event without a key may have been of anything that the list shows. */
+static void
+test_unreadable(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    watch = bed_x(&b);
+
+    /* the second time it is passed over */
+
+    assert_true(io_body(&b.io, watch, EVENT("ADDED", "7")));
+    bed_process(&b);
+    (void) bed_sleep(&b);
+    watch = bed_x(&b);
+    assert_true(io_head(watch, 200, "application/json", 0));
+    bed_process(&b);
+
+    list = fill(&b);
+    assert_true(io_head(list, 200, "application/json", 0));
+    assert_true(io_body(&b.io, list, BEGUN("8", SERVICE("web", "3"))));
+    assert_string_equal(drained(&b), "{ U:shop/web@3");
+    assert_true(io_body(&b.io, watch, EVENT("ADDED", "7")));
+    FILLED(&b, watch, "!");
+    assert_false(list->live);
+
+    bed_done(&b);
+}
+
+
+/* A list that replaces takes its place; a watch opened anew does not. */
+static void
+test_watch_ends(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    b.io.now_ms += 2000;
+    io_done(watch, KUBE_OK, "");
+    bed_process(&b);
+    assert_true(list->live);
+    watch = bed_x(&b);
+    assert_non_null(strstr(watch->path, "watch=true"));
+    assert_true(io_head(watch, 200, "application/json", 0));
+    assert_true(io_head(list, 200, "application/json", 0));
+    assert_true(io_body(&b.io, list, BEGUN("8", SERVICE("web", "3"))));
+    assert_string_equal(drained(&b), "{ U:shop/web@3");
+
+    assert_true(io_body(&b.io, watch,
+                        EVENT("ERROR", STATUS(410, "Expired", ""))));
+    assert_string_equal(drained(&b), "!");
+    assert_false(list->live);
+    assert_false(is_watched(watch));
+    io_answer(&b.io, bed_x(&b), 200, LIST("9", "", SERVICE("web", "3")));
+    assert_string_equal(drained(&b), "[ R:shop/web@3 ]");
+
+    /* stopped in the middle of one */
+
+    watch = bed_x(&b);
+    assert_true(io_head(watch, 200, "application/json", 0));
+    bed_process(&b);
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    pace(&b, watch);
+    list = bed_x(&b);
+    assert_ptr_not_equal(list, watch);
+    kube_reflector_stop(b.r, b.io.now_ms);
+    assert_false(list->live);
+    assert_false(is_watched(watch));
+
+    bed_done(&b);
+}
+
+
+/* It waits for its turn, and is of where the watch is by then. */
+static void
+test_turn(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *watch;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    watch = bed_x(&b);
+    b.beside = true;
+
+    assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    bed_process(&b);
+    assert_int_equal(b.io.started, 1);
+    assert_int_equal(kube_reflector_deadline(b.r),
+                     b.io.now_ms + KUBE_LIST_TURN_MS);
+
+    assert_true(io_body(&b.io, watch, EVENT("DELETED", FULL("gone", "6"))));
+    assert_string_equal(drained(&b), "D:shop/gone@6");
+
+    kube_list_turn_give(&b.turn, 4);
+    assert_int_equal(kube_reflector_deadline(b.r), 0);
+    bed_process(&b);
+    assert_int_equal(b.io.started, 2);
+    assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=6&"));
+
+    bed_done(&b);
+}
+
+
+/* More keys than are remembered: the next one is a list that replaces. */
+static void
+test_too_many_keys(void **state)
+{
+    bed_t           b;
+    char            event[512];
+    unsigned        n;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+
+    for (n = 0; list->live && n < 70000; n++) {
+        (void) snprintf(event, sizeof(event),
+                        "{\"type\":\"DELETED\",\"object\":{"
+                        "\"kind\":\"Service\","
+                        "\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n%u\","
+                        "\"namespace\":\"shop\",\"uid\":\"u\","
+                        "\"resourceVersion\":\"%u\"}}}\n", n, 6 + n);
+        assert_true(io_body(&b.io, watch, event));
+
+        if (n % 512 == 0) {
+            (void) drained(&b);
+        }
+
+        bed_process(&b);
+
+        while (kube_delta_fifo_depth(b.fifo) > 256) {
+            kube_delta_t  d;
+
+            assert_int_equal(kube_delta_fifo_peek(b.fifo, &d), KUBE_OK);
+            kube_delta_fifo_drop(b.fifo);
+        }
+    }
+
+    assert_in_range(n, 65536, 65600);
+    (void) drained(&b);
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    pace(&b, watch);
+    assert_false(is_watched(watch));
+
+    bed_done(&b);
+}
+
+
+/* Memory is missing somewhere: the watch goes on, and no mark is lost. */
+static void
+refill_oom(alloc_test_t *at, void *ctx)
+{
+    bool            told;
+    bed_t           b;
+    unsigned        i;
+    const char     *words;
+    io_exchange_t  *list, *watch;
+
+    (void) ctx;
+    told = false;
+
+    bed_make(&b, &at->alloc, "", 1024);
+
+    if (b.r == NULL) {
+        bed_done(&b);
+        return;
+    }
+
+    bed_start(&b, "5");
+    watch = io_find(&b.io, "watch=true");
+
+    if (watch != NULL) {
+        assert_true(io_head(watch, 200, "application/json", 0));
+        bed_process(&b);
+        b.beside = true;
+        kube_reflector_fill(b.r, false, b.io.now_ms);
+        bed_process(&b);
+        list = io_find(&b.io, "limit=2");
+
+        if (list != NULL) {
+            (void) io_body(&b.io, watch, EVENT("DELETED", FULL("gone", "6")));
+            bed_process(&b);
+
+            /* else it comes again, with the watch's next opening */
+            told = (kube_reflector_rv(b.r)->data[0] == '6');
+        }
+
+        if (list != NULL && list->live) {
+            io_answer(&b.io, list, 200,
+                      LIST("7", "", SERVICE("web", "3") ","
+                                    SERVICE("gone", "4")));
+        }
+
+        for (i = 0; i < 3; i++) {
+            b.io.now_ms += 200;
+            words = drained(&b);
+            assert_false(told && strstr(words, "U:shop/gone") != NULL);
+
+            /* what was begun has an end, once there is memory for it */
+
+            if (strchr(words, '{') != NULL && !at->fail_from) {
+                b.io.now_ms += 200;
+                assert_true(strpbrk(words, "}!") != NULL
+                            || strpbrk(drained(&b), "}!") != NULL);
+            }
+        }
+    }
+
+    bed_done(&b);
+}
+
+
+static void
+test_out_of_memory(void **state)
+{
+    (void) state;
+
+    ALLOC_TEST_RUN(refill_oom, NULL);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_watch_goes_on),
+        cmocka_unit_test(test_fails),
+        cmocka_unit_test(test_token_expired),
+        cmocka_unit_test(test_silent),
+        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_watch_ends),
+        cmocka_unit_test(test_turn),
+        cmocka_unit_test(test_too_many_keys),
+        cmocka_unit_test(test_out_of_memory)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
