@@ -570,6 +570,18 @@ kube_step_is_silent(kube_reflector_machine_t *m)
 }
 
 
+/* The server was not asked, or the trouble is ours: no word on what it can. */
+static bool
+reflector_is_unasked(kube_rc_t rc)
+{
+    return rc == KUBE_CONNECT
+           || rc == KUBE_TLS
+           || rc == KUBE_IO
+           || rc == KUBE_NOMEM
+           || rc == KUBE_NO_CREDENTIALS;
+}
+
+
 /*
  * The call has ended without a Status: rc is KUBE_OK for CLOSED.  A watch is
  * resumed at once if it lived.  A short one must have made progress, that is
@@ -613,8 +625,8 @@ kube_step_end(kube_reflector_machine_t *m, kube_rc_t rc)
         m->list.died = true;
     }
 
-    next = (rc == KUBE_CONNECT || rc == KUBE_TLS)
-           ? kube_step_same(m) : kube_step_useless(m, !answered);
+    next = reflector_is_unasked(rc) ? kube_step_same(m)
+                                    : kube_step_useless(m, !answered);
 
     action = kube_step_sleep(m, next, unreachable, 0);
     m->unconnected = (unreachable && rc != KUBE_TLS);

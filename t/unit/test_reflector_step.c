@@ -785,6 +785,10 @@ test_useless_watches(void **state)
     uint64_t  began_ms;
     unsigned  i, lists;
 
+    static const kube_rc_t  ours[] = {
+        KUBE_IO, KUBE_NOMEM, KUBE_NO_CREDENTIALS, KUBE_CONNECT, KUBE_TLS
+    };
+
     (void) state;
 
     bed_in(&b, KUBE_REFLECTOR_OPENING);
@@ -846,6 +850,15 @@ test_useless_watches(void **state)
     say_status(&b, KUBE_VERDICT_INTERNAL);
     (void) wake(&b);
     assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+
+    /* nor does a list follow what never reached the server */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+
+    for (i = 0; i < 40; i++) {
+        say_failed(&b, ours[i % (sizeof(ours) / sizeof(ours[0]))]);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    }
 
     /* an outage ends without a list, but for one a minute */
     bed_in(&b, KUBE_REFLECTOR_OPENING);
