@@ -376,7 +376,10 @@ informer_repeats(kube_informer_t *inf, const kube_delta_t *delta)
         return delta->kind != KUBE_DELTA_LIST_BEGIN;
     }
 
+    /* what a list beside the watch brings is not older than the floor */
+
     if (s->repeated.len == 0
+        || delta->read_ms == KUBE_NEVER
         || kube_rv_parse(delta->rv, &rv) != KUBE_OK
         || kube_rv_cmp(&rv, &s->repeated) > 0)
     {

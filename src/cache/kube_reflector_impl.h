@@ -51,7 +51,7 @@ typedef struct {
                                              list */
     kube_delta_kind_t       owes;         /* the mark that the FIFO had no
                                              memory for; SYNC: none */
-    kube_rv_t               rv;           /* the watch's, as it began */
+    kube_rv_t               rv;           /* the floor, as it began */
     uint32_t                limit;
     unsigned                pages;        /* that ended with a token */
     uint64_t                items;

@@ -7,7 +7,8 @@
  * list was asked for.  So an item is that object's newest state, or the watch
  * brings a newer one later:
  *
- *   the list is not older than where the watch was when it was asked for;
+ *   the list is not older than anything that was taken before it was asked
+ *   for, by this process or the one before it;
  *   an item of a key of which an event came since is left out, for the object
  *   may be gone since;
  *   an item that is newer than the watch is left out, for its event is to come.
@@ -187,7 +188,7 @@ kube_reflector_refill(kube_reflector_t *r, const kube_action_t *action)
 }
 
 
-/* Its turn has come: the first page, at where the watch is now. */
+/* Its turn has come: the first page, not older than what is known now. */
 static void
 refill_begin(kube_reflector_t *r)
 {
@@ -208,7 +209,7 @@ refill_begin(kube_reflector_t *r)
     }
 
     refill->begun = true;
-    refill->rv = r->machine.rv;
+    refill->rv = *kube_reflector_floor(&r->machine);
     refill->started_ms = r->now_ms;
 
     kube_reflector_count(r, KUBE_COUNTER_LISTS, 1);

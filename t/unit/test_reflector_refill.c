@@ -120,6 +120,40 @@ test_pages(void **state)
 }
 
 
+/*
+ * A watch that was resumed behind what readers have seen: the list is not older
+ * than that, and of it only what the watch has come to is taken.
+ */
+static void
+test_floor(void **state)
+{
+    bed_t           b;
+    kube_rv_t       rv;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    watch = bed_x(&b);
+    assert_int_equal(kube_rv_parse(kube_str("9"), &rv), KUBE_OK);
+    kube_reflector_not_older(b.r, &rv);
+
+    list = fill(&b);
+    assert_non_null(strstr(list->path, "resourceVersion=9&"));
+    io_answer(&b.io, list, 200,
+              LIST("9", "", SERVICE("web", "3") "," SERVICE("api", "8")));
+    FILLED(&b, watch, "{ U:shop/web@3 }");
+
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    pace(&b, watch);
+    io_answer(&b.io, bed_x(&b), 200, LIST("8", "", SERVICE("web", "3")));
+    FILLED(&b, watch, "{ !");
+
+    bed_done(&b);
+}
+
+
 /* What the watch speaks of meanwhile is the watch's. */
 static void
 test_watch_goes_on(void **state)
@@ -513,6 +547,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_floor),
         cmocka_unit_test(test_watch_goes_on),
         cmocka_unit_test(test_fails),
         cmocka_unit_test(test_token_expired),
