@@ -223,6 +223,7 @@ ngx_http_kube_destination(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t  *us;
 
     kmcf = ngx_http_get_module_main_conf(r, ngx_http_kube_module);
+    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
     us = NULL;
 
     for (i = 0; i < kmcf->senders_n; i++) {
@@ -232,17 +233,15 @@ ngx_http_kube_destination(ngx_http_request_t *r,
             continue;
         }
 
-        /* an "if" has what it inherited beside what it names itself */
-
-        clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-
-        if (us != NULL && clcf->noname) {
-            return NULL;
-        }
-
         if (us == NULL) {
             us = sender->upstream;
             *conf = sender;
+
+        } else if (clcf->noname) {
+
+            /* an "if" has what it inherited beside what it names itself */
+
+            return NULL;
         }
     }
 
