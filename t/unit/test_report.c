@@ -131,11 +131,23 @@ test_report_forbidden(void **state)
 }
 
 
+/* So many objects of a namespace are refused, "x-0" the first. */
+static void
+refuse_many(status_test_t *st, const char *ns, unsigned n)
+{
+    char      name[16];
+    unsigned  i;
+
+    for (i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "x-%u", i);
+        status_test_refuse(st, ns, name, "malformed");
+    }
+}
+
+
 static void
 test_report_other_causes(void **state)
 {
-    char           name[16];
-    unsigned       i;
     status_test_t  st;
 
     (void) state;
@@ -164,10 +176,7 @@ test_report_other_causes(void **state)
 
     /* only so many are named, but all are counted */
 
-    for (i = 0; i < KUBE_REFUSED_SHOWN_MAX + 5; i++) {
-        snprintf(name, sizeof(name), "x-%u", i);
-        status_test_refuse(&st, "shop", name, "malformed");
-    }
+    refuse_many(&st, "shop", KUBE_REFUSED_SHOWN_MAX + 5);
 
     assert_int_equal(status_test_report(&st), KUBE_OK);
     assert_int_equal(st.report.scopes[0].refused_n, KUBE_REFUSED_SHOWN_MAX);
@@ -201,24 +210,14 @@ named_of(const status_test_t *st, size_t n, const char *ns)
 static void
 test_refused_of_each_namespace(void **state)
 {
-    char           name[16];
-    unsigned       i;
     status_test_t  st;
 
     (void) state;
     status_test_open(&st);
     status_test_watch(&st, 0, KUBE_RESOURCE_SERVICES, "");
 
-    for (i = 0; i < KUBE_REFUSED_SHOWN_MAX + 20; i++) {
-        snprintf(name, sizeof(name), "x-%u", i);
-        status_test_refuse(&st, "evil", name, "malformed");
-    }
-
-    for (i = 0; i < 60; i++) {
-        snprintf(name, sizeof(name), "y-%u", i);
-        status_test_refuse(&st, "mean", name, "malformed");
-    }
-
+    refuse_many(&st, "evil", KUBE_REFUSED_SHOWN_MAX + 20);
+    refuse_many(&st, "mean", 60);
     status_test_refuse(&st, "shop", "a", "too_large");
     status_test_refuse(&st, "bank", "a", "malformed");
     status_test_refuse(&st, "bank", "b", "malformed");
