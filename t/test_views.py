@@ -122,6 +122,16 @@ def client(gateway):
     made.close()
 
 
+def posted(gateway, path, service, field, value):
+    """A POST whose head was sent: its body comes later, or never."""
+    made = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+    made.putrequest("POST", path)
+    made.putheader("X-Service", f"shop/{service}:http")
+    made.putheader(field, value)
+    made.endheaders()
+    return made
+
+
 def rebuilds(gateway):
     """How often peers were built anew, by all workers."""
     return gateway.status.metrics().value("nginx_kube_instance_rebuilds_total")
@@ -758,13 +768,7 @@ class TestStrained:
 
     def test_bodies_that_come_later(self, gateway):
         """What was made before the body came is gone by then."""
-        made = []
-        for name in self.NAMES[:6]:
-            made.append(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60))
-            made[-1].putrequest("POST", "/")
-            made[-1].putheader("X-Service", f"shop/{name}:http")
-            made[-1].putheader("Content-Length", "4")
-            made[-1].endheaders()
+        made = [posted(gateway, "/", name, "Content-Length", "4") for name in self.NAMES[:6]]
         with client(gateway) as c:
             for name in self.NAMES:
                 assert c.get(f"shop/{name}:http").status == 200
@@ -776,11 +780,7 @@ class TestStrained:
 
     def test_a_body_that_was_discarded(self, gateway):
         """By who answered before "error_page": nobody waits for the rest of it."""
-        made = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
-        made.putrequest("POST", "/moved")
-        made.putheader("X-Service", f"shop/{self.NAMES[0]}:http")
-        made.putheader("Content-Length", "4")
-        made.endheaders()
+        made = posted(gateway, "/moved", self.NAMES[0], "Content-Length", "4")
         assert made.getresponse().status == 200
 
     def test_views_that_go_before_they_are_used(self, gateway):
@@ -788,13 +788,8 @@ class TestStrained:
         nginx reads a body without a length first, whatever was asked of it, for a
         server of HTTP/1.0.  Two, for there may be room for so many.
         """
-        made = []
-        for name in self.NAMES[:2]:
-            made.append(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60))
-            made[-1].putrequest("POST", "/unbuffered")
-            made[-1].putheader("X-Service", f"shop/{name}:http")
-            made[-1].putheader("Transfer-Encoding", "chunked")
-            made[-1].endheaders()
+        chunked = ("Transfer-Encoding", "chunked")
+        made = [posted(gateway, "/unbuffered", name, *chunked) for name in self.NAMES[:2]]
         with client(gateway) as c:
             for name in self.NAMES[2:]:
                 assert c.get(f"shop/{name}:http").status == 200
