@@ -50,6 +50,8 @@ static void ngx_kube_instance_renew(ngx_kube_instance_t *instance,
     ngx_kube_waiter_t *waiter);
 static void ngx_kube_instance_press(ngx_kube_instance_t *instance,
     ngx_kube_waiter_t *waiter);
+static void ngx_kube_instance_await(ngx_kube_instance_t *instance,
+    ngx_kube_waiter_t *waiter);
 static void ngx_kube_instance_proceed(ngx_kube_instance_t *instance);
 static void ngx_kube_builds_proceed(ngx_event_t *ev);
 static void ngx_kube_builds_post(void);
@@ -166,31 +168,33 @@ ngx_kube_instance_renew(ngx_kube_instance_t *instance,
         }
 
         ngx_queue_insert_tail(&ngx_kube_builds.jobs, &job->queue);
-        ngx_kube_instance_press(instance, waiter);
+        ngx_kube_instance_await(instance, waiter);
     }
 }
 
 
-/* There is no view, and somebody needs what is being made. */
+/* What is being made is asked for again: it may keep the worker by now. */
 
 static void
 ngx_kube_instance_press(ngx_kube_instance_t *instance,
     ngx_kube_waiter_t *waiter)
 {
-    ngx_kube_job_t  *job;
-
-    job = instance->job;
-
-    if (instance->view != NULL) {
-        return;
-    }
-
-    if (ngx_kube_builds_whole(instance, waiter)) {
-        job->whole = 1;
+    if (instance->view == NULL && ngx_kube_builds_whole(instance, waiter)) {
+        instance->job->whole = 1;
         ngx_kube_instance_proceed(instance);
 
-    } else if (waiter != NULL && !waiter->now) {
-        ngx_queue_insert_tail(&job->waiters, &waiter->queue);
+    } else {
+        ngx_kube_instance_await(instance, waiter);
+    }
+}
+
+
+static void
+ngx_kube_instance_await(ngx_kube_instance_t *instance,
+    ngx_kube_waiter_t *waiter)
+{
+    if (instance->view == NULL && waiter != NULL && !waiter->now) {
+        ngx_queue_insert_tail(&instance->job->waiters, &waiter->queue);
     }
 }
 
