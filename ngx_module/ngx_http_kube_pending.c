@@ -13,6 +13,7 @@
 
 
 #include "ngx_http_kube_pending.h"
+#include "ngx_http_kube_request.h"
 #include "ngx_http_kube_wait.h"
 
 
@@ -26,7 +27,7 @@
 
 /* A request that was held, or is. */
 typedef struct {
-    ngx_http_request_t     *request;
+    ngx_http_request_t     *request;        /* the first */
     ngx_kube_waiter_t       waiter;
     unsigned                held:1;
     unsigned                over:1;         /* its phases go on */
@@ -38,8 +39,6 @@ static ngx_int_t ngx_http_kube_pending_begin(ngx_http_request_t *r)
     NGX_HTTP_KUBE_RARE;
 static void ngx_http_kube_pending_body(ngx_http_request_t *r);
 static void ngx_http_kube_pending_writer(ngx_http_request_t *r);
-static ngx_http_kube_pending_t *ngx_http_kube_pending_of(
-    ngx_http_request_t *r);
 static ngx_http_kube_pending_t *ngx_http_kube_pending_create(
     ngx_http_request_t *r);
 static void ngx_http_kube_pending_over(ngx_event_t *ev);
@@ -119,7 +118,7 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    pending = ngx_http_kube_pending_of(r);
+    pending = ngx_http_kube_remembered(r, ngx_http_kube_pending_cleanup);
 
     if (pending != NULL) {
         ngx_http_kube_pending_cleanup(pending);
@@ -236,26 +235,6 @@ ngx_http_kube_pending_writer(ngx_http_request_t *r)
  * One for each request, which may come again: it is sent elsewhere by
  * X-Accel-Redirect or error_page.
  */
-
-static ngx_http_kube_pending_t *
-ngx_http_kube_pending_of(ngx_http_request_t *r)
-{
-    ngx_pool_cleanup_t       *cln;
-    ngx_http_kube_pending_t  *pending;
-
-    for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
-        if (cln->handler == ngx_http_kube_pending_cleanup) {
-            pending = cln->data;
-
-            if (pending->request == r) {
-                return pending;
-            }
-        }
-    }
-
-    return NULL;
-}
-
 
 static ngx_http_kube_pending_t *
 ngx_http_kube_pending_create(ngx_http_request_t *r)

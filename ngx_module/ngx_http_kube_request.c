@@ -28,15 +28,11 @@ ngx_http_kube_request_find(ngx_http_request_t *r, ngx_uint_t create)
 
     /* an internal redirect has cleared the context, not the pool */
 
-    for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
-        if (cln->handler == ngx_http_kube_request_cleanup) {
-            kr = cln->data;
+    kr = ngx_http_kube_remembered(r, ngx_http_kube_request_cleanup);
 
-            if (kr->request == r) {
-                ngx_http_set_ctx(r, kr, ngx_http_kube_module);
-                return kr;
-            }
-        }
+    if (kr != NULL) {
+        ngx_http_set_ctx(r, kr, ngx_http_kube_module);
+        return kr;
     }
 
     if (!create) {

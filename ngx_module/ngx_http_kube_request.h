@@ -66,11 +66,32 @@ struct ngx_http_kube_resolution_s {
 };
 
 typedef struct {
-    ngx_http_request_t             *request;
+    ngx_http_request_t             *request;     /* the first */
     ngx_http_kube_pick_t           *shown;       /* by the variables */
     ngx_http_kube_balancing_t       balancing;
     ngx_http_kube_resolution_t     *resolutions;
 } ngx_http_kube_request_t;
+
+
+/*
+ * The data of the request's clean-up with that handler; NULL: it has none.  The
+ * data begins with the request, for its subrequests have the same pool.
+ */
+static ngx_inline void *
+ngx_http_kube_remembered(ngx_http_request_t *r, ngx_pool_cleanup_pt handler)
+{
+    ngx_pool_cleanup_t  *cln;
+
+    for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
+        if (cln->handler == handler
+            && *(ngx_http_request_t **) cln->data == r)
+        {
+            return cln->data;
+        }
+    }
+
+    return NULL;
+}
 
 
 /* The same where the module's context has none.  For this file. */

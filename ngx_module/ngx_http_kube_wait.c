@@ -14,6 +14,7 @@
  */
 
 
+#include "ngx_http_kube_request.h"
 #include "ngx_http_kube_wait.h"
 
 #include <assert.h>
@@ -32,6 +33,7 @@
 
 /* A request that is held. */
 typedef struct {
+    ngx_http_request_t        *request;    /* the first */
     ngx_http_kube_srv_conf_t  *kscf;
     ngx_msec_t                 begin;
     unsigned                   held:1;
@@ -45,7 +47,6 @@ static ngx_int_t ngx_http_kube_wait_begin(ngx_http_request_t *r,
     ngx_http_kube_loc_conf_t *klcf) NGX_HTTP_KUBE_RARE;
 static ngx_uint_t ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf);
 static ngx_uint_t ngx_http_kube_awaited(ngx_kube_ref_t *ref);
-static ngx_http_kube_wait_t *ngx_http_kube_wait_of(ngx_http_request_t *r);
 static void ngx_http_kube_wait_again(ngx_http_request_t *r,
     ngx_http_kube_wait_t *wait);
 static void ngx_http_kube_wait_over(ngx_http_request_t *r);
@@ -179,7 +180,7 @@ ngx_http_kube_wait_begin(ngx_http_request_t *r,
     /* a request waits once, wherever it is sent internally */
 
     if (ngx_http_kube_held >= NGX_HTTP_KUBE_WAIT_MAX
-        || ngx_http_kube_wait_of(r) != NULL)
+        || ngx_http_kube_remembered(r, ngx_http_kube_wait_cleanup) != NULL)
     {
         return NGX_DECLINED;
     }
@@ -192,6 +193,7 @@ ngx_http_kube_wait_begin(ngx_http_request_t *r,
     }
 
     wait = cln->data;
+    wait->request = r;
     wait->kscf = kscf;
     wait->begin = ngx_current_msec;
     wait->held = 1;
@@ -320,21 +322,6 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 }
 
 
-static ngx_http_kube_wait_t *
-ngx_http_kube_wait_of(ngx_http_request_t *r)
-{
-    ngx_pool_cleanup_t  *cln;
-
-    for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
-        if (cln->handler == ngx_http_kube_wait_cleanup) {
-            return cln->data;
-        }
-    }
-
-    return NULL;
-}
-
-
 static void
 ngx_http_kube_wait_again(ngx_http_request_t *r, ngx_http_kube_wait_t *wait)
 {
@@ -367,7 +354,7 @@ ngx_http_kube_wait_over(ngx_http_request_t *r)
         return;
     }
 
-    wait = ngx_http_kube_wait_of(r);
+    wait = ngx_http_kube_remembered(r, ngx_http_kube_wait_cleanup);
 
     if (ngx_current_msec - wait->begin < wait->kscf->unsynced_wait
         && ngx_http_kube_wait_needed(wait->kscf))
