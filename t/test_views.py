@@ -288,37 +288,85 @@ class TestUnused:
 class TestIdle:
     """An instance of a key with variables goes after a minute without use."""
 
-    def test_goes_and_stays(self, cluster, many, public_path):
+    @pytest.fixture(name="begun")
+    def make_begun(self, cluster, public_path):
+        """
+        begun(more): one worker, with more in its upstream, and after(seconds),
+        which brings it to so long after its start.  What is due then is done
+        before another request is read.
+        """
         library, later = public_path / "clock.so", public_path / "later"
         build_library("clock", library)
         env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_STEADY_FILE": str(later)}
-        for name in ("used", "idle"):
-            many.service(name, 2)
-        gateway = cluster.nginx(dynamic(), more="idle_timeout 1h;", workers=1, env=env)
 
-        def get(name):
+        def begun(more=""):
+            gateway = cluster.nginx(dynamic(more=more), more="idle_timeout 1h;", workers=1, env=env)
+
+            def after(seconds):
+                (public_path / "new").write_text(str(seconds))
+                os.rename(public_path / "new", later)
+                gateway.status.status()
+
+            return gateway, after
+
+        return begun
+
+    @staticmethod
+    def get(gateway, *names):
+        """Uses them."""
+        for name in names:
             assert gateway.get(headers={"X-Service": f"shop/{name}:http"}).status == 200
 
-        def after(seconds):
-            (public_path / "new").write_text(str(seconds))
-            os.rename(public_path / "new", later)
-            gateway.status.status()
+    def built(self, gateway, many, name, skip):
+        """How often it is built anew for a change: once, or it was let go."""
+        before = rebuilds(gateway)
+        gateway.status.wait_rv(many.put(name, 2, skip=skip))
+        self.get(gateway, name)
+        return rebuilds(gateway) - before
 
-        def built(name, skip):
-            """How often it is built anew for a change: once, or it was let go."""
-            before = rebuilds(gateway)
-            gateway.status.wait_rv(many.put(name, 2, skip=skip))
-            get(name)
-            return rebuilds(gateway) - before
-
-        get("used")
-        get("idle")
+    def test_goes_and_stays(self, many, begun):
+        for name in ("used", "idle"):
+            many.service(name, 2)
+        gateway, after = begun()
+        self.get(gateway, "used", "idle")
         after(40)
-        get("used")
+        self.get(gateway, "used")
         after(80)
-        assert [built(name, 1) for name in ("used", "idle")] == [1, 0]
+        assert [self.built(gateway, many, name, 1) for name in ("used", "idle")] == [1, 0]
         after(160)
-        assert [built(name, 2) for name in ("used", "idle")] == [0, 0]
+        assert [self.built(gateway, many, name, 2) for name in ("used", "idle")] == [0, 0]
+
+    def test_goes_where_nothing_new_comes(self, many, begun):
+        """The last ones go in their time, too."""
+        for name in ("used", "idle"):
+            many.service(name, 2)
+        gateway, after = begun()
+        self.get(gateway, "used", "idle")
+        after(40)
+        self.get(gateway, "used")
+        after(80)
+        after(160)
+        assert self.built(gateway, many, "used", 1) == 0
+
+    def test_large_ones_go(self, many, begun):
+        """Who had too many endpoints is named no more, nor looked at."""
+        for name in ("a", "b"):
+            many.service(name, 4500)
+        gateway, after = begun("hash $arg_k consistent;")
+        gateway.allow(r"more than 4096 usable endpoints")
+
+        def named():
+            rows = [r["text"] for r in gateway.status.informer()["degraded"]]
+            return [text.split(" has ")[0] for text in rows]
+
+        self.get(gateway, "a", "b")
+        assert sorted(named()) == ["Service shop/a", "Service shop/b"]
+        after(40)
+        self.get(gateway, "b")
+        after(80)
+        assert named() == ["Service shop/b"]
+        after(160)
+        assert named() == []
 
 
 class TestNames:
