@@ -14,6 +14,7 @@ import objects
 import pytest
 from client import raw, request
 from exposition import Metrics
+from library import preloaded
 from nginx import free_port, wait_until
 
 NAME = "nginx_kube_service_endpoints"
@@ -168,3 +169,34 @@ class TestClients:
                 lambda: gateway.status.get("/metrics?service_endpoints=x").status == 200
             )
         assert len(rows(scrape(gateway))) == 800
+
+
+def test_clients_that_leave_between_turns(cluster, public_path):
+    """Of a scrape that has nothing to send yet: it has no turn any more."""
+    cluster.service("shop", "web")
+    file = public_path / "shortage"
+    with preloaded("shortage") as library:
+        env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(file)}
+        gateway = cluster.nginx(CONF, workers=1, env=env)
+        (worker,) = gateway.workers()
+
+        def turns():
+            assert gateway.status.get("/metrics").status == 200
+            return (gateway.log() + gateway.stderr()).count("shortage: a scrape has its turn")
+
+        file.write_text("stuck")
+        for _ in range(6):
+            path = "/kube/metrics?service_endpoints=*"
+            before = turns()
+            made = http.client.HTTPConnection("127.0.0.1", gateway.status_port, timeout=60)
+            made.request("GET", path)
+            answer = made.getresponse()
+            assert answer.status == 200 and answer.read(1000)
+            wait_until(lambda before=before: turns() > before)
+            answer.close()
+            made.close()
+            before = turns()
+            assert [turns() for _ in range(5)] == [before] * 5
+        file.unlink()
+        assert rows(scrape(gateway))["shop", "web"]["ready"] == 1
+        assert gateway.workers() == [worker]

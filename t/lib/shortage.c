@@ -1,17 +1,19 @@
 /*
- * shortage - workers that find too little memory for what they make of a
- * Service.  Loaded before nginx's modules (LD_PRELOAD) by test_views.py, so
- * that nothing of it is in what we build.
+ * shortage - workers that find too little memory, or time, for what they make
+ * of a Service.  Loaded before nginx's modules (LD_PRELOAD) by test_views.py
+ * and test_scrape.py, so that nothing of it is in what we build.
  *
  *   KUBE_SHORTAGE_FILE=PATH    while there is such a file, it says what is
  *                              short; each build that begins is told on stderr,
- *                              and each spelling of a key that is parsed
+ *                              each spelling of a key that is parsed, and each
+ *                              turn of a scrape that is stuck
  *
  *   costly   each step of a build takes longer than a worker may be kept
  *   nomem    there is no memory
  *   nothing  nothing is
  *   small    a Service is larger than may be read
- *   stuck    a build that began comes to no end, and costs as much
+ *   stuck    a build that began comes to no end, and costs as much; nor does
+ *            what a scrape counts
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -27,6 +29,7 @@
 #include <unistd.h>
 
 #include "kube_resolver.h"
+#include "kube_service_counts.h"
 
 
 #define SHORTAGE_SMALL  1024
@@ -148,4 +151,20 @@ kube_resolving_step(kube_resolving_t *resolving)
     }
 
     return SHORTAGE_NEXT(kube_resolving_step)(resolving);
+}
+
+
+kube_rc_t
+kube_service_counts_step(kube_service_counts_t *counts,
+    kube_service_counts_row_t *row)
+{
+    static const char  told[] = "shortage: a scrape has its turn\n";
+
+    if (shortage_is("stuck")) {
+        (void) !write(STDERR_FILENO, told, sizeof(told) - 1);
+        shortage_work();
+        return KUBE_AGAIN;
+    }
+
+    return SHORTAGE_NEXT(kube_service_counts_step)(counts, row);
 }
