@@ -248,6 +248,35 @@ class TestUsed:
         wait_until(lambda: gateway.get().headers["x-kube-error"] == "address_denied")
 
 
+@pytest.fixture
+def clock(public_path):
+    """
+    clock.later(gateway, condition): until it holds of the gateway's state file;
+    each look is made 70 s after the last one.  clock.env: of that gateway.
+    """
+    library, ahead = public_path / "clock.so", public_path / "steady"
+    build_library("clock", library)
+    seconds = itertools.count(70, 70)
+
+    class Clock:
+        """The one that timers go by."""
+
+        env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_STEADY_FILE": str(ahead)}
+
+        @staticmethod
+        def later(gateway, condition):
+            """Waits."""
+
+            def check():
+                (public_path / "new").write_text(str(next(seconds)))
+                os.rename(public_path / "new", ahead)
+                return condition(gateway.status.informer()["state_file"])
+
+            wait_until(check)
+
+    return Clock
+
+
 class TestFile:
     """The file itself."""
 
@@ -338,37 +367,45 @@ class TestFile:
         seed.running.remove(gateway)
         gateway.stop()
 
-    def test_another_nginx_has_the_directory(self, seed, public_path):
+    @pytest.mark.skipif(not root(), reason="needs root")
+    def test_each_failure_is_said(self, seed, public_path, clock):
+        """Once, until it is written again."""
+        folder = public_path / "state"
+        folder.mkdir()
+        block = informer(seed.api.url, "idle_timeout 1h;", state=f"state_path {folder};")
+        gateway = seed.nginx(CONF, block=block, env=clock.env)
+        for n in (1, 2):
+            clock.later(gateway, lambda found: found["error"])
+            seed.slice("shop", "web", seed.pods_of_web)
+            seed.equal(gateway)
+            for _ in range(3):
+                clock.later(gateway, lambda found: found["error"])
+            assert len(gateway.grep_log("state file is not written")) == n
+            own(folder)
+            clock.later(gateway, lambda found: found["written"] and not found["error"])
+            assert len(gateway.grep_log("is written again")) == n
+            os.chown(folder, 0, 0)
+            seed.slice("shop", "web", seed.pods_of_web)
+            seed.equal(gateway)
+        seed.running.remove(gateway)
+        gateway.stop()
+
+    def test_another_nginx_has_the_directory(self, seed, public_path, clock):
         """After minutes it is said; it is written once the other one has gone."""
-        library, ahead = public_path / "clock.so", public_path / "steady"
-        build_library("clock", library)
-        env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_STEADY_FILE": str(ahead)}
         keep = f"state_path {public_path}/state;"
         block = informer(seed.api.url, "idle_timeout 1h;", state=keep)
         first = seed.nginx(CONF, block=block)
         first.status.wait(lambda i: i["state_file"]["written"])
         os.remove(public_path / "state" / NAME)
-        gateway = seed.nginx(CONF, block=block, env=env)
-        clock = itertools.count(70, 70)
-
-        def later(condition):
-            """Each look is made 70 s after the last one."""
-
-            def check():
-                (public_path / "new").write_text(str(next(clock)))
-                os.rename(public_path / "new", ahead)
-                return condition(gateway.status.informer()["state_file"])
-
-            wait_until(check)
-
-        later(lambda found: found["error"])
+        gateway = seed.nginx(CONF, block=block, env=clock.env)
+        clock.later(gateway, lambda found: found["error"])
         assert not opened(gateway, ".lock")
         assert gateway.status.informer()["state_file"]["written"] is None
         lines = gateway.grep_log("state file")
         assert len(lines) == 1 and "another nginx holds" in lines[0], lines
         seed.running.remove(first)
         first.stop()
-        later(lambda found: found["written"] and not found["error"])
+        clock.later(gateway, lambda found: found["written"] and not found["error"])
         gateway.wait_log("is written again")
         seed.running.remove(gateway)
         gateway.stop()
