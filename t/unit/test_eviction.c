@@ -354,6 +354,37 @@ test_eviction_returned(void **state)
 }
 
 
+/* All groups go at once, ranked or not, and others come: a state file's. */
+static void
+test_eviction_clear(void **state)
+{
+    bed_t          bed;
+    unsigned       again;
+    kube_group_t  *group;
+
+    (void) state;
+    bed_init(&bed, NULL, 0);
+
+    for (again = 0; again < 2; again++) {
+        assert_null(kube_eviction_last(&bed.eviction));
+        (void) bed_groups(&bed, "a/x=700 b/y=900 b/z=100-300 c/w-800");
+
+        if (again == 1) {
+            group = kube_eviction_last(&bed.eviction);
+            assert_true(kube_str_eq(kube_group_name(group), KUBE_STR("y")));
+        }
+
+        kube_eviction_clear(&bed.eviction);
+        kube_service_index_clear(&bed.index, bed.entries);
+        bed.entries = 0;
+        assert_null(bed.eviction.unranked);
+        assert_int_equal(bed.eviction.bytes, 0);
+    }
+
+    bed_done(&bed);
+}
+
+
 /* A group that could not be added makes no room, and can be added later. */
 static void
 eviction_oom(alloc_test_t *at, void *ctx)
@@ -436,6 +467,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_eviction_order),
         cmocka_unit_test(test_eviction_returned),
+        cmocka_unit_test(test_eviction_clear),
         cmocka_unit_test(test_eviction_oom),
     };
 

@@ -331,6 +331,80 @@ test_writer_ceilings(void **state)
 }
 
 
+static const char *
+writer_name(char *name, int len, unsigned i)
+{
+    snprintf(name, KUBE_NAME_LEN_MAX + 1, "%0*u", len, i);
+
+    return name;
+}
+
+
+/* Refuses n objects, whose names have len bytes; returns how many fitted. */
+static unsigned
+writer_names(zone_test_t *t, int len, unsigned n)
+{
+    char       name[KUBE_NAME_LEN_MAX + 1];
+    uint32_t   e;
+    unsigned   i;
+    kube_rc_t  rc;
+
+    for (i = 0; i < n; i++) {
+        rc = zone_test_refuse(t, KUBE_RESOURCE_SERVICES, "shop",
+                              writer_name(name, len, i), "1", "x", &e);
+
+        if (rc != KUBE_OK) {
+            assert_int_equal(rc, KUBE_FULL);
+            break;
+        }
+    }
+
+    return i;
+}
+
+
+/* Names have room of their own, by number and by bytes, and no more. */
+static void
+test_writer_names_ceilings(void **state)
+{
+    char               name[KUBE_NAME_LEN_MAX + 1];
+    uint32_t           e;
+    unsigned           n, max, size;
+    zone_test_t        t;
+    kube_zone_usage_t  u;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    max = t.zone.geometry.entries_n - t.zone.geometry.objects_max;
+    assert_int_equal(kube_zone_names_left(t.writer), max);
+
+    assert_int_equal(writer_names(&t, 5, max + 1), max);
+    kube_zone_usage(&t.zone, &u);
+    assert_int_equal(u.refused, max);
+    assert_int_equal(kube_zone_names_left(t.writer), 0);
+
+    /* one that is there may be refused for another reason */
+    assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                      writer_name(name, 5, 0), "2", "y", &e),
+                     KUBE_OK);
+    kube_zone_usage(&t.zone, &u);
+    assert_int_equal(u.refused, max);
+    assert_int_equal(kube_zone_validate(t.mem, t.size), KUBE_OK);
+    zone_test_close(&t);
+
+    /* of long ones there are fewer; each may still be another */
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    n = writer_names(&t, 200, max);
+    assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
+                                      writer_name(name, 200, 0), "2", "y",
+                                      &e), KUBE_OK);
+    size = kube_zone_published(t.writer, e)->size;
+    assert_in_range(max * KUBE_ZONE_NAME_BYTES, n * size,
+                    n * size + size - 1);
+    zone_test_close(&t);
+}
+
+
 static void
 test_writer_too_large(void **state)
 {
@@ -509,6 +583,7 @@ main(void)
         cmocka_unit_test(test_writer_slice_moves),
         cmocka_unit_test(test_writer_refuse),
         cmocka_unit_test(test_writer_ceilings),
+        cmocka_unit_test(test_writer_names_ceilings),
         cmocka_unit_test(test_writer_too_large),
         cmocka_unit_test(test_writer_model),
         cmocka_unit_test(test_writer_no_memory),
