@@ -1,8 +1,9 @@
 /*
  * kube_json - a text as a tree of cJSON's, and look-ups as Go does them.
  *
- * For what is rare and small: the Status of a failed request.  Objects go
- * through kube_decode, which cJSON cannot replace: it ends a text at U+0000,
+ * For what is rare and small: the Status of a failed request, what an exec
+ * plugin says; look-ups also for what a gateway answers to --verify.  Objects
+ * go through kube_decode, which cJSON cannot replace: it ends a text at U+0000,
  * refuses lone surrogates, and reads no deeper than 1000.  The tests compare
  * the two where both can read.  Look-ups are case-sensitive and the last
  * duplicate wins.

@@ -8,7 +8,8 @@
  * A WatchList takes no turn: its server sends it at the reader's pace.  The
  * turn is of the whole list, all its pages.  Scopes are numbered from 0.
  * It knows no list and calls nobody: who waits asks again at the deadline.
- * Owned by kube_informer, used by its reflectors; one thread.
+ * Owned by kube_informer, kube_factory or a shared informer that is alone, used
+ * by their reflectors; one thread.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -3,7 +3,7 @@
  * timers; the actions of its step machine are carried out here.
  *
  * It knows neither bytes nor connections, and decides nothing itself.  What a
- * call yields is kube_reflector_result.c's.  Called by kube_informer.
+ * call yields is kube_reflector_result.c's.  Called by its owner alone.
  *
  * An action waits in r->action until it is carried out, and while it waits no
  * input but STOP and RELIST is fed.  A list beside the watch has a life of its

@@ -4,11 +4,11 @@
  *
  * It owns a lister-watcher, its calls and its timers, counts and logs.  What
  * to do next is decided by its step machine (kube_reflector_step.h); what an
- * object is worth, by the indexer behind the FIFO.  Owned by kube_informer;
- * one thread, no clock.
+ * object is worth, by who takes it from the FIFO.  Owned by kube_informer or,
+ * for programs, by kube_shared_informer; one thread, no clock.
  *
- * It calls nobody back but the log: the informer asks for what it wants to
- * know after each process().
+ * It calls nobody back but the log and the transform: its owner asks for what
+ * it wants to know after each process().
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -91,8 +91,9 @@
  * fourth in a row on a relist follows the BACKOFF, so that a server or a proxy
  * that grants lists only is followed by lists.  401 does not count, for it is
  * the same for lists, nor what never reached the server; and what may end by
- * itself (5xx, 429, 403, no head) counts only after a minute, for an outage is
- * to end without a list.  If that list fails as well it was one: watches go on.
+ * itself (any other STATUS in place of a watch, such as 5xx, 429 or 403; no
+ * head) counts only after a minute, for an outage is to end without a list.  If
+ * that list fails as well it was one: watches go on.
  *
  * Timers that end a list or the opening of a watch double each time, up to
  * KUBE_TIMEOUT_MAX_MS: what is merely slow must succeed in the end.  The idle

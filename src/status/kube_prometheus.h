@@ -1,9 +1,10 @@
 /*
  * kube_prometheus - reports as the Prometheus text format, 0.0.4.
  *
- * Every line comes from a row of kube_facts or from a histogram of the zone;
- * the lines of a metric stand together, whatever the number of informers.
- * Called by workers for /metrics.
+ * Lines come from the rows of kube_facts and from histograms of the zone, but
+ * for build_info, and for those of upstreams and of Services, which the caller
+ * counts; the lines of a metric stand together, whatever the number of
+ * informers.  Called by workers for /metrics.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -3,9 +3,10 @@
  * start while the API server is away.
  *
  * It does no input or output: the host reads and writes the file.  The
- * format is a header (magic, layout, identity of server and scopes, time,
- * size, checksum), the marks of the CA, and the records of all scopes, Services
- * and slices.  Checking and reading accept any bytes.
+ * format is a header (magic, STATE_VERSION of kube_state.c, the zone's layout,
+ * identity of server and scopes, time, size, checksum), the marks of the CA,
+ * and the records of all scopes, Services and slices.  Checking and reading
+ * accept any bytes.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
