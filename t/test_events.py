@@ -130,6 +130,22 @@ def test_what_is_told(cluster):
         assert other.said() == [s for s in stream.said() if "shop/" not in s]
 
 
+def test_refused_though_there_is_room(cluster):
+    """What was outdated for too long: gone for workers, not from the cluster."""
+    cluster.service("shop", "web", 1)
+    gateway = cluster.nginx(CONF, more="max_object 4k; max_outdated 1s;")
+    cluster.steady(gateway)
+    with Events(gateway.status_port) as stream:
+        stream.started()
+        cluster.slice("shop", "web", [objects.endpoint(f"127.1.9.{n + 1}") for n in range(100)])
+        stream.wait(lambda s: s.kinds().count("delete") == 1)
+        (gone,) = [event.data for event in stream.events if event.kind == "delete"]
+        assert (gone["name"], gone.get("refused")) == ("web-1", True)
+        (row,) = gateway.status.resource("endpointslices")["refused"]
+        assert (row["key"], row["reason"]) == ("shop/web-1", "too_large")
+        assert not row.get("outdated")
+
+
 def test_requests(cluster):
     """Methods, parts, filters of answers, what is no path."""
     gateway = cluster.nginx("""
