@@ -5,7 +5,9 @@
  * clock: the host calls kube_transport_process() when the descriptor is
  * readable or the deadline has come, and sleeps otherwise.  Handlers run
  * inside that call only.  It decides which of several addresses is asked, and
- * nothing else: no retry, no redirect, no pause between requests.
+ * that what waits for its head over a silent connection is sent over one that
+ * stands; nothing else: no retry of what has failed, no redirect, no pause
+ * between requests.
  *
  * TLS is always verified unless the configuration says otherwise; HTTP/1.1,
  * identity encoding, one connection for each exchange in flight, kept for the

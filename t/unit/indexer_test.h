@@ -2,7 +2,7 @@
  * indexer_test - an indexer and a publisher over a zone on the heap, with a
  * cluster as the truth that they are fed from and compared with.
  *
- * Not part of the product.  For the tests of these two only.
+ * Not part of the product.  For the tests of these two and of their files.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -1,6 +1,6 @@
 /*
  * informer_bed - an informer over server_bed with the real FIFO, indexer and
- * zone, for test_informer and test_takeover; not part of the product.
+ * zone, for the tests of kube_informer and its files; not part of the product.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -2,10 +2,10 @@
  * io_bed - a kube_io_t without a network: requests are kept as paths, and the
  * test says what is answered, in pieces of any size.
  *
- * For test_api_lister_watcher, test_reflector* and test_informer; not part of
- * the product.  It keeps the transport's contracts: handlers run inside io_*()
- * calls of the test only, done() is last, PAUSE holds back what is left, ABORT
- * ends with KUBE_CLOSED.
+ * For the tests of kube_api_lister_watcher and kube_transcript, and for the
+ * other beds; not part of the product.  It keeps the transport's contracts:
+ * handlers run inside io_*() calls of the test only, done() is last, PAUSE
+ * holds back what is left, ABORT ends with KUBE_CLOSED.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

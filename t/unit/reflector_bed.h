@@ -1,7 +1,7 @@
 /*
  * reflector_bed - one scope over io_bed with the real lister-watcher of the
- * API server, FIFO and zone, for test_reflector and test_reflector_errors; not
- * part of the product.
+ * API server, FIFO and zone, for the tests of kube_reflector and its files, and
+ * for script_bed; not part of the product.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
