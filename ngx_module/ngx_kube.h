@@ -230,5 +230,14 @@ void ngx_kube_state_load(ngx_kube_state_t *state, kube_informer_t *inf);
 uint64_t ngx_kube_state_process(ngx_kube_state_t *state,
     kube_informer_t *inf, uint64_t now_ms);
 
+/*
+ * At the end of the process: last takes what is to be written from the
+ * informer, if the file lacks it, and finish, which needs no informer, writes
+ * it until the deadline.  Of no state (NULL) or no informer nothing is written.
+ */
+void ngx_kube_state_last(ngx_kube_state_t *state, kube_informer_t *inf,
+    uint64_t now_ms);
+void ngx_kube_state_finish(ngx_kube_state_t *state, uint64_t deadline_ms);
+
 
 #endif /* NGX_KUBE_H */

@@ -25,6 +25,9 @@
 
 #define NGX_KUBE_SETUP_RETRY  5000
 
+/* The state files may take so long, in ms, when the process ends. */
+#define NGX_KUBE_FINISH  500
+
 /* Room for a sanitizer's report, too. */
 #define NGX_KUBE_SIGNAL_STACK  (128 * 1024)
 
@@ -54,6 +57,7 @@ static void ngx_kube_host_later(ngx_kube_host_t *host, ngx_msec_t delay);
 static void ngx_kube_host_try(ngx_event_t *ev);
 static ngx_int_t ngx_kube_host_setup(ngx_kube_host_t *host);
 static void ngx_kube_host_teardown(ngx_kube_host_t *host);
+static void ngx_kube_host_leave(ngx_kube_host_t *host);
 static ngx_int_t ngx_kube_host_config(ngx_kube_host_t *host);
 static void ngx_kube_host_missing(ngx_kube_host_t *host, const char *what);
 static void ngx_kube_signals_install(ngx_log_t *log);
@@ -249,15 +253,28 @@ ngx_kube_signal_fatal(int signo, siginfo_t *info, void *ucontext)
 }
 
 
+/* Zones are left first: a successor waits for these, not for our disk. */
+
 void
 ngx_kube_process_stop(void)
 {
+    uint64_t          now;
     ngx_uint_t        i;
     ngx_kube_host_t  *host;
+
+    now = ngx_kube_now();
 
     for (i = 0; i < ngx_kube_hosts_n; i++) {
         host = &ngx_kube_hosts[i];
 
+        ngx_kube_state_last(host->state, host->informer, now);
+        ngx_kube_host_leave(host);
+    }
+
+    for (i = 0; i < ngx_kube_hosts_n; i++) {
+        host = &ngx_kube_hosts[i];
+
+        ngx_kube_state_finish(host->state, now + NGX_KUBE_FINISH);
         ngx_kube_host_teardown(host);
         kube_config_done(&host->kubeconfig);
         kube_zone_started(&host->block->zone, (uint64_t) ngx_pid);
@@ -418,6 +435,16 @@ failed:
 static void
 ngx_kube_host_teardown(ngx_kube_host_t *host)
 {
+    ngx_kube_host_leave(host);
+
+    ngx_kube_state_destroy(host->state);
+    host->state = NULL;
+}
+
+
+static void
+ngx_kube_host_leave(ngx_kube_host_t *host)
+{
     ngx_kube_loop_stop(&host->loop);
 
     if (host->informer != NULL) {
@@ -430,9 +457,6 @@ ngx_kube_host_teardown(ngx_kube_host_t *host)
         kube_client_destroy(host->client);
         host->client = NULL;
     }
-
-    ngx_kube_state_destroy(host->state);
-    host->state = NULL;
 }
 
 
@@ -574,7 +598,12 @@ ngx_kube_host_run(void *data)
     ngx_kube_host_tell(host);
 
     if (rc == KUBE_CHANGED) {
-        /* the master starts this process again, which takes over */
+        /*
+         * The master starts this process again, which takes over.  What others
+         * have changed is written nowhere.
+         */
+        ngx_kube_state_destroy(host->state);
+        host->state = NULL;
         exit(0);
     }
 

@@ -36,6 +36,9 @@
 /* A binary upgrade may take so long. */
 #define NGX_KUBE_STATE_LOCKED   (5 * 60 * 1000)
 
+/* More takes too long at the end of a process: it is copied in one piece. */
+#define NGX_KUBE_STATE_LAST     (64 * 1024 * 1024)
+
 
 static ngx_int_t ngx_kube_state_names(ngx_kube_state_t *state);
 static ngx_int_t ngx_kube_state_name(ngx_kube_state_t *state, char **name,
@@ -265,6 +268,44 @@ ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
     }
 
     return ngx_kube_state_begin(state, inf, now_ms);
+}
+
+
+void
+ngx_kube_state_last(ngx_kube_state_t *state, kube_informer_t *inf,
+    uint64_t now_ms)
+{
+    kube_zone_writer_t  *writer;
+
+    if (state == NULL || inf == NULL || !kube_informer_synced(inf)) {
+        return;
+    }
+
+    writer = kube_informer_writer(inf);
+
+    if (writer == NULL || kube_state_size(writer) > NGX_KUBE_STATE_LAST) {
+        return;
+    }
+
+    ngx_kube_state_abandon(state);
+    (void) ngx_kube_state_begin(state, inf, now_ms);
+}
+
+
+void
+ngx_kube_state_finish(ngx_kube_state_t *state, uint64_t deadline_ms)
+{
+    uint64_t  now_ms;
+
+    while (state != NULL && state->fd != -1) {
+        now_ms = ngx_kube_now();
+
+        if (now_ms >= deadline_ms) {
+            break;
+        }
+
+        (void) ngx_kube_state_slice(state, now_ms);
+    }
 }
 
 

@@ -434,6 +434,69 @@ class TestFile:
         gateway.stop()
 
 
+def stopped(gateway, sig=signal.SIGTERM):
+    """Ends an nginx whose directory stays."""
+    gateway.own_prefix = False
+    gateway.cluster.running.remove(gateway)
+    gateway.stop(sig)
+
+
+class TestStop:
+    """What an orderly end leaves."""
+
+    @pytest.fixture(autouse=True)
+    def _remove(self, request):
+        """Directories of those that were stopped."""
+        self.gateways = []
+        yield
+        for gateway in self.gateways:
+            shutil.rmtree(gateway.prefix, ignore_errors=True)
+
+    @pytest.mark.parametrize("more", [{}, {"master": False}], ids=["", "single"])
+    @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGQUIT])
+    def test_changes_since_the_last_file(self, sig, more):
+        with Cluster() as made:
+            made.service("shop", "web")
+            gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP), **more)
+            gateway.status.wait(lambda i: i["state_file"]["written"])
+            made.slice("shop", "web", made.pods(1, "new"))
+            gateway.wait_backends({"new-1"})
+            gateway.restart(sig, made.api.refuse)
+            served(gateway)
+            gateway.wait_backends({"new-1"})
+            left = [NAME + suffix for suffix in ("", ".lock", ".prev")]
+            assert sorted(os.listdir(gateway.path("state"))) == left
+
+    def test_before_the_first_file(self):
+        with Cluster() as made:
+            made.service("shop", "web")
+            gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP))
+            gateway.restart(change=made.api.refuse)
+            served(gateway)
+
+    def test_nothing_has_changed(self):
+        with Cluster() as made:
+            made.service("shop", "web")
+            gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP))
+            self.gateways.append(gateway)
+            gateway.status.wait(lambda i: i["state_file"]["written"])
+            before = os.stat(gateway.path("state", NAME))
+            stopped(gateway)
+            assert os.stat(gateway.path("state", NAME)).st_ino == before.st_ino
+
+    def test_what_is_no_better(self, seed):
+        """One list of two: the rest is a guess, which is not written."""
+        seed.api.fault(verb="list", resource="endpointslices", status=503, times=None)
+        gateway = cold(seed, seed.bytes)
+        self.gateways.append(gateway)
+        served(gateway)
+        gateway.status.wait_state("watching", "services")
+        before = os.stat(gateway.path("state", NAME))
+        stopped(gateway)
+        seed.api.clear_faults()
+        assert os.stat(gateway.path("state", NAME)).st_ino == before.st_ino
+
+
 def flipped(data, at):
     """The bytes with one bit changed."""
     made = bytearray(data)
