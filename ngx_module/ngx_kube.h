@@ -206,6 +206,9 @@ ngx_int_t ngx_kube_loop_start(ngx_kube_loop_t *loop);
 /* As the process ends. */
 void ngx_kube_loop_stop(ngx_kube_loop_t *loop);
 
+/* Has a loop that was started run before nginx waits for events again. */
+void ngx_kube_loop_wake(ngx_kube_loop_t *loop);
+
 /* CLOCK_MONOTONIC in ms: the clock of the zone, the same in all processes. */
 uint64_t ngx_kube_now(void);
 int64_t ngx_kube_unix_ms(void);
@@ -218,10 +221,25 @@ extern const kube_alloc_t  ngx_kube_alloc;
 
 typedef struct ngx_kube_state_s  ngx_kube_state_t;
 
-/* The client, which knows the CA, is borrowed.  NULL: there is to be none. */
+/*
+ * The client, which knows the CA, and the loop that writes are borrowed.  NULL:
+ * there is to be none.
+ */
 ngx_kube_state_t *ngx_kube_state_create(ngx_kube_informer_t *informer,
-    kube_client_t *client, ngx_log_t *log);
+    kube_client_t *client, ngx_kube_loop_t *loop, ngx_log_t *log);
 void ngx_kube_state_destroy(ngx_kube_state_t *state);
+
+/*
+ * For a zone that is new: asks the process that writes the file, where there
+ * is one, to write it now.
+ */
+void ngx_kube_state_ask(ngx_kube_state_t *state, uint64_t now_ms);
+
+/*
+ * Returns when to look again (monotonic ms), or 0: there is nothing to wait
+ * for, the file is as new as it will be.  It never waits for long.
+ */
+uint64_t ngx_kube_state_awaited(ngx_kube_state_t *state, uint64_t now_ms);
 
 /* Feeds a valid, young file to an informer that wants one. */
 void ngx_kube_state_load(ngx_kube_state_t *state, kube_informer_t *inf);

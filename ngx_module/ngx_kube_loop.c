@@ -154,6 +154,15 @@ ngx_kube_loop_stop(ngx_kube_loop_t *loop)
 }
 
 
+void
+ngx_kube_loop_wake(ngx_kube_loop_t *loop)
+{
+    if (loop->connection != NULL && !loop->again.posted) {
+        ngx_post_event(&loop->again, &ngx_posted_events);
+    }
+}
+
+
 static void
 ngx_kube_loop_handler(ngx_event_t *ev)
 {

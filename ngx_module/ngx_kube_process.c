@@ -40,6 +40,7 @@ typedef struct {
     kube_informer_t      *informer;
     ngx_kube_state_t     *state;
     uint64_t              state_deadline;
+    uint64_t              awaits_deadline;     /* 0: no state file */
     ngx_kube_loop_t       loop;
     ngx_log_t            *log;
     u_char                agent[64];
@@ -407,7 +408,12 @@ ngx_kube_host_setup(ngx_kube_host_t *host)
         goto failed;
     }
 
-    host->state = ngx_kube_state_create(host->block, host->client, host->log);
+    host->state = ngx_kube_state_create(host->block, host->client,
+                                        &host->loop, host->log);
+
+    if (host->state != NULL) {
+        ngx_kube_state_ask(host->state, ngx_kube_now());
+    }
 
     ngx_memzero(&host->loop, sizeof(ngx_kube_loop_t));
     host->loop.run = ngx_kube_host_run;
@@ -591,6 +597,19 @@ ngx_kube_host_run(void *data)
 
     now = ngx_kube_now();
 
+    /*
+     * Nothing is listed before: a list that was asked for earlier would be
+     * older than the file, and would be thrown away for it.
+     */
+
+    if (host->state != NULL) {
+        host->awaits_deadline = ngx_kube_state_awaited(host->state, now);
+
+        if (host->awaits_deadline != 0) {
+            return;
+        }
+    }
+
     kube_client_process(host->client, now);
 
     rc = kube_informer_process(host->informer, now, ngx_kube_unix_ms());
@@ -650,6 +669,10 @@ ngx_kube_host_deadline(void *data)
     ngx_kube_host_t *host = data;
 
     uint64_t  a, b;
+
+    if (host->awaits_deadline != 0) {
+        return host->awaits_deadline;
+    }
 
     a = kube_client_deadline(host->client);
     b = kube_informer_deadline(host->informer);

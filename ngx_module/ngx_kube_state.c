@@ -7,6 +7,8 @@
  *   <state_path>/<informer>.state.lock   held by the one process that writes:
  *                                        two trees live side by side during
  *                                        a binary upgrade
+ *   <state_path>/<informer>.state.ask    that one is asked here to write now:
+ *                                        ngx_kube_state_ask.c
  *
  * Its bytes are kube_state's; here is what an operating system is asked for.
  * The file is encoded in one piece and written in slices, one a turn of the
@@ -129,7 +131,7 @@ ngx_kube_state_check(ngx_cycle_t *cycle, ngx_kube_informer_t *informer)
 
 ngx_kube_state_t *
 ngx_kube_state_create(ngx_kube_informer_t *informer, kube_client_t *client,
-    ngx_log_t *log)
+    ngx_kube_loop_t *loop, ngx_log_t *log)
 {
     ngx_kube_state_t  *state;
 
@@ -148,6 +150,7 @@ ngx_kube_state_create(ngx_kube_informer_t *informer, kube_client_t *client,
 
     state->informer = informer;
     state->client = client;
+    state->loop = loop;
     state->log = log;
     state->lock = -1;
     state->fd = -1;
@@ -169,6 +172,7 @@ ngx_kube_state_destroy(ngx_kube_state_t *state)
     }
 
     ngx_kube_state_abandon(state);
+    ngx_kube_state_deaf(state);
 
     if (state->lock != -1) {
         (void) close(state->lock);
@@ -178,6 +182,7 @@ ngx_kube_state_destroy(ngx_kube_state_t *state)
     free(state->paths.prev);
     free(state->paths.next);
     free(state->paths.lock);
+    free(state->paths.ask);
     free(state);
 }
 
@@ -188,7 +193,8 @@ ngx_kube_state_names(ngx_kube_state_t *state)
     if (ngx_kube_state_name(state, &state->paths.file, "") != NGX_OK
         || ngx_kube_state_name(state, &state->paths.prev, ".prev") != NGX_OK
         || ngx_kube_state_name(state, &state->paths.next, ".new") != NGX_OK
-        || ngx_kube_state_name(state, &state->paths.lock, ".lock") != NGX_OK)
+        || ngx_kube_state_name(state, &state->paths.lock, ".lock") != NGX_OK
+        || ngx_kube_state_name(state, &state->paths.ask, ".ask") != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -260,10 +266,14 @@ ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
     }
 
     if (state->next_ms == 0) {
+
+        /* who may be asked for a file need not have written one */
+
         state->next_ms = now_ms + NGX_KUBE_STATE_FIRST;
+        (void) ngx_kube_state_lock(state, now_ms);
     }
 
-    if (now_ms < state->next_ms) {
+    if (now_ms < state->next_ms && !state->asked) {
         return state->next_ms;
     }
 
@@ -313,8 +323,11 @@ static uint64_t
 ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     uint64_t now_ms)
 {
-    int64_t  refresh, age;
+    int64_t     refresh, age;
+    ngx_uint_t  asked;
 
+    asked = state->asked;
+    state->asked = 0;
     state->next_ms = now_ms + NGX_KUBE_STATE_PERIOD;
 
     ngx_kube_state_bind(state);
@@ -334,7 +347,7 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     refresh = (int64_t) state->informer->state_max_age / 4;
     age = state->current_new_ms - state->current_ms;
 
-    if (state->sum_new == state->sum && !state->failed
+    if (state->sum_new == state->sum && !state->failed && !asked
         && age > -NGX_KUBE_STATE_PERIOD && age < refresh)
     {
         return state->next_ms;
@@ -508,16 +521,22 @@ ngx_kube_state_lock(ngx_kube_state_t *state, uint64_t now_ms)
     }
 
     state->lock = fd;
+    ngx_kube_state_hear(state);
 
     return NGX_OK;
 }
 
 
-/* One that stays locked belongs to another nginx: this one never writes. */
+/*
+ * One that stays locked belongs to another nginx: this one never writes.  It
+ * looks again soon: a tree that takes over is to be the writer soon.
+ */
 
 static void
 ngx_kube_state_locked(ngx_kube_state_t *state, uint64_t now_ms)
 {
+    state->next_ms = now_ms + NGX_KUBE_STATE_FIRST;
+
     if (state->locked_ms == 0) {
         state->locked_ms = now_ms;
     }

@@ -22,6 +22,7 @@ typedef struct {
     char    *prev;
     char    *next;
     char    *lock;
+    char    *ask;
 } ngx_kube_state_paths_t;
 
 struct ngx_kube_state_s {
@@ -31,6 +32,8 @@ struct ngx_kube_state_s {
 
     int                      lock;           /* -1: not held */
     uint64_t                 locked_ms;      /* by others since; 0: not */
+    ngx_kube_loop_t         *loop;           /* borrowed: of the writer */
+    ngx_connection_t        *asks;           /* for it; NULL: not heard */
     int                      fd;             /* -1: nothing being written */
     u_char                  *bytes;
     size_t                   size;
@@ -45,14 +48,28 @@ struct ngx_kube_state_s {
     int64_t                  current_ms;     /* the same: known current then */
     int64_t                  current_new_ms;
 
+    uint64_t                 awaited_ms;     /* of another process, until
+                                                then; 0: nothing is */
+    dev_t                    before_dev;     /* the file when it was asked */
+    ino_t                    before_ino;
+
     int64_t                  written_ms;     /* as the zone shows it */
     unsigned                 known:1;        /* the zone's values were read */
     unsigned                 ca_said:1;    /* that it is another */
     unsigned                 in_use:1;
     unsigned                 failed:1;
     unsigned                 said:1;         /* that, by this process */
+    unsigned                 asked:1;        /* for a file of now */
 };
 
+
+/*
+ * The end of ngx_kube_state_ask() that is asked.  For the process that holds
+ * the lock, and only as long as it does: hear sets asked and wakes the loop
+ * whenever someone asks.  Where it cannot, nobody is answered.
+ */
+void ngx_kube_state_hear(ngx_kube_state_t *state);
+void ngx_kube_state_deaf(ngx_kube_state_t *state);
 
 /* Tells the zone what the status shows. */
 void ngx_kube_state_show(ngx_kube_state_t *state);

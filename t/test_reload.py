@@ -26,6 +26,7 @@ CONF = """
 """
 
 SLICES = "endpointslices"
+KEEP = "state_path state; state_max_age 1h;"
 
 
 def following(cluster, gateway, ns=None):
@@ -33,6 +34,38 @@ def following(cluster, gateway, ns=None):
     new = cluster.pods(1, "after")
     gateway.status.wait_rv(cluster.slice("shop", "web", new), ns=ns)
     gateway.wait_backends({"after-1"})
+
+
+NEW = {"new-1", "new-2"}
+
+
+def replaced(cluster, **more):
+    """A gateway that has written its state file; then all Pods of shop/web are others."""
+    old = cluster.service("shop", "web", 2)
+    gateway = cluster.nginx(CONF, block=informer(cluster.api.url, state=KEEP), **more)
+    gateway.status.wait(lambda i: i["state_file"]["written"])
+    cluster.slice("shop", "web", cluster.pods(2, "new"))
+    gateway.wait_backends(NEW)
+    for pod in old:
+        pod.close()
+    return gateway
+
+
+def answers(gateway, master, count=2):
+    """
+    So many answers of the workers of one master, which may share its sockets; each waits
+    for the first list as long as unsynced_wait says.
+    """
+    found = []
+
+    def check():
+        answer = gateway.get()
+        if int(answer.headers["x-worker"]) in gateway.workers(master):
+            found.append(answer)
+        return len(found) == count
+
+    wait_until(check)
+    return found
 
 
 TWO = """
@@ -479,6 +512,21 @@ class TestWrong:
 class TestInformerLeaves:
     """The block is removed, and comes back."""
 
+    def test_under_another_name(self, cluster):
+        """A zone that is new begins with what the one before it holds now."""
+        gateway = replaced(cluster)
+        cluster.api.fault(verb="list", delay=4, times=None)
+        block = informer(cluster.api.url, zone="other 4m", state=KEEP)
+        with gateway.load() as load:
+            wait_until(lambda: load.total > 50)
+            gateway.change(block=block, gone=True)
+            for answer in answers(gateway, gateway.master):
+                assert answer.headers["x-kube-endpoint-state"] == "state_file"
+            wait_until(lambda: cluster.api.watches(SLICES) == 1)
+            gateway.status.wait_synced()
+        assert load.failures == []
+        following(cluster, gateway)
+
     def test_removed_and_added(self, cluster):
         cluster.service("shop", "web")
         gateway = cluster.nginx(CONF)
@@ -520,6 +568,61 @@ class TestUpgrade:
         following(cluster, gateway)
         gateway.reload(gone=True)
         following(cluster, gateway)
+
+    def test_its_file_is_of_now(self, cluster):
+        """A list that takes longer than unsynced_wait: all Pods are others since the last file."""
+        gateway = replaced(cluster, daemon=True)
+        slow = cluster.api.fault(verb="list", delay=4, times=None)
+        with gateway.load() as load:
+            wait_until(lambda: load.total > 50)
+            new = gateway.upgrade()
+            for answer in answers(gateway, new):
+                assert answer.status == 200 and answer.backend in NEW, answer
+                assert answer.headers["x-kube-endpoint-state"] == "state_file"
+            assert slow.fired
+            wait_until(lambda: cluster.api.watches(SLICES) == 2)
+            gateway.upgraded(new)
+            total = load.total
+            wait_until(lambda: load.total > total + 50)
+        assert load.failures == []
+        # who lists is not sent away for a file that is newer
+        assert cluster.api.count(verb="list", resource=SLICES) == 2
+        cluster.api.clear_faults()
+        following(cluster, gateway)
+
+    def test_the_file_s_writer_is_stopped(self, cluster):
+        """It is not awaited for long: what was there is used."""
+        gateway = replaced(cluster, daemon=True)
+        stopped = gateway.informer()
+        gateway.kill(signal.SIGSTOP, stopped)
+        cluster.api.fault(verb="list", delay=4, times=None)
+        try:
+            new = gateway.upgrade()
+            gateway.wait_log("state file within 300 ms")
+            gateway.wait_log("objects of state file .* in use")
+        finally:
+            gateway.kill(signal.SIGCONT, stopped)
+        wait_until(lambda: cluster.api.watches(SLICES) == 2)
+        gateway.upgraded(new)
+        gateway.wait_backends(NEW)
+
+    def test_the_next_upgrade_at_once(self, cluster):
+        """Who took over is asked then, and has a file of its own."""
+        gateway = replaced(cluster, daemon=True)
+        new = gateway.upgrade()
+        wait_until(lambda: cluster.api.watches(SLICES) == 2)
+        gateway.upgraded(new)
+        inode = os.stat(gateway.path("state", "default.state")).st_ino
+        wait_until(lambda: os.path.exists(gateway.path("state", "default.state.ask")))
+        cluster.api.fault(verb="list", delay=4, times=None)
+        gateway.reload(gone=True)
+        following(cluster, gateway)
+        new = gateway.upgrade()
+        for answer in answers(gateway, new):
+            assert answer.backend == "after-1", answer
+        assert os.stat(gateway.path("state", "default.state")).st_ino != inode
+        gateway.kill(signal.SIGQUIT, new)
+        wait_until(lambda: not children(new))
 
     def test_roll_back(self, cluster):
         cluster.service("shop", "web", 2)

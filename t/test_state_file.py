@@ -15,6 +15,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import threading
 import time
 
 import client
@@ -23,7 +24,7 @@ import pytest
 from apiserver import ApiServer
 from cluster import Cluster, informer, root
 from library import build_library, preloaded
-from nginx import PATIENCE, wait_until
+from nginx import PATIENCE, WAIT, wait_until
 
 PROGRAM = os.path.join(os.environ.get("KUBE_BUILD_DIR", "build/release"), "kube-informer")
 CONF = """
@@ -396,17 +397,18 @@ class TestFile:
         block = informer(seed.api.url, "idle_timeout 1h;", state=keep)
         first = seed.nginx(CONF, block=block)
         first.status.wait(lambda i: i["state_file"]["written"])
-        os.remove(public_path / "state" / NAME)
         gateway = seed.nginx(CONF, block=block, env=clock.env)
+        asked_for = os.stat(public_path / "state" / NAME).st_ino
         clock.later(gateway, lambda found: found["error"])
         assert not opened(gateway, ".lock")
-        assert gateway.status.informer()["state_file"]["written"] is None
-        lines = gateway.grep_log("state file")
+        assert os.stat(public_path / "state" / NAME).st_ino == asked_for
+        lines = gateway.grep_log("state file is not written")
         assert len(lines) == 1 and "another nginx holds" in lines[0], lines
         seed.running.remove(first)
         first.stop()
         clock.later(gateway, lambda found: found["written"] and not found["error"])
         gateway.wait_log("is written again")
+        assert os.stat(public_path / "state" / NAME).st_ino != asked_for
         seed.running.remove(gateway)
         gateway.stop()
 
@@ -495,6 +497,157 @@ class TestStop:
         stopped(gateway)
         seed.api.clear_faults()
         assert os.stat(gateway.path("state", NAME)).st_ino == before.st_ino
+
+    def test_of_two_trees_one_writes(self, seed, public_path):
+        """The one that holds the lock."""
+        path = public_path / "state" / NAME
+        block = informer(seed.api.url, state=f"state_path {path.parent};")
+        first = seed.nginx(CONF, block=block)
+        wait_until(lambda: os.path.exists(f"{path}.ask"))
+        second = seed.nginx(CONF, block=block)
+        asked_for = os.stat(path).st_ino
+        seed.slice("shop", "web", seed.pods(1, "new"))
+        for gateway in (first, second):
+            gateway.wait_backends({"new-1"})
+        for gateway, writes in ((second, False), (first, True)):
+            seed.running.remove(gateway)
+            gateway.stop()
+            assert (os.stat(path).st_ino != asked_for) == writes
+        seed.slice("shop", "web", seed.pods_of_web)
+
+
+class TestAsked:
+    """A file of now, for who starts beside its writer (t/test_reload.py::TestUpgrade)."""
+
+    ASK = NAME + ".ask"
+    IN_VAIN = "has written no state file"
+
+    def asked(self, gateway):
+        """Asks; waits for the new file."""
+        before = os.stat(gateway.path("state", NAME)).st_ino
+        fd = os.open(gateway.path("state", self.ASK), os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            assert os.write(fd, b"wwww" * 64) == 256
+        finally:
+            os.close(fd)
+        wait_until(lambda: os.stat(gateway.path("state", NAME)).st_ino != before)
+
+    def test_it_is_written(self, seed):
+        gateway = seed.nginx(CONF, block=informer(seed.api.url, state=KEEP))
+        gateway.status.wait(lambda i: i["state_file"]["written"])
+        assert stat.S_IMODE(os.stat(gateway.path("state", self.ASK)).st_mode) == 0o600
+        self.asked(gateway)
+        self.asked(gateway)
+        gateway.reload(gone=True)
+        wait_until(lambda: opened(gateway, ".ask") or not root())
+        self.asked(gateway)
+        old = gateway.informer()
+        gateway.allow(r"cache manager process \d+ exited on signal 9")
+        gateway.kill(signal.SIGKILL, old)
+        wait_until(lambda: gateway.informer() not in (None, old))
+        wait_until(lambda: opened(gateway, ".ask") or not root())
+        self.asked(gateway)
+        seed.running.remove(gateway)
+        gateway.stop()
+
+    @pytest.mark.parametrize("what", ["file", "link", "directory"])
+    def test_something_else_stands_there(self, seed, what):
+        """Nobody is heard; the file is written as ever, and what stands there stays."""
+        gateway = seed.nginx(CONF, block=informer(seed.api.url, state=KEEP), start=False)
+        os.makedirs(gateway.path("state"), mode=0o700)
+        own(gateway.path("state"))
+        path = self.plant(gateway, what)
+        gateway.start()
+        gateway.wait_log("nobody can ask for the state file")
+        gateway.status.wait(lambda i: i["state_file"]["written"])
+        assert os.path.lexists(path)
+        seed.running.remove(gateway)
+        gateway.stop()
+
+    def plant(self, gateway, what):
+        """Makes what stands at the place; returns its path."""
+        path = gateway.path("state", self.ASK)
+        if what == "file":
+            gateway.write("state/" + self.ASK, b"")
+        elif what == "link":
+            os.mkfifo(gateway.path("elsewhere"))
+            own(gateway.path("elsewhere"))
+            os.symlink(gateway.path("elsewhere"), path)
+        elif what == "directory":
+            os.mkdir(path)
+        elif what == "pipe":
+            os.mkfifo(path, 0o600)
+        if os.path.lexists(path) and what != "link":
+            own(path)
+        return path
+
+    @pytest.mark.parametrize("what", ["none", "file", "link", "directory", "pipe"])
+    def test_nobody_to_ask(self, away, what):
+        gateway = cold(away, away.bytes, write=lambda g: self.plant(g, what))
+        served(gateway)
+        assert not gateway.grep_log(self.IN_VAIN)
+
+    def test_in_vain(self, away):
+        """Nothing is asked of the API server meanwhile; then the old file is used."""
+        reader = []
+
+        def listen(gateway):
+            reader.append(os.open(self.plant(gateway, "pipe"), os.O_RDWR | os.O_NONBLOCK))
+
+        gateway = cold(away, away.bytes, write=listen)
+        served(gateway)
+        gateway.wait_log(self.IN_VAIN)
+        assert os.read(reader[0], 8) == b"w"
+        # it does not ask for what it holds
+        gateway.reload(gone=True)
+        served(gateway)
+        with pytest.raises(BlockingIOError):
+            os.read(reader[0], 8)
+        os.close(reader[0])
+        assert len(gateway.grep_log(self.IN_VAIN)) == 1
+
+    def test_it_is_awaited(self, away):
+        """The file that comes then is the one that is used."""
+
+        def write(gateway):
+            """Stands in for the writer: the good file once somebody asks."""
+            with open(gateway.path("state", self.ASK), "r+b", buffering=0) as pipe:
+                assert pipe.read(1) == b"w"
+                gateway.write("state/given", away.bytes, 0o600)
+                own(gateway.path("state", "given"))
+                os.rename(gateway.path("state", "given"), gateway.path("state", NAME))
+
+        def begin(gateway):
+            self.plant(gateway, "pipe")
+            threads.append(threading.Thread(target=write, args=(gateway,), daemon=True))
+            threads[-1].start()
+
+        for _ in range(5):
+            threads = []
+            gateway = cold(away, away.bytes[:100], write=begin)
+            threads[0].join(WAIT)
+            gateway.wait_log("state file")
+            if not gateway.grep_log(self.IN_VAIN):
+                break
+        served(gateway)
+        assert not gateway.grep_log("damaged")
+
+    def test_of_another_user(self, away):
+        """Whose pipe it is decides."""
+        if not root():
+            pytest.skip("SKIPPED: needs root")
+        reader = []
+
+        def listen(gateway):
+            path = self.plant(gateway, "pipe")
+            os.chown(path, 1, 1)
+            os.chmod(path, 0o666)
+            reader.append(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+
+        gateway = cold(away, away.bytes, write=listen)
+        served(gateway)
+        assert not gateway.grep_log(self.IN_VAIN)
+        os.close(reader[0])
 
 
 def flipped(data, at):
