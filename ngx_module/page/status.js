@@ -852,7 +852,7 @@ function openFeed() {
             const change = JSON.parse(event.data);
 
             tell(`${CHANGES[change.refused ? "delete" : kind]}${
-                change.refused ? ", no room" : ""}`,
+                change.refused ? ", refused" : ""}`,
                  `${change.resource} ${change.namespace}/${change.name}`);
         });
     }

@@ -4,8 +4,9 @@
 Copyright (C) the nginx-kube-informer authors
 SPDX-License-Identifier: BSD-2-Clause
 
-Each row of docs/guarantees.md names at least one test, and each one exists: a
-file, "file::function", or the function of the file named before it.
+Each row of docs/guarantees.md names at least one test, and each one exists, as
+does each that a row of docs/threat-model.md ends with: a file, "file::function",
+or the function of the file named before it.
 """
 
 import re
@@ -63,9 +64,9 @@ class Document:
             if anchor not in slugs:
                 self.say(at, f"{target}#{anchor}: no such heading")
 
-    def guarantees(self):
-        """The tests of each promise."""
-        for row in re.finditer(r"^\| (G\d+) \|.*\| ([^|]*) \|$", self.text, re.M):
+    def rows(self, first, needs):
+        """The tests of each row, its last cell, where the first cell is like that."""
+        for row in re.finditer(rf"^\| ({first}) \|.*\| ([^|]*) \|$", self.text, re.M):
             folder, current, count = ROOT, None, 0
             for token in re.findall(r"`([^`]+)`", row[2]):
                 name, _, function = token.partition("::")
@@ -83,9 +84,10 @@ class Document:
                     continue
                 count += current.name.startswith("test_")
                 text = current.read_text()
-                if function and not re.search(rf"^(?:    def |def |){function}\(", text, re.M):
+                head = rf"^(?:class {function}\b|(?:    def |def |){function}\()"
+                if function and not re.search(head, text, re.M):
                     self.say(row.start(2), f"{row[1]}: {current.name} has no {function}")
-            if not count:
+            if needs and not count:
                 self.say(row.start(), f"{row[1]} names no test")
 
 
@@ -101,7 +103,9 @@ def main():
     bad, documents = [], [Document(p) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]]
     for document in documents:
         if document.path.name == "guarantees.md":
-            document.guarantees()
+            document.rows(r"G\d+", needs=True)
+        if document.path.name == "threat-model.md":
+            document.rows("[^|]*", needs=False)
         bad += document.check(names, code)
     print("\n".join(bad + [f"docs: {len(bad)} findings" if bad else "docs: clean"]))
     return 1 if bad else 0
