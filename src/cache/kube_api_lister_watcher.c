@@ -69,6 +69,7 @@ typedef struct {
     bool               ended;      /* nothing more will arrive */
     bool               whole;      /* a list that was read to its end, or the
                                       items that a watch begins with */
+    bool               blameless;  /* its end is no word on its address */
     kube_rc_t          ended_rc;
     int                code;       /* 0: no head yet */
     size_t             server;     /* of the head */
@@ -262,7 +263,7 @@ api_status(api_call_t *call, kube_result_t *result, int code,
 
     status = &call->lw->status;
     call->over = true;
-    call->whole = call->watch;     /* a refusal is no fault of its address */
+    call->blameless = (call->blameless || call->watch);    /* it is refused */
 
     kube_status_judge(&call->lw->arena, code, body, status);
 
@@ -947,7 +948,7 @@ api_cancel(void *ctx, kube_call_t *handle)
 
     /* cut off, stalled or older than ours: another address may do better */
 
-    if (call->code == 200 && !call->whole
+    if (call->code == 200 && !call->whole && !call->blameless
         && (!call->watch || call->request.initial_events))
     {
         lw->conf.io.verdict(lw->conf.io.ctx, call->server, false);
@@ -978,6 +979,7 @@ api_begin(api_lw_t *lw, bool watch, const kube_list_options_t *options,
 
     call->lw = lw;
     call->watch = watch;
+    call->blameless = options->beside;
     call->frame = kube_frame_create(&lw->alloc, api_mode(call),
                                     lw->conf.object_bytes_max);
 

@@ -35,6 +35,8 @@ typedef struct {
                                      a WatchList always */
     bool        exact;            /* the same: the state at rv, or STATUS;
                                      lists of an API server, in its place */
+    bool        beside;           /* lists: it may be ended at any time for a
+                                     reason that is not the source's */
     uint32_t    limit;            /* lists; 0: in one piece */
     kube_str_t  continue_token;   /* lists */
     uint32_t    timeout_s;        /* watches; 0: the source's own */

@@ -155,6 +155,7 @@ refill_call(kube_reflector_t *r)
                                           ? kube_rv_str(&refill->rv)
                                           : KUBE_STR_NULL,
                                     .not_older_than = (refill->pages == 0),
+                                    .beside = true,
                                     .limit = refill->limit,
                                     .continue_token = { refill->token,
                                                         refill->token_len }
