@@ -32,6 +32,8 @@ if [ ${#examples[@]} -eq 0 ]; then
 fi
 
 cp -R conf-examples/. "$prefix/conf/"
+# who runs this may not write the logs of this machine's nginx
+sed -i 's|/var/log/nginx/|logs/|' "$prefix"/conf/*.conf
 export KUBERNETES_SERVICE_HOST=10.96.0.1 KUBERNETES_SERVICE_PORT=443
 
 bad=0
