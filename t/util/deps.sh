@@ -80,11 +80,14 @@ fi
 # The policy holds for as long as this process lives, whatever happens to it.
 
 policy=/usr/sbin/policy-rc.d
+ours=
+log=$(mktemp)
+trap 'rm -f "$log"; [ -z "$ours" ] || $root rm -f $policy' EXIT
+trap 'exit 1' HUP INT TERM
 case " $packages " in
     *" nginx "* | *" nginx-dev "* | *" libnginx-mod-stream "*)
         if [ ! -e $policy ]; then
-            trap '$root rm -f $policy' EXIT
-            trap 'exit 1' HUP INT TERM
+            ours=1
             printf '%s\n' '#!/bin/sh' \
                 "[ \"\$1\" = nginx ] && [ -d /proc/$$ ] && exit 101" \
                 'exit 0' | $root tee $policy >/dev/null
@@ -98,14 +101,11 @@ apt()
         -o DPkg::Lock::Timeout=600 "$@" </dev/null
 }
 
-log=$(mktemp)
-
 # twice: the package lists may be old, or not there at all
 attempt()
 {
     "$@" >"$log" 2>&1 || { apt update && "$@"; } >"$log" 2>&1 || {
         tail -n 40 "$log" >&2
-        rm -f "$log"
         echo "deps.sh: apt-get failed; SKIP_DEPS=1 goes on without" >&2
         exit 1
     }
@@ -133,5 +133,3 @@ if [ -n "$tools" ] && ! has_promtool; then
     echo "deps.sh: unpacking promtool into build/tools"
     attempt get_promtool
 fi
-
-rm -f "$log"
