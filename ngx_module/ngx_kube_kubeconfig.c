@@ -26,7 +26,8 @@ typedef struct {
 
 typedef struct {
     kube_rc_t             rc;
-    unsigned              denied;       /* "user" may not read the file */
+    unsigned              denied:1;     /* "user" may not read the file */
+    unsigned              public:1;     /* a secret in it, which all may read */
     char                  what[256];
 } ngx_kube_verdict_t;
 
@@ -36,6 +37,8 @@ typedef struct {
 
 
 static void ngx_kube_kubeconfig_child(void *data, void *answer);
+static unsigned ngx_kube_kubeconfig_public(const ngx_kube_informer_t *block,
+    const kube_config_t *config);
 
 
 kube_rc_t
@@ -83,6 +86,14 @@ ngx_kube_kubeconfig_check(ngx_cycle_t *cycle, ngx_kube_informer_t *block)
     verdict.what[sizeof(verdict.what) - 1] = '\0';
 
     if (verdict.rc == KUBE_OK) {
+
+        if (verdict.public) {
+            ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                          "kubeconfig \"%V\" holds a token or a key, and may "
+                          "be read by all users of this host: chmod o-r",
+                          &block->kubeconfig);
+        }
+
         return NGX_OK;
     }
 
@@ -132,6 +143,10 @@ ngx_kube_kubeconfig_child(void *data, void *answer)
                           && access((char *) question->block->kubeconfig.data,
                                     R_OK) == -1
                           && ngx_errno == NGX_EACCES;
+
+        verdict->public = verdict->rc == KUBE_OK
+                          && ngx_kube_kubeconfig_public(question->block,
+                                                        &config);
     }
 
     if (verdict->rc != KUBE_OK && error.what != NULL) {
@@ -140,4 +155,17 @@ ngx_kube_kubeconfig_child(void *data, void *answer)
     }
 
     kube_config_done(&config);
+}
+
+
+/* The files that it names are the informer's to judge: it reads them. */
+static unsigned
+ngx_kube_kubeconfig_public(const ngx_kube_informer_t *block,
+    const kube_config_t *config)
+{
+    ngx_file_info_t  fi;
+
+    return (config->token.data.len != 0 || config->key.data.len != 0)
+           && ngx_file_info(block->kubeconfig.data, &fi) != NGX_FILE_ERROR
+           && (ngx_file_access(&fi) & S_IROTH);
 }

@@ -682,6 +682,20 @@ def test_kubeconfig_passes_and_shows_no_secret():
     assert "s3cr3t" not in nginx_t(conf, {"k.yaml": broken})[1]
 
 
+def test_kubeconfig_that_all_may_read():
+    """Said of a token or key that stands in it, not of the files that it names."""
+    conf = full_conf("", main="kube_informer { api kubeconfig=k.yaml; }\n")
+    named = KUBECONFIG.replace("token: abc", "tokenFile: t")
+    for text, warns in ((KUBECONFIG, True), (named, False)):
+        old = os.umask(0o022)
+        try:
+            told = accepted(conf, {"k.yaml": text})
+        finally:
+            os.umask(old)
+        said = re.search(r'\[warn\].*kubeconfig "\S+k\.yaml".*all users.*chmod o-r', told)
+        assert bool(said) == warns, told
+
+
 def test_in_cluster_inside():
     conf = full_conf("", main="kube_informer { state_path off; }\n")
     env = {"KUBERNETES_SERVICE_HOST": "192.0.2.1", "KUBERNETES_SERVICE_PORT": "443"}
