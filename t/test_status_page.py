@@ -416,6 +416,28 @@ def test_ten_thousand_services(browser, cluster, figure):
     assert min(longest) <= STALL
 
 
+def test_many_ports_and_a_long_error(browser, cluster, gateway):
+    """On a phone the ports are cut, not the row; an error has no word too long."""
+    ports = [(f"a-long-port-name-{n}", 8000 + n, 8000 + n) for n in range(4)]
+    cluster.api.put(objects.service("shop", "many", ports=ports, type="LoadBalancer"))
+    with View(browser, gateway.status_port, width=360) as view:
+        view.wait_services("6 Services")
+        rows = "[...document.querySelectorAll('#services tbody[role] tr:not(.space)')]"
+        assert view.script(f"{rows}.length") == 6
+        assert view.script(f"{rows}.every((tr) => tr.scrollHeight <= tr.clientHeight)")
+        # what comes after the ports is seen, too
+        ends = f"{rows}.map((tr) => tr.lastElementChild.getBoundingClientRect().right)"
+        assert max(view.script(ends)) <= 360
+    with View(browser, gateway.status_port) as view:
+        view.wait_services("6 Services")
+        view.script(
+            "void (document.querySelector('#resources td.text').textContent ="
+            " 'endpointslices.discovery.k8s.io is forbidden: '.repeat(4))"
+        )
+        frame = "document.querySelector('#resources .frame')"
+        assert view.script(f"{frame}.scrollWidth <= {frame}.clientWidth")
+
+
 def test_accessible(browser, cluster, gateway):
     """Nothing that axe-core calls serious, nothing cut; in good times and bad."""
     with contextlib.ExitStack() as stack:
