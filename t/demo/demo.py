@@ -414,7 +414,7 @@ def introduce(source, port):
     say(f"         {base}/kube/api/v1/status     the same for programs")
     say(f"         {base}/kube/metrics           the same for Prometheus")
     for name, key in source.hosts:
-        say(f"         http://{name}.localhost:{port}/".ljust(47) + key)
+        say(f"         http://{name}.localhost:{port}/".ljust(46) + f" {key}")
     say()
     say(f"  try    curl -i -H 'Host: {source.hosts[-1][0]}.localhost' {base}/")
     say(f"         while sleep 0.2; do curl -s {base}/; done")
