@@ -71,6 +71,12 @@ UNIT_AIDS = $(filter-out $(wildcard t/unit/test_*.c),$(wildcard t/unit/*.c))
 UNIT_BINS = $(UNIT_SRCS:t/unit/%.c=$(OUT)/unit/%)
 UNIT_AID_OBJS = $(UNIT_AIDS:t/unit/%.c=$(OUT)/unit/%.o)
 
+# The targets of t/fuzz over their seeds, without libFuzzer: T=fuzz_select.
+
+CORPUS_SRCS = $(wildcard t/fuzz/$(if $(filter $(T),*),fuzz_*,$(T)).c)
+CORPUS_BINS = $(CORPUS_SRCS:t/fuzz/%.c=$(OUT)/unit/%)
+CORPUS_INC = $(INC_cli) -It/fuzz -It/unit
+
 # The simulator: its own build of the zone has failpoints.
 
 SIM_SRCS = $(filter-out t/sim/sim_main.c,$(wildcard t/sim/*.c))
@@ -268,11 +274,11 @@ tsan: ## unit tests of the zone under ThreadSanitizer: those with threads; T=zon
 	$(DEPS) unit
 	@mkdir -p build/tsan
 	@+flock build/tsan/.lock setarch -R $(SUBMAKE) -j$(JOBS) BUILD=tsan \
-	    OUT=build/tsan UNIT_SRCS="$(strip $(TSAN_SRCS))" unit-run
+	    OUT=build/tsan UNIT_SRCS="$(strip $(TSAN_SRCS))" CORPUS_SRCS= unit-run
 
-unit-run: $(UNIT_BINS)
+unit-run: $(UNIT_BINS) $(CORPUS_BINS)
 	@bash t/util/headers.sh
-	@JOBS=$(JOBS) sh t/util/unit.sh $(sort $(UNIT_BINS))
+	@JOBS=$(JOBS) sh t/util/unit.sh $(sort $(UNIT_BINS) $(CORPUS_BINS))
 
 $(OUT)/unit/%.o: t/unit/%.c Makefile
 	@mkdir -p $(@D)
@@ -281,6 +287,13 @@ $(OUT)/unit/%.o: t/unit/%.c Makefile
 
 $(OUT)/unit/test_%: $(OUT)/unit/test_%.o $(UNIT_AID_OBJS) $(OUT)/libkube.a
 	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) -o $@ $^ -lcmocka $(LIBS)
+
+$(OUT)/unit/%.o: t/fuzz/%.c Makefile
+	@mkdir -p $(@D)
+	@$(CC) $(STD) $(WARN_TEST) $(OPT_$(BUILD)) -MMD -MP $(CORPUS_INC) -c -o $@ $<
+
+$(OUT)/unit/fuzz_%: $(OUT)/unit/fuzz_%.o $(OUT)/unit/corpus_main.o $(OUT)/libkube.a
+	@$(CC) $(OPT_$(BUILD)) $(LD_$(BUILD)) -o $@ $^ $(LIBS)
 
 $(OUT)/sim/%.o: t/sim/%.c Makefile
 	@mkdir -p $(@D)
@@ -359,7 +372,7 @@ fuzz: ## on demand: the targets of t/fuzz, FUZZ_SECONDS=60 each; FUZZ=decode for
 	    OUT=build/fuzz OPT_asan="$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link"
 	@for f in $(FUZZ); do \
 	    mkdir -p build/fuzz/corpus/$$f; \
-	    clang $(STD) $(FUZZ_FLAGS) -fsanitize=fuzzer $(INC_cli) \
+	    clang $(STD) $(FUZZ_FLAGS) -fsanitize=fuzzer $(CORPUS_INC) \
 	        -o build/fuzz/$$f t/fuzz/fuzz_$$f.c build/fuzz/libkube.a $(LIBS) \
 	    && build/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -timeout=20 \
 	        -artifact_prefix=build/fuzz/$$f- -print_final_stats=1 \

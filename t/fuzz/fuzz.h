@@ -1,6 +1,7 @@
 /*
- * fuzz.h - what libFuzzer targets of src/api share: a heap without a limit, and
- * an assertion that is always on.  Not for the product, nor for unit tests.
+ * fuzz.h - what libFuzzer targets share: a heap without a limit, an assertion
+ * that is always on, and decisions out of the input.  Not for the product, nor
+ * for unit tests.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -18,7 +19,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 
-static void *
+static inline void *
 fuzz_alloc(void *ctx, size_t size)
 {
     (void) ctx;
@@ -27,7 +28,7 @@ fuzz_alloc(void *ctx, size_t size)
 }
 
 
-static void
+static inline void
 fuzz_free(void *ctx, void *p)
 {
     (void) ctx;
@@ -42,12 +43,37 @@ static const kube_alloc_t  fuzz_heap = {
 };
 
 
-static void
+static inline void
 fuzz_assert(bool ok)
 {
     if (!ok) {
         abort();
     }
+}
+
+
+/* An input that is read as decisions. */
+typedef struct {
+    const uint8_t  *data;
+    size_t          size;
+} fuzz_input_t;
+
+
+/* 0 to n - 1, n <= 65536; past the end of the input 0. */
+static inline unsigned
+fuzz_pick(fuzz_input_t *in, unsigned n)
+{
+    unsigned  value, bytes;
+
+    value = 0;
+
+    for (bytes = (n > 256) ? 2 : 1; bytes != 0 && in->size != 0; bytes--) {
+        value = value << 8 | in->data[0];
+        in->data++;
+        in->size--;
+    }
+
+    return value % n;
 }
 
 
