@@ -185,10 +185,16 @@ model_mutate(model_t *m)
 
     } else {
 
-        switch (pick(m, 5)) {
+        switch (pick(m, 6)) {
         case 0:
             o->there = false;
             return i;
+
+        case 5:
+            /* deleted and made anew, as one event or item of a list tells */
+            snprintf(o->uid, sizeof(o->uid), "u%u", m->it.rv);
+            o->version = m->it.rv;
+            break;
 
         case 1:
             return i;       /* a version only */
