@@ -302,19 +302,22 @@ fuzz_check_takeover(model_t *m)
 }
 
 
-/* As the informer does where room has returned. */
+/*
+ * As the informer does where room has returned, but by lists that replace: not
+ * all that changed came as events.
+ */
 static void
 fuzz_heal(model_t *m)
 {
-    bool      urgent;
-    unsigned  slot, idle, lists;
+    unsigned         slot, idle, lists;
+    kube_room_ask_t  ask;
 
     lists = 0;
 
     for (idle = 0; idle < 3; idle++) {
 
         for (slot = 0; slot < 2; slot++) {
-            if (it_room_returned(&m->it, slot, &urgent)) {
+            if (it_room_returned(&m->it, slot, &ask)) {
                 model_list_items(m, slot, OBJECTS);
                 IT_SYNC(&m->it, slot);
                 it_publish(&m->it);
