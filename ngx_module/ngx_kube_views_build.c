@@ -42,6 +42,7 @@ typedef struct {
     uint64_t                again;          /* us, for attempts that failed */
     ngx_msec_t              paid;           /* of again, until then */
     uint64_t                last;           /* us of the last piece */
+    ngx_msec_t              rest;           /* if strained, until then */
     unsigned                ready:1;
 } ngx_kube_builds_t;
 
@@ -55,6 +56,8 @@ static void ngx_kube_instance_await(ngx_kube_instance_t *instance,
 static void ngx_kube_instance_proceed(ngx_kube_instance_t *instance);
 static void ngx_kube_builds_proceed(ngx_event_t *ev);
 static void ngx_kube_builds_post(void);
+static void ngx_kube_builds_worked(uint64_t us);
+static ngx_uint_t ngx_kube_builds_rest(const ngx_kube_waiter_t *waiter);
 static ngx_uint_t ngx_kube_builds_whole(ngx_kube_instance_t *instance,
     const ngx_kube_waiter_t *waiter);
 static void ngx_kube_instance_finish(ngx_kube_instance_t *instance,
@@ -152,7 +155,12 @@ ngx_kube_instance_renew(ngx_kube_instance_t *instance,
 
     instance->job = job;
 
-    ngx_kube_instance_proceed(instance);
+    if (ngx_kube_builds_rest(waiter)) {
+        ngx_kube_builds_post();
+
+    } else {
+        ngx_kube_instance_proceed(instance);
+    }
 
     if (instance->job != NULL) {
 
@@ -220,7 +228,7 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
 
     if (rc == NGX_AGAIN) {
         job->cost += now - begun;
-        ngx_kube_builds.last = now - begun;
+        ngx_kube_builds_worked(now - begun);
         ngx_kube_builds_post();
         return;
     }
@@ -230,7 +238,7 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
         now = ngx_kube_worked_us();
     }
 
-    ngx_kube_builds.last = now - begun;
+    ngx_kube_builds_worked(now - begun);
 
     if (job->whole) {
         ngx_kube_builds.whole = ngx_current_msec
@@ -292,6 +300,35 @@ ngx_kube_builds_post(void)
     } else {
         ngx_post_event(ev, &ngx_posted_next_events);
     }
+}
+
+
+/* nginx's time is that before the piece: it has to pass twice. */
+
+static void
+ngx_kube_builds_worked(uint64_t us)
+{
+    ngx_kube_builds.last = us;
+
+    if (us > NGX_KUBE_BUILD_FREE) {
+        ngx_kube_builds.rest = ngx_current_msec
+                               + (ngx_msec_t) (us * 2 / 1000) + 1;
+    }
+}
+
+
+/*
+ * Whether others have their turn first.  Each of many requests that come at
+ * once would begin a build otherwise, and these may be over within a piece.
+ */
+
+static ngx_uint_t
+ngx_kube_builds_rest(const ngx_kube_waiter_t *waiter)
+{
+    return waiter != NULL
+           && !waiter->now
+           && ngx_kube_views_strained()
+           && (ngx_msec_int_t) (ngx_current_msec - ngx_kube_builds.rest) < 0;
 }
 
 

@@ -770,6 +770,33 @@ class TestStrained:
                 short("costly")
                 assert {one.getresponse().status for one in made} == {200}, name
 
+    @pytest.mark.skipif(SANITIZED, reason="the sanitizer's time")
+    def test_so_many_at_once(self, gateway, short):
+        """However many ask at once, who comes then is not behind a build for each."""
+        (worker,) = gateway.workers()
+
+        def worked():
+            with open(f"/proc/{worker}/schedstat", encoding="ascii") as f:
+                return int(f.read().split()[0]) / 1e6
+
+        with contextlib.ExitStack() as stack:
+            made = []
+            for _ in range(120):
+                made.append(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60))
+                stack.callback(made[-1].close)
+                made[-1].request("GET", "/none")
+                made[-1].getresponse().read()
+            short("late")
+            with client(gateway) as c:
+                assert c.get("shop/s11:http").status == 200
+                before = worked()
+                for n, one in enumerate(made):
+                    key = f"shop/{self.NAMES[n % 11]}:http"
+                    one.request("GET", "/", headers={"X-Service": key})
+                assert c.get("shop/s11:http").status == 200
+                assert worked() - before < 60
+            assert {one.getresponse().status for one in made} == {200}
+
     def test_clients_that_leave(self, gateway, short):
         """Nothing is answered to them, and nobody misses them."""
         short("stuck")

@@ -137,6 +137,8 @@ shortage_work(void)
 kube_rc_t
 kube_resolving_step(kube_resolving_t *resolving)
 {
+    kube_rc_t  rc;
+
     if (shortage_is("stuck")) {
         shortage_work();
         return KUBE_AGAIN;
@@ -150,7 +152,13 @@ kube_resolving_step(kube_resolving_t *resolving)
         return KUBE_NOMEM;
     }
 
-    return SHORTAGE_NEXT(kube_resolving_step)(resolving);
+    rc = SHORTAGE_NEXT(kube_resolving_step)(resolving);
+
+    if (rc != KUBE_AGAIN && shortage_is("late")) {
+        shortage_work();
+    }
+
+    return rc;
 }
 
 
