@@ -206,7 +206,10 @@ ngx_http_kube_pending_saw(ngx_http_request_t *r,
 {
     ngx_http_upstream_conf_t  *conf;
 
+    /* one that came beyond what may be held has no claim to more than others */
+
     return ngx_kube_views_strained()
+           && ngx_http_kube_remembered(r, ngx_http_kube_pending_cleanup) != NULL
            && ngx_http_kube_destination(r, &conf) == kscf;
 }
 
