@@ -50,6 +50,7 @@ static uint64_t ngx_kube_state_begin(ngx_kube_state_t *state,
 static void ngx_kube_state_bind(ngx_kube_state_t *state);
 static uint64_t ngx_kube_state_sum(ngx_kube_state_t *state);
 static int64_t ngx_kube_state_current(ngx_kube_state_t *state);
+static void ngx_kube_state_keep(ngx_kube_state_t *state);
 static ngx_int_t ngx_kube_state_lock(ngx_kube_state_t *state,
     uint64_t now_ms);
 static void ngx_kube_state_locked(ngx_kube_state_t *state, uint64_t now_ms);
@@ -330,6 +331,7 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     state->asked = 0;
     state->next_ms = now_ms + NGX_KUBE_STATE_PERIOD;
 
+    ngx_kube_state_keep(state);
     ngx_kube_state_bind(state);
 
     if (state->info.ca_n == 0) {
@@ -473,6 +475,29 @@ ngx_kube_state_current(ngx_kube_state_t *state)
 
 
 /*
+ * A directory that was removed, or made anew, meanwhile: what is locked and
+ * heard is nobody else's to find, and nothing has been written there.
+ */
+
+static void
+ngx_kube_state_keep(ngx_kube_state_t *state)
+{
+    if (state->lock == -1
+        || ngx_kube_state_named(state->lock, state->paths.lock))
+    {
+        return;
+    }
+
+    ngx_kube_state_deaf(state);
+
+    (void) close(state->lock);
+    state->lock = -1;
+
+    state->sum = 0;
+}
+
+
+/*
  * Makes the directory if it is missing (one level, no parents) and takes the
  * lock.  During a binary upgrade the other tree may hold it: no failure.
  */
@@ -554,6 +579,18 @@ ngx_kube_state_locked(ngx_kube_state_t *state, uint64_t now_ms)
     state->said = 1;
 
     ngx_kube_state_show(state);
+}
+
+
+ngx_uint_t
+ngx_kube_state_named(int fd, const char *name)
+{
+    struct stat  held, there;
+
+    return fstat(fd, &held) == 0
+           && lstat(name, &there) == 0
+           && held.st_dev == there.st_dev
+           && held.st_ino == there.st_ino;
 }
 
 

@@ -71,6 +71,9 @@ struct ngx_kube_state_s {
 void ngx_kube_state_hear(ngx_kube_state_t *state);
 void ngx_kube_state_deaf(ngx_kube_state_t *state);
 
+/* Whether the file that is open still goes by that name. */
+ngx_uint_t ngx_kube_state_named(int fd, const char *name);
+
 /* Tells the zone what the status shows. */
 void ngx_kube_state_show(ngx_kube_state_t *state);
 

@@ -160,7 +160,11 @@ ngx_kube_state_deaf(ngx_kube_state_t *state)
         return;
     }
 
-    (void) unlink(state->paths.ask);
+    /* in a directory that was made anew it is another's */
+
+    if (ngx_kube_state_named(state->asks->fd, state->paths.ask)) {
+        (void) unlink(state->paths.ask);
+    }
 
     ngx_close_connection(state->asks);
     state->asks = NULL;

@@ -412,6 +412,41 @@ class TestFile:
         seed.running.remove(gateway)
         gateway.stop()
 
+    def anew(self, folder):
+        """The directory is removed and made again, as by who tidies up."""
+        shutil.rmtree(folder)
+        folder.mkdir(mode=0o700)
+        own(folder)
+
+    def test_the_directory_is_made_anew(self, seed, public_path, clock):
+        """What was locked and heard there is not what others find: it is done again."""
+        folder = public_path / "state"
+        block = informer(seed.api.url, "idle_timeout 1h;", state=f"state_path {folder};")
+        gateway = seed.nginx(CONF, block=block, env=clock.env)
+        clock.later(gateway, lambda found: found["written"])
+        self.anew(folder)
+        left = [NAME + suffix for suffix in ("", ".ask", ".lock")]
+        clock.later(gateway, lambda _: sorted(os.listdir(folder)) == left)
+        assert not opened(gateway, ".lock (deleted)") + opened(gateway, ".ask (deleted)")
+        seed.running.remove(gateway)
+        gateway.stop()
+
+    def test_who_has_the_directory_by_then(self, seed, public_path):
+        """Another nginx's pipe is not removed by the one that ends."""
+        folder = public_path / "state"
+        block = informer(seed.api.url, state=f"state_path {folder};")
+        first = seed.nginx(CONF, block=block)
+        first.status.wait(lambda i: i["state_file"]["written"])
+        self.anew(folder)
+        second = seed.nginx(CONF, block=block)
+        wait_until(lambda: os.path.exists(folder / (NAME + ".ask")))
+        before = os.stat(folder / (NAME + ".ask")).st_ino
+        for gateway in (first, second):
+            assert os.stat(folder / (NAME + ".ask")).st_ino == before
+            seed.running.remove(gateway)
+            gateway.stop()
+        assert sorted(os.listdir(folder)) == [NAME, NAME + ".lock"]
+
     def test_limit_of_file_sizes(self, seed):
         """The signal of RLIMIT_FSIZE would end each informer: it is an error like any other."""
         block = informer(seed.api.url, state=KEEP)
