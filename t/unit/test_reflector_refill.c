@@ -8,6 +8,8 @@
 
 #include "reflector_bed.h"
 
+#include "kube_reflector_refill.c"
+
 
 #define CONTINUE  ",\"continue\":\"token\""
 
@@ -103,6 +105,7 @@ test_pages(void **state)
     FILLED(&b, watch, "{ U:shop/web@3 U:shop/api@4 U:shop/old@2 }");
     assert_rv(&b, "5");
     assert_int_equal(counted(&b, KUBE_COUNTER_RELISTS_ROOM), 1);
+    assert_int_equal(counted(&b, KUBE_COUNTER_RELISTS), 1);
     assert_int_equal(counted(&b, KUBE_COUNTER_LISTS), 1);
     assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_STATE),
                      KUBE_STATE_WATCHING);
@@ -115,6 +118,69 @@ test_pages(void **state)
     assert_int_equal(b.io.started, 3);
     pace(&b, watch);
     assert_int_equal(b.io.started, 4);
+
+    bed_done(&b);
+}
+
+
+/* What the list beside the watch has added to a histogram. */
+static kube_histogram_t
+observed(const bed_t *b, kube_histogram_id_t id)
+{
+    kube_histogram_t  h;
+
+    kube_zone_histogram_read(&b->zone, id, KUBE_RESOURCE_SERVICES, &h);
+
+    return h;
+}
+
+
+/* Each begins anew: nothing of the pages of the one before is left to it. */
+static void
+test_begins_anew(void **state)
+{
+    bed_t             b;
+    io_exchange_t    *list, *watch;
+    kube_histogram_t  items;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    io_answer(&b.io, list, 200, LIST("7", CONTINUE, SERVICE("web", "3")));
+    bed_process(&b);
+    list = bed_x(&b);
+    assert_null(strstr(list->path, "resourceVersionMatch="));
+    b.io.now_ms += 1500;
+    io_answer(&b.io, list, 200, LIST("7", "", SERVICE("api", "4")));
+    FILLED(&b, watch, "{ U:shop/web@3 U:shop/api@4 }");
+
+    items = observed(&b, KUBE_HISTOGRAM_ITEMS_PER_LIST);
+    assert_int_equal(items.count, 1);
+    assert_int_equal(items.sum, 2);
+    assert_int_equal(observed(&b, KUBE_HISTOGRAM_LIST_DURATION).sum, 1500000);
+
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    pace(&b, watch);
+    list = bed_x(&b);
+    assert_null(strstr(list->path, "continue="));
+    assert_non_null(strstr(list->path, "resourceVersion=5&"));
+    assert_non_null(strstr(list->path, "resourceVersionMatch=NotOlderThan"));
+
+    /* the same name in another namespace is another key */
+
+    assert_true(io_body(&b.io, watch, EVENT("DELETED", FULL("web", "6"))));
+    assert_string_equal(drained(&b), "{ D:shop/web@6");
+    io_answer(&b.io, list, 200,
+              LIST("7", "",
+                   SERVICE("web", "3") ","
+                   "{\"metadata\":{\"name\":\"web\",\"namespace\":\"pay\","
+                   "\"uid\":\"u\",\"resourceVersion\":\"3\"},"
+                   "\"spec\":{\"ports\":[{\"port\":1}]}}"));
+    FILLED(&b, watch, "U:pay/web@3 }");
+
+    items = observed(&b, KUBE_HISTOGRAM_ITEMS_PER_LIST);
+    assert_int_equal(items.count, 2);
+    assert_int_equal(items.sum, 4);
 
     bed_done(&b);
 }
@@ -205,21 +271,28 @@ test_fails(void **state)
     io_exchange_t  *list, *watch;
 
     static const struct {
-        int          code;
-        const char  *body;       /* NULL: no answer */
-        const char  *words;
-        bool         replace;    /* the next one closes the watch */
+        int             code;
+        const char     *body;       /* NULL: no answer */
+        const char     *words;
+        bool            replace;    /* the next one closes the watch */
+        kube_counter_t  counter;    /* KUBE_COUNTERS: none */
     } answers[] = {
-        { 200, LIST("4", "", SERVICE("web", "3")), "{ !", false },
-        { 200, LIST("", "", SERVICE("web", "3")), "{ !", false },
+        { 200, LIST("4", "", SERVICE("web", "3")), "{ !", false,
+          KUBE_COUNTERS },
+        { 200, LIST("", "", SERVICE("web", "3")), "{ !", false,
+          KUBE_COUNTERS },
         { 200, "{\"kind\":\"ServiceList\",\"apiVersion\":\"v1\",\"items\":["
                SERVICE("web", "3") "],\"metadata\":{\"resourceVersion\":\"7\"}"
-               "}", "{ !", true },
-        { 200, "no list at all", "{ !", false },
-        { 410, STATUS(410, "Expired", ""), "{ !", false },
-        { 401, STATUS(401, "Unauthorized", ""), "{ !", false },
-        { 503, "", "{ !", false },
-        { 0, NULL, "{ !", false },
+               "}", "{ !", true, KUBE_COUNTERS },
+        { 200, "{\"kind\":\"ServiceList\",\"apiVersion\":\"v1\",\"items\":[]}",
+          "{ !", false, KUBE_COUNTERS },
+        { 200, "no list at all", "{ !", false, KUBE_COUNTER_ERRORS_PROTOCOL },
+        { 410, STATUS(410, "Expired", ""), "{ !", false,
+          KUBE_COUNTER_ERRORS_EXPIRED },
+        { 401, STATUS(401, "Unauthorized", ""), "{ !", false,
+          KUBE_COUNTER_ERRORS_UNAUTHORIZED },
+        { 503, "", "{ !", false, KUBE_COUNTER_ERRORS_UNAVAILABLE },
+        { 0, NULL, "{ !", false, KUBE_COUNTER_ERRORS_CLOSED },
     };
 
     (void) state;
@@ -236,6 +309,11 @@ test_fails(void **state)
 
         FILLED(&b, watch, answers[i].words);
         assert_int_equal(b.io.started, 2);
+        assert_int_equal(b.io.credentials, answers[i].code == 401);
+
+        if (answers[i].counter != KUBE_COUNTERS) {
+            assert_int_equal(counted(&b, answers[i].counter), 1);
+        }
 
         kube_reflector_fill(b.r, false, b.io.now_ms);
         pace(&b, watch);
@@ -243,6 +321,30 @@ test_fails(void **state)
         assert_int_equal(is_watched(watch), !answers[i].replace);
         bed_done(&b);
     }
+}
+
+
+/* Pages that have no end are a list's to end: the next one replaces. */
+static void
+test_pages_without_end(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    b.r->refill.pages = KUBE_PAGES_MAX - 2;
+    io_answer(&b.io, list, 200, LIST("7", CONTINUE, SERVICE("web", "3")));
+    assert_string_equal(drained(&b), "{ U:shop/web@3");
+    io_answer(&b.io, bed_x(&b), 200, LIST("7", CONTINUE, SERVICE("web", "3")));
+    FILLED(&b, watch, "U:shop/web@3 !");
+
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    pace(&b, watch);
+    assert_false(is_watched(watch));
+
+    bed_done(&b);
 }
 
 
@@ -267,7 +369,205 @@ test_token_expired(void **state)
     io_answer(&b.io, bed_x(&b), 200, LIST("9", "", SERVICE("web", "3")));
     assert_string_equal(drained(&b), "[ R:shop/web@3 ]");
 
+    /* that has replaced once: the next one need not */
+
+    watch = bed_x(&b);
+    assert_true(io_head(watch, 200, "application/json", 0));
+    bed_process(&b);
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    pace(&b, watch);
+    assert_ptr_not_equal(bed_x(&b), watch);
+    assert_true(is_watched(watch));
+
     bed_done(&b);
+}
+
+
+/* One that moves on, if slowly, keeps its turn and its time. */
+static void
+test_slow(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    assert_true(io_head(list, 200, "application/json", 0));
+    assert_true(io_body(&b.io, list, BEGUN("8", "")));
+    assert_string_equal(drained(&b), "{");
+
+    for (i = 0; i * KUBE_LIST_TURN_MS <= KUBE_LIST_MS; i++) {
+        b.io.now_ms += KUBE_LIST_TURN_MS - 1;
+        assert_true(io_body(&b.io, list, SERVICE("web", "3") ","));
+        assert_true(kube_reflector_deadline(b.r) <= b.io.now_ms);
+        assert_true(io_body(&b.io, watch, "\n"));
+        assert_string_equal(drained(&b), "U:shop/web@3");
+        b.io.now_ms++;
+        assert_false(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+    }
+
+    assert_true(io_body(&b.io, list, SERVICE("api", "3") "]}"));
+    io_done(list, KUBE_OK, "");
+    FILLED(&b, watch, "U:shop/api@3 }");
+    assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+
+    bed_done(&b);
+}
+
+
+/* It waits for whoever empties the FIFO, which is not the server's silence. */
+static void
+test_fifo_full(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    bed_make(&b, NULL, "", 4);
+    assert_non_null(b.r);
+    bed_watch(&b);
+    watch = bed_x(&b);
+    list = fill(&b);
+    io_answer(&b.io, list, 200,
+              LIST("8", "", SERVICE("s1", "1") "," SERVICE("s2", "2") ","
+                            SERVICE("s3", "3") "," SERVICE("s4", "4") ","
+                            SERVICE("s5", "5")));
+    bed_process(&b);
+    b.io.now_ms += KUBE_LIST_MS + 1;
+    assert_true(io_body(&b.io, watch, "\n"));
+    bed_process(&b);
+
+    assert_string_equal(drained(&b), "{ U:shop/s1@1 U:shop/s2@2 U:shop/s3@3");
+    FILLED(&b, watch, "U:shop/s4@4 U:shop/s5@5 }");
+
+    bed_done(&b);
+}
+
+
+/* Its end is owed while memory is short, and goes before the next mark. */
+static void
+test_end_is_owed(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    assert_string_equal(drained(&b), "{");
+    io_done(list, KUBE_CLOSED, "gone");
+    b.own.fail_at = b.own.calls + 1;
+    b.own.fail_from = true;
+    bed_process(&b);
+    assert_true(kube_reflector_deadline(b.r) <= b.io.now_ms + 1000);
+
+    /* the next one is due; one more failure, and then there is memory */
+
+    b.own.fail_at = 0;
+    b.own.fail_from = false;
+    b.io.now_ms += KUBE_DEMAND_MAX_MS;
+    assert_true(io_body(&b.io, watch, "\n"));
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    b.own.fail_at = b.own.calls + 1;
+    bed_process(&b);
+    assert_true(b.own.failed);
+    bed_process(&b);
+    assert_string_equal(drained(&b), "! {");
+    assert_true(is_watched(watch));
+
+    bed_done(&b);
+}
+
+
+/* Haste is the owner's to ask for. */
+static void
+test_urgent(void **state)
+{
+    bed_t           b;
+    uint64_t        later_ms;
+    unsigned        i;
+    io_exchange_t  *watch;
+
+    (void) state;
+
+    (void) fill_bed(&b, &watch);
+
+    for (i = 0; i < 4; i++) {
+        io_answer(&b.io, bed_x(&b), 200, LIST("7", "", SERVICE("web", "3")));
+        FILLED(&b, watch, "{ U:shop/web@3 }");
+        kube_reflector_fill(b.r, false, b.io.now_ms);
+        later_ms = kube_reflector_deadline(b.r);
+
+        if (later_ms > b.io.now_ms + KUBE_DEMAND_FIRST_MS) {
+            break;
+        }
+
+        b.io.now_ms = later_ms;
+        assert_true(io_body(&b.io, watch, "\n"));
+        bed_process(&b);
+    }
+
+    kube_reflector_fill(b.r, true, b.io.now_ms);
+    assert_true(kube_reflector_deadline(b.r) < later_ms);
+
+    bed_done(&b);
+}
+
+
+/* What cannot be held is left out: nothing is said of it, and it is no end. */
+static void
+test_refused(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    io_answer(&b.io, list, 200,
+              LIST("7", "", "{" META("bad", "2") ",\"spec\":[]},"
+                            SERVICE("web", "3")));
+    FILLED(&b, watch, "{ U:shop/web@3 }");
+
+    bed_done(&b);
+}
+
+
+/* Memory is missing for a key: the next one is beside the watch again. */
+static void
+test_no_memory_for_a_key(void **state)
+{
+    bed_t           b;
+    size_t          n, broken;
+    const char     *words;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+    broken = 0;
+
+    for (n = 1; n < 20; n++) {
+        list = fill_bed(&b, &watch);
+        assert_string_equal(drained(&b), "{");
+        b.own.fail_at = b.own.calls + n;
+        (void) io_body(&b.io, watch, EVENT("DELETED", FULL("gone", "6")));
+        words = drained(&b);
+        b.own.fail_at = 0;
+
+        if (strchr(words, '!') != NULL && is_watched(watch)) {
+            broken++;
+            assert_false(list->live);
+            kube_reflector_fill(b.r, false, b.io.now_ms);
+            pace(&b, watch);
+            assert_true(is_watched(watch));
+        }
+
+        bed_done(&b);
+    }
+
+    assert_int_not_equal(broken, 0);
 }
 
 
@@ -390,6 +690,40 @@ test_watch_ends(void **state)
 }
 
 
+/* A WatchList that replaces ends it as a list does; so does the end of all. */
+static void
+test_watch_list(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    bed_make_for(&b, NULL, "", 1024, KUBE_WATCH_LIST_ON);
+    assert_non_null(b.r);
+    bed_watch(&b);
+    watch = bed_x(&b);
+    list = fill(&b);
+    assert_string_equal(drained(&b), "{");
+    assert_true(io_body(&b.io, watch,
+                        EVENT("ERROR", STATUS(410, "Expired", ""))));
+    bed_process(&b);
+    assert_false(list->live);
+    assert_non_null(strstr(bed_x(&b)->path, "sendInitialEvents"));
+    assert_int_equal(strncmp(drained(&b), "!", 1), 0);
+    bed_done(&b);
+
+    /* destroyed in the middle of one: nobody reads what it would say */
+
+    (void) fill_bed(&b, &watch);
+    assert_string_equal(drained(&b), "{");
+    kube_reflector_destroy(b.r);
+    b.r = NULL;
+    assert_int_equal(kube_delta_fifo_depth(b.fifo), 0);
+    bed_done(&b);
+}
+
+
 /* It waits for its turn, and is of where the watch is by then. */
 static void
 test_turn(void **state)
@@ -419,6 +753,20 @@ test_turn(void **state)
     bed_process(&b);
     assert_int_equal(b.io.started, 2);
     assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=6&"));
+
+    bed_done(&b);
+
+    /* ended while it waits: it is in nobody's way any more */
+
+    bed_init(&b);
+    bed_watch(&b);
+    assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    bed_process(&b);
+    assert_false(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
+    kube_reflector_stop(b.r, b.io.now_ms);
+    kube_list_turn_give(&b.turn, 4);
+    assert_true(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
 
     bed_done(&b);
 }
@@ -474,7 +822,7 @@ test_too_many_keys(void **state)
 static void
 refill_oom(alloc_test_t *at, void *ctx)
 {
-    bool            told;
+    bool            told, brought;
     bed_t           b;
     unsigned        i;
     const char     *words;
@@ -482,6 +830,7 @@ refill_oom(alloc_test_t *at, void *ctx)
 
     (void) ctx;
     told = false;
+    brought = false;
 
     bed_make(&b, &at->alloc, "", 1024);
 
@@ -520,6 +869,11 @@ refill_oom(alloc_test_t *at, void *ctx)
             words = drained(&b);
             assert_false(told && strstr(words, "U:shop/gone") != NULL);
 
+            /* a whole one has brought what there was */
+
+            brought |= (strstr(words, "U:shop/web") != NULL);
+            assert_false(strchr(words, '}') != NULL && !brought);
+
             /* what was begun has an end, once there is memory for it */
 
             if (strchr(words, '{') != NULL && !at->fail_from) {
@@ -548,13 +902,22 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_begins_anew),
         cmocka_unit_test(test_floor),
         cmocka_unit_test(test_watch_goes_on),
         cmocka_unit_test(test_fails),
+        cmocka_unit_test(test_pages_without_end),
         cmocka_unit_test(test_token_expired),
+        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_fifo_full),
+        cmocka_unit_test(test_end_is_owed),
+        cmocka_unit_test(test_urgent),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory_for_a_key),
         cmocka_unit_test(test_silent),
         cmocka_unit_test(test_unreadable),
         cmocka_unit_test(test_watch_ends),
+        cmocka_unit_test(test_watch_list),
         cmocka_unit_test(test_turn),
         cmocka_unit_test(test_too_many_keys),
         cmocka_unit_test(test_out_of_memory)

@@ -1143,6 +1143,32 @@ say_fill(bed_t *b)
 }
 
 
+/* Their pace is the first again after two minutes without a demand. */
+static void
+test_pace_beside(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+
+    for (i = 0; i < 5; i++) {
+        b.now_ms += KUBE_DEMAND_MAX_MS;
+        assert_int_equal(say_fill(&b), KUBE_ACTION_BESIDE);
+    }
+
+    assert_true(b.r.demand.due_ms - b.now_ms > KUBE_DEMAND_FIRST_MS);
+    assert_true(b.r.demand.urgent_ms - b.now_ms > KUBE_URGENT_FIRST_MS);
+
+    b.now_ms += KUBE_BACKOFF_RESET_MS;
+    assert_int_equal(say_fill(&b), KUBE_ACTION_BESIDE);
+    assert_in_range(b.r.demand.due_ms - b.now_ms, 1, KUBE_DEMAND_FIRST_MS);
+    assert_in_range(b.r.demand.urgent_ms - b.now_ms, 1, KUBE_URGENT_FIRST_MS);
+}
+
+
 /*
  * One beside the watch leaves it open; it has the same pace, and waits for a
  * watch where none is open.
@@ -1579,6 +1605,7 @@ main(void)
         cmocka_unit_test(test_relist),
         cmocka_unit_test(test_relist_urgent),
         cmocka_unit_test(test_relist_beside),
+        cmocka_unit_test(test_pace_beside),
         cmocka_unit_test(test_watch_timeouts),
         cmocka_unit_test(test_list_trickles),
         cmocka_unit_test(test_relist_pace),
