@@ -434,6 +434,41 @@ slices_have_place(it_t *it)
 }
 
 
+/* A list beside the watch holds back neither end of a move, nor a deletion. */
+static void
+test_events_beside(void **state)
+{
+    it_t         it;
+    it_object_t  o;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    o = it_service(&it, "shop", "web");
+    IT_UPDATE(&it, &o);
+    o = it_service(&it, "shop", "api");
+    IT_UPDATE(&it, &o);
+    o = it_slice(&it, "shop", "a", "web");
+    o.endpoints = 1;
+    IT_UPDATE(&it, &o);
+    it_publish(&it);
+
+    IT_MARK(&it, KUBE_DELTA_REFILL_BEGIN, IT_SLICES);
+    snprintf(o.service, sizeof(o.service), "api");
+    it_change(&it, &o);
+    it_publish(&it);
+    assert_false(kube_publisher_pending(it.publisher, IT_SLICES));
+    IT_READS(&it, "shop", "web", "1");
+
+    it_delete(&it, &o);
+    it_publish(&it);
+    assert_false(kube_publisher_pending(it.publisher, IT_SLICES));
+    IT_READS(&it, "shop", "api", "1");
+    IT_MARK(&it, KUBE_DELTA_REFILL_END, IT_SLICES);
+    it_done(&it);
+}
+
+
 /*
  * Of a list beside the watch: one that broke off is asked for again, one that
  * is whole is not, unless something lacked a place meanwhile.  What it brings
@@ -945,6 +980,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_indexer_events),
+        cmocka_unit_test(test_events_beside),
         cmocka_unit_test(test_indexer_order),
         cmocka_unit_test(test_indexer_moves),
         cmocka_unit_test(test_indexer_refused),

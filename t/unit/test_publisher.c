@@ -11,6 +11,8 @@
 
 #include "indexer_test.h"
 
+#include "kube_publisher.c"
+
 
 #define ZONE  (512u << 10)
 
@@ -817,6 +819,72 @@ test_publisher_poison_new(void **state)
 }
 
 
+/*
+ * What is asked for where room has returned: a list that replaces, where not
+ * all that lacks is known.  One that begins beside the watch answers all that
+ * was asked for before.
+ */
+static void
+test_publisher_room(void **state)
+{
+    bed_t            bed;
+    size_t           i;
+    kube_room_t     *room;
+    kube_room_ask_t  ask;
+
+    static const struct {
+        kube_room_t  room;
+        bool         urgent;
+        bool         whole;
+    } cases[] = {
+        { { .returned = true }, false, false },
+        { { .returned = true, .idle = true }, true, false },
+        { { .has_place = true, .idle = true }, false, false },
+        { { .returned = true, .wanted = true }, false, true },
+        { { .returned = true, .unknown = 1 }, false, true },
+        { { .returned = true, .more = 1 }, false, true },
+        { { .returned = true, .idle = true, .asked = true }, true, false }
+    };
+
+    (void) state;
+    bed_init(&bed, ZONE);
+    room = &bed.it.publisher->publication.scopes[IT_SLICES].room;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        *room = cases[i].room;
+        assert_true(kube_publisher_room_returned(bed.it.publisher, IT_SLICES,
+                                                 &ask));
+        assert_int_equal(ask.urgent, cases[i].urgent);
+        assert_int_equal(ask.whole, cases[i].whole);
+        assert_false(kube_publisher_room_returned(bed.it.publisher, IT_SLICES,
+                                                  &ask));
+    }
+
+    /* once more in haste, and not again: until a list begins */
+
+    *room = (kube_room_t) { .returned = true, .idle = true, .asked = true,
+                            .urgent = true };
+    assert_false(kube_publisher_room_returned(bed.it.publisher, IT_SLICES,
+                                              &ask));
+    bed_mark(&bed, KUBE_ITEM_REFILL_BEGIN, IT_SLICES);
+    assert_false(kube_publisher_room_returned(bed.it.publisher, IT_SLICES,
+                                              &ask));
+    bed_mark(&bed, KUBE_ITEM_REFILL_END, IT_SLICES);
+    room->returned = true;
+    assert_true(kube_publisher_room_returned(bed.it.publisher, IT_SLICES,
+                                             &ask));
+    room->returned = true;
+    room->asked = true;
+    room->urgent = true;
+    bed_mark(&bed, KUBE_ITEM_REFILL_BEGIN, IT_SLICES);
+    assert_false(room->urgent);
+    bed_mark(&bed, KUBE_ITEM_REFILL_END, IT_SLICES);
+
+    *room = (kube_room_t) { .more = 0 };
+    it_done(&bed.it);
+}
+
+
 int
 main(void)
 {
@@ -829,6 +897,7 @@ main(void)
         cmocka_unit_test(test_publisher_full),
         cmocka_unit_test(test_publisher_poison),
         cmocka_unit_test(test_publisher_poison_new),
+        cmocka_unit_test(test_publisher_room),
         cmocka_unit_test(test_publisher_oom),
     };
 
