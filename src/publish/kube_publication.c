@@ -405,6 +405,7 @@ kube_publication_run(kube_publication_t *p, kube_group_t *group,
         publication_sum(&p->scopes[group->scope[i]].sum, &diff[i]);
     }
 
+    group->shown = (uint16_t) n;
     kube_member_set(&p->index->members[service], KUBE_LIFE_LINKED);
     publication_tell(p, service, service_change, &before_rv);
 
@@ -1026,6 +1027,7 @@ kube_publication_end_service(kube_publication_t *p, uint32_t service,
 
     kube_service_index_unlink(p->index, service);
     group->trigger_ms = 0;
+    group->shown = 0;
 
     kube_publication_end(p, service, refusal);
 

@@ -146,6 +146,7 @@ publisher_load_refs(kube_publisher_t *p, uint32_t service)
     kube_member_t  *member;
 
     n = kube_publication_refs(&p->publication, service);
+    p->index.members[service].group->shown = (uint16_t) n;
 
     for (i = 0; i < n; i++) {
         member = &p->index.members[p->publication.refs[i]];

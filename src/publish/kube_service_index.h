@@ -94,6 +94,7 @@ typedef struct kube_group_s {
     uint32_t              list[KUBE_RESOURCES_ROUTED];  /* that changed
                                          it last */
     uint16_t              pins;       /* in use: not to be freed */
+    uint16_t              shown;      /* slices that readers find by it */
     uint8_t               scope[KUBE_RESOURCES_ROUTED];  /* or
                                          KUBE_SCOPES_MAX */
     uint8_t               trigger;    /* resource of that slice */

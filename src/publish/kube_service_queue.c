@@ -232,8 +232,13 @@ kube_service_queue_hold(kube_service_queue_t *queue, kube_group_t *group,
 
     scope = &queue->scopes[slice->scope];
 
+    /*
+     * What goes beside a watch takes nothing away: who is served already is
+     * served by more, one slice after the other, and its events go on.
+     */
+
     if (kube_service_queue_listing(queue, slice->scope)
-        && !(scope->refill && read_ms != KUBE_NEVER))
+        && !(scope->refill && (read_ms != KUBE_NEVER || group->shown != 0)))
     {
         group->list[slice->resource] = scope->list;
     }
