@@ -6,7 +6,8 @@
  * beside that.  So one list that hangs holds up no other for longer.
  *
  * A WatchList takes no turn: its server sends it at the reader's pace.  The
- * turn is of the whole list, all its pages.  Scopes are numbered from 0.
+ * turn is of the whole list, all its pages, but of a list beside a watch each
+ * page has its own.  Scopes are numbered from 0.
  * It knows no list and calls nobody: who waits asks again at the deadline.
  * Owned by kube_informer, kube_factory or a shared informer that is alone, used
  * by their reflectors; one thread.

@@ -189,20 +189,13 @@ kube_reflector_refill(kube_reflector_t *r, const kube_action_t *action)
 }
 
 
-/* Its turn has come: the first page, not older than what is known now. */
+/* The first page, not older than what is known now. */
 static void
 refill_begin(kube_reflector_t *r)
 {
     reflector_refill_t  *refill;
 
     refill = &r->refill;
-    refill->turn = kube_list_turn_take(r->options.turn, r->options.scope,
-                                       r->now_ms);
-    refill->waiting = !refill->turn;
-
-    if (refill->waiting) {
-        return;
-    }
 
     if (refill_mark(r, KUBE_DELTA_REFILL_BEGIN) != KUBE_OK) {
         refill_broken(r, kube_rc_text(KUBE_NOMEM), false);
@@ -224,6 +217,30 @@ refill_begin(kube_reflector_t *r)
                    (int) refill->rv.len, refill->rv.data);
 
     refill_call(r);
+}
+
+
+/* The next page, the first one too, once it is its turn. */
+static void
+refill_page(kube_reflector_t *r)
+{
+    reflector_refill_t  *refill;
+
+    refill = &r->refill;
+    refill->turn = kube_list_turn_take(r->options.turn, r->options.scope,
+                                       r->now_ms);
+    refill->waiting = !refill->turn;
+
+    if (refill->waiting) {
+        return;
+    }
+
+    if (refill->begun) {
+        refill_call(r);
+
+    } else {
+        refill_begin(r);
+    }
 }
 
 
@@ -348,7 +365,11 @@ refill_on_end(kube_reflector_t *r, const kube_result_t *result)
 
     r->lw.cancel(r->lw.ctx, refill->handle);
     refill->handle = NULL;
-    refill_call(r);
+
+    /* others' changes may wait for a list that waits: it goes between pages */
+
+    kube_list_turn_give(r->options.turn, r->options.scope);
+    refill_page(r);
 }
 
 
@@ -408,7 +429,7 @@ kube_reflector_run_refill(kube_reflector_t *r)
     refill_say_end(r);
 
     if (refill->waiting && refill->owes == KUBE_DELTA_SYNC) {
-        refill_begin(r);
+        refill_page(r);
     }
 
     for (n = 0; n < REFILL_RESULTS && refill->handle != NULL; n++) {

@@ -772,6 +772,46 @@ test_turn(void **state)
 }
 
 
+/* A list that waits goes between two pages: it may be what others wait for. */
+static void
+test_turn_between_pages(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    assert_false(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+    io_answer(&b.io, list, 200, LIST("7", CONTINUE, SERVICE("web", "3")));
+    bed_process(&b);
+    assert_int_equal(b.io.started, 2);
+    assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+
+    /* what the watch tells meanwhile is the watch's still, and no timer runs */
+    assert_true(io_body(&b.io, watch, EVENT("DELETED", FULL("gone", "6"))));
+    bed_process(&b);
+    b.io.now_ms += KUBE_LIST_TURN_MS - 1;
+    kube_list_turn_progress(&b.turn, 4, b.io.now_ms);
+    bed_process(&b);
+    assert_int_equal(b.io.started, 2);
+
+    kube_list_turn_give(&b.turn, 4);
+    assert_int_equal(kube_reflector_deadline(b.r), 0);
+    bed_process(&b);
+    assert_int_equal(b.io.started, 3);
+    assert_int_equal(b.turn.holder, 2);
+    list = bed_x(&b);
+    assert_non_null(strstr(list->path, "continue=token"));
+    io_answer(&b.io, list, 200,
+              LIST("7", "", SERVICE("gone", "2") "," SERVICE("old", "2")));
+    FILLED(&b, watch, "{ U:shop/web@3 D:shop/gone@6 U:shop/old@2 }");
+    assert_int_equal(counted(&b, KUBE_COUNTER_RELISTS_ROOM), 1);
+
+    bed_done(&b);
+}
+
+
 /* More keys than are remembered: the next one is a list that replaces. */
 static void
 test_too_many_keys(void **state)
@@ -919,6 +959,7 @@ main(void)
         cmocka_unit_test(test_watch_ends),
         cmocka_unit_test(test_watch_list),
         cmocka_unit_test(test_turn),
+        cmocka_unit_test(test_turn_between_pages),
         cmocka_unit_test(test_too_many_keys),
         cmocka_unit_test(test_out_of_memory)
     };
