@@ -637,6 +637,9 @@ kube_reflector_relist_plainly(kube_reflector_t *r, uint64_t now_ms)
 {
     r->now_ms = now_ms;
 
+    /* two pasts are mixed here: nothing more of one until it is replaced */
+    kube_reflector_end_refill(r);
+
     kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
                                              .reason = KUBE_RELIST_OTHER,
                                              .urgent = true,

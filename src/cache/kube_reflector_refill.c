@@ -428,6 +428,18 @@ kube_reflector_run_refill(kube_reflector_t *r)
     refill = &r->refill;
     refill_say_end(r);
 
+    /* who does not grant the watch may be of another past than it was */
+
+    if (r->machine.state != KUBE_REFLECTOR_WATCHING) {
+
+        if (refill->waiting) {
+            kube_list_turn_give(r->options.turn, r->options.scope);
+        }
+
+        refill->progress_ms = r->now_ms;
+        return;
+    }
+
     if (refill->waiting && refill->owes == KUBE_DELTA_SYNC) {
         refill_page(r);
     }
@@ -471,6 +483,10 @@ kube_reflector_refill_deadline(const kube_reflector_t *r)
 
     if (refill->owes != KUBE_DELTA_SYNC) {
         return r->now_ms + REFILL_RETRY_MS;
+    }
+
+    if (r->machine.state != KUBE_REFLECTOR_WATCHING) {
+        return KUBE_NEVER;
     }
 
     if (refill->waiting) {
