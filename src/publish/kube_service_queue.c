@@ -209,6 +209,11 @@ kube_service_queue_listing(const kube_service_queue_t *queue, unsigned scope)
 void
 kube_service_queue_refill_begin(kube_service_queue_t *queue, unsigned scope)
 {
+    /* the end of this one is not that of a list that is to be replaced */
+    if (kube_service_queue_listing(queue, scope)) {
+        return;
+    }
+
     kube_service_queue_list_begin(queue, scope);
     queue->scopes[scope].refill = true;
 }

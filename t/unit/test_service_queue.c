@@ -183,6 +183,16 @@ test_queue_refill(void **state)
     kube_service_queue_list_end(&bed.queue, SLICES);
     bed_expect(&bed, bed.a, 7);
 
+    /* beside a list that was not taken as whole: it holds until another one */
+    kube_service_queue_list_begin(&bed.queue, SLICES);
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, 9);
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 9);
+    kube_service_queue_refill_begin(&bed.queue, SLICES);
+    kube_service_queue_refill_end(&bed.queue, SLICES);
+    bed_expect(&bed, NULL, 0);
+    kube_service_queue_list_end(&bed.queue, SLICES);
+    bed_expect(&bed, bed.a, 9);
+
     bed_done(&bed);
 }
 
