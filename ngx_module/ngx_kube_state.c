@@ -582,18 +582,6 @@ ngx_kube_state_locked(ngx_kube_state_t *state, uint64_t now_ms)
 }
 
 
-ngx_uint_t
-ngx_kube_state_named(int fd, const char *name)
-{
-    struct stat  held, there;
-
-    return fstat(fd, &held) == 0
-           && lstat(name, &there) == 0
-           && held.st_dev == there.st_dev
-           && held.st_ino == there.st_ino;
-}
-
-
 static ngx_int_t
 ngx_kube_state_encode(ngx_kube_state_t *state, kube_informer_t *inf)
 {

@@ -171,6 +171,18 @@ ngx_kube_state_deaf(ngx_kube_state_t *state)
 }
 
 
+ngx_uint_t
+ngx_kube_state_named(int fd, const char *name)
+{
+    struct stat  held, there;
+
+    return fstat(fd, &held) == 0
+           && lstat(name, &there) == 0
+           && held.st_dev == there.st_dev
+           && held.st_ino == there.st_ino;
+}
+
+
 /* -1: there is none, or it is none of ours; or, for writing, nobody reads. */
 
 static int
