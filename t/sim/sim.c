@@ -792,6 +792,7 @@ sim_setup(sim_t *s)
 
     /* much waits, and little may */
     s->narrow = sim_once_in(s, 4) && !(s->faults & SIM_FAULT(FULL));
+    s->fills = sim_once_in(s, 4);
 
     if (s->faults & SIM_FAULT(FULL)) {
         s->endpoints = SIM_ENDPOINTS;

@@ -371,6 +371,7 @@ typedef struct {
     bool            watch_list;    /* the servers have it */
     bool            by_namespace;  /* two of them are followed */
     bool            narrow;        /* the FIFO is */
+    bool            fills;         /* lists for room come without need */
     unsigned        namespaces;
     unsigned        endpoints;     /* of a slice, at most */
     unsigned        object_max;    /* bytes */

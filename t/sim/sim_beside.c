@@ -5,7 +5,8 @@
  * The linker puts these functions before the real ones (ld --wrap, Makefile):
  * each call goes to both, and the real one has to do what its header says,
  * which is written here once more in the plainest way.  The FIFO's limits are
- * lowered in some runs, so that it is full at times.  For t/sim only.
+ * lowered in some runs, so that it is full at times; in others a scope is
+ * listed beside its watch without need.  For t/sim only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -15,6 +16,7 @@
 
 #include "kube_delta_fifo.h"
 #include "kube_list_turn.h"
+#include "kube_publisher.h"
 #include "sim.h"
 
 
@@ -85,6 +87,8 @@ BESIDE(size_t, kube_delta_fifo_depth_scope,
 BESIDE(bool, kube_delta_fifo_high, (const kube_delta_fifo_t *fifo));
 BESIDE(bool, kube_delta_fifo_low, (const kube_delta_fifo_t *fifo));
 
+BESIDE(bool, kube_publisher_room_returned,
+       (kube_publisher_t *p, unsigned scope, kube_room_ask_t *ask));
 BESIDE(void, kube_list_turn_init, (kube_list_turn_t *turn));
 BESIDE(void, kube_list_turn_hold, (kube_list_turn_t *turn, uint64_t until_ms));
 BESIDE(bool, kube_list_turn_take,
@@ -626,4 +630,26 @@ __wrap_kube_list_turn_deadline(const kube_list_turn_t *turn, unsigned scope)
     }
 
     return at_ms;
+}
+
+
+/*
+ * Lists for room more often than room returns, beside watches to which anything
+ * happens: they bring nothing, and are to change nothing.
+ */
+bool
+__wrap_kube_publisher_room_returned(kube_publisher_t *p, unsigned scope,
+    kube_room_ask_t *ask)
+{
+    if (__real_kube_publisher_room_returned(p, scope, ask)) {
+        return true;
+    }
+
+    if (!beside.sim->fills || !sim_once_in(beside.sim, 8)) {
+        return false;
+    }
+
+    *ask = (kube_room_ask_t) { .urgent = true };
+
+    return true;
 }

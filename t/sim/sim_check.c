@@ -1190,6 +1190,7 @@ sim_check_request(sim_t *s, const sim_exchange_t *x)
     /* a list on demand may have been decided upon before the answer came */
 
     if (!(s->faults & (SIM_FAULT(FULL) | SIM_FAULT(AHEAD) | SIM_FAULT(CRASH)))
+        && !s->fills
         && s->now_ms < s->check.not_before_ms[scope])
     {
         sim_fail(s, "C10: a request %llu ms before Retry-After allows it",
