@@ -54,6 +54,7 @@ typedef struct {
     kube_rv_t               rv;           /* the floor, as it began */
     uint32_t                limit;
     unsigned                pages;        /* that ended with a token */
+    unsigned                empty_pages;  /* of them, the last in a row */
     uint64_t                items;
     uint64_t                started_ms;
     uint64_t                progress_ms;

@@ -182,6 +182,7 @@ kube_reflector_refill(kube_reflector_t *r, const kube_action_t *action)
     refill->waiting = true;
     refill->known = false;
     refill->pages = 0;
+    refill->empty_pages = 0;
     refill->items = 0;
     refill->token_len = 0;
     refill->limit = action->limit;
@@ -307,6 +308,7 @@ static void
 refill_on_item(kube_reflector_t *r, const kube_result_t *item)
 {
     r->refill.items++;
+    r->refill.empty_pages = 0;
 
     /* "items" in front of "metadata": it may be older than the watch */
 
@@ -320,6 +322,29 @@ refill_on_item(kube_reflector_t *r, const kube_result_t *item)
     {
         refill_broken(r, kube_rc_text(KUBE_NOMEM), false);
     }
+}
+
+
+/* Takes it for the next page; false: the pages go on, and lead nowhere. */
+static bool
+refill_token(reflector_refill_t *refill, kube_str_t token)
+{
+    kube_str_t  last;
+
+    last = (kube_str_t) { refill->token, refill->token_len };
+
+    if (token.len > sizeof(refill->token)
+        || kube_str_eq(token, last)
+        || ++refill->empty_pages > KUBE_EMPTY_PAGES_MAX
+        || ++refill->pages >= KUBE_PAGES_MAX)
+    {
+        return false;
+    }
+
+    memcpy(refill->token, token.data, token.len);
+    refill->token_len = token.len;
+
+    return true;
 }
 
 
@@ -352,16 +377,12 @@ refill_on_end(kube_reflector_t *r, const kube_result_t *result)
         return;
     }
 
-    if (result->continue_token.len > sizeof(refill->token)
-        || ++refill->pages >= KUBE_PAGES_MAX)
-    {
-        refill_broken(r, "its pages have no end", true);
+    /* a list that replaces had no end either, and no watch beside it */
+
+    if (!refill_token(refill, result->continue_token)) {
+        refill_broken(r, "its pages have no end", false);
         return;
     }
-
-    memcpy(refill->token, result->continue_token.data,
-           result->continue_token.len);
-    refill->token_len = result->continue_token.len;
 
     r->lw.cancel(r->lw.ctx, refill->handle);
     refill->handle = NULL;

@@ -324,27 +324,59 @@ test_fails(void **state)
 }
 
 
-/* Pages that have no end are a list's to end: the next one replaces. */
+/*
+ * Pages that have no end are given up as of a list, which would have none
+ * either: the next one goes beside the watch as well.
+ */
 static void
 test_pages_without_end(void **state)
 {
     bed_t           b;
-    io_exchange_t  *list, *watch;
+    char            body[1024], token[16];
+    size_t          i;
+    unsigned        n;
+    io_exchange_t  *watch;
+
+    static const struct {
+        unsigned     pages;     /* before the first one */
+        const char  *items;
+        bool         same;      /* each page's token is the first one's */
+        unsigned     taken;     /* pages; the next one is too much */
+    } servers[] = {
+        { KUBE_PAGES_MAX - 40, SERVICE("web", "3"), false, 39 },
+        { 0, SERVICE("web", "3"), true, 1 },
+        { 0, "", true, 1 },
+        { 0, "", false, KUBE_EMPTY_PAGES_MAX }
+    };
 
     (void) state;
 
-    list = fill_bed(&b, &watch);
-    b.r->refill.pages = KUBE_PAGES_MAX - 2;
-    io_answer(&b.io, list, 200, LIST("7", CONTINUE, SERVICE("web", "3")));
-    assert_string_equal(drained(&b), "{ U:shop/web@3");
-    io_answer(&b.io, bed_x(&b), 200, LIST("7", CONTINUE, SERVICE("web", "3")));
-    FILLED(&b, watch, "U:shop/web@3 !");
+    for (i = 0; i < sizeof(servers) / sizeof(servers[0]); i++) {
+        (void) fill_bed(&b, &watch);
 
-    kube_reflector_fill(b.r, false, b.io.now_ms);
-    pace(&b, watch);
-    assert_false(is_watched(watch));
+        b.r->refill.pages = servers[i].pages;
 
-    bed_done(&b);
+        for (n = 0; n <= servers[i].taken; n++) {
+            assert_int_equal(b.io.started, 2 + n);
+            (void) snprintf(token, sizeof(token), "t%u",
+                            servers[i].same ? 0 : n);
+            (void) snprintf(body, sizeof(body),
+                            LIST("7", ",\"continue\":\"%s\"", "%s"), token,
+                            servers[i].items);
+            io_answer(&b.io, bed_x(&b), 200, body);
+            bed_process(&b);
+        }
+
+        assert_int_equal(b.io.started, 2 + servers[i].taken);
+        assert_non_null(strstr(drained(&b), "!"));
+        assert_true(is_watched(watch));
+
+        kube_reflector_fill(b.r, false, b.io.now_ms);
+        pace(&b, watch);
+        assert_true(is_watched(watch));
+        assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=5&"));
+        bed_done(&b);
+    }
 }
 
 
