@@ -31,6 +31,7 @@ typedef struct {
     ngx_kube_waiter_t       waiter;
     unsigned                held:1;
     unsigned                over:1;         /* its phases go on */
+    unsigned                beyond:1;       /* it could not be held */
 } ngx_http_kube_pending_t;
 
 
@@ -151,18 +152,20 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
         return NGX_DONE;
     }
 
-    if (ngx_http_kube_pending >= NGX_HTTP_KUBE_PENDING_MAX
-        || ngx_http_complex_value(r, &kscf->key.value, &text) != NGX_OK)
-    {
-        return NGX_DECLINED;
-    }
-
     if (pending == NULL) {
         pending = ngx_http_kube_pending_create(r);
 
         if (pending == NULL) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
+    }
+
+    pending->beyond = (ngx_http_kube_pending >= NGX_HTTP_KUBE_PENDING_MAX);
+
+    if (pending->beyond
+        || ngx_http_complex_value(r, &kscf->key.value, &text) != NGX_OK)
+    {
+        return NGX_DECLINED;
     }
 
     ngx_memzero(&pending->waiter, sizeof(ngx_kube_waiter_t));
@@ -204,12 +207,21 @@ ngx_uint_t
 ngx_http_kube_pending_saw(ngx_http_request_t *r,
     const ngx_http_kube_srv_conf_t *kscf)
 {
+    ngx_http_kube_pending_t   *pending;
     ngx_http_upstream_conf_t  *conf;
 
-    /* one that came beyond what may be held has no claim to more than others */
+    if (!ngx_kube_views_strained()) {
+        return 0;
+    }
 
-    return ngx_kube_views_strained()
-           && ngx_http_kube_remembered(r, ngx_http_kube_pending_cleanup) != NULL
+    /*
+     * One that came beyond what may be held has no claim to more than others.
+     * One that came before the worker was strained has.
+     */
+
+    pending = ngx_http_kube_remembered(r, ngx_http_kube_pending_cleanup);
+
+    return (pending == NULL || !pending->beyond)
            && ngx_http_kube_destination(r, &conf) == kscf;
 }
 

@@ -797,6 +797,22 @@ class TestStrained:
                 assert worked() - before < 60
             assert {one.getresponse().status for one in made} == {200}
 
+    def test_bodies_begun_before(self, cluster, many, library, short):
+        """Also where the worker was not strained yet, their views are made again."""
+        for name in self.NAMES:
+            many.service(name, 500)
+        env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(short.file)}
+        conf = STRAINED.replace("ANY", str(many.port))
+        gateway = cluster.nginx(conf, workers=1, env=env)
+        short("costly")
+        made = [posted(gateway, "/", name, "Content-Length", "4") for name in self.NAMES[:6]]
+        with client(gateway) as c:
+            for name in self.NAMES:
+                assert c.get(f"shop/{name}:http").status == 200
+        for one in made:
+            one.send(b"body")
+        assert [one.getresponse().status for one in made] == [200] * 6
+
     def test_clients_that_leave(self, gateway, short):
         """Nothing is answered to them, and nobody misses them."""
         short("stuck")
