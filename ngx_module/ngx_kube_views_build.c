@@ -57,7 +57,8 @@ static void ngx_kube_instance_proceed(ngx_kube_instance_t *instance);
 static void ngx_kube_builds_proceed(ngx_event_t *ev);
 static void ngx_kube_builds_post(void);
 static void ngx_kube_builds_worked(uint64_t us);
-static ngx_uint_t ngx_kube_builds_rest(const ngx_kube_waiter_t *waiter);
+static ngx_uint_t ngx_kube_builds_rest(const ngx_kube_instance_t *instance,
+    const ngx_kube_waiter_t *waiter);
 static ngx_uint_t ngx_kube_builds_whole(ngx_kube_instance_t *instance,
     const ngx_kube_waiter_t *waiter);
 static void ngx_kube_instance_finish(ngx_kube_instance_t *instance,
@@ -155,7 +156,7 @@ ngx_kube_instance_renew(ngx_kube_instance_t *instance,
 
     instance->job = job;
 
-    if (ngx_kube_builds_rest(waiter)) {
+    if (ngx_kube_builds_rest(instance, waiter)) {
         ngx_kube_builds_post();
 
     } else {
@@ -319,12 +320,18 @@ ngx_kube_builds_worked(uint64_t us)
 
 /*
  * Whether others have their turn first.  Each of many requests that come at
- * once would begin a build otherwise, and these may be over within a piece.
+ * once would begin a build otherwise, and these may be over within a piece.  A
+ * small view that is made anew is not behind them.
  */
 
 static ngx_uint_t
-ngx_kube_builds_rest(const ngx_kube_waiter_t *waiter)
+ngx_kube_builds_rest(const ngx_kube_instance_t *instance,
+    const ngx_kube_waiter_t *waiter)
 {
+    if (instance->view != NULL && !instance->costly) {
+        return 0;
+    }
+
     return waiter != NULL
            && !waiter->now
            && ngx_kube_views_strained()

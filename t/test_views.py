@@ -797,6 +797,19 @@ class TestStrained:
                 assert worked() - before < 60
             assert {one.getresponse().status for one in made} == {200}
 
+    def test_a_small_one_that_changes(self, gateway, many, short):
+        """Its view is made anew at once, not behind large ones of others."""
+        short("nothing")
+        many.service("tiny", 1)
+        with client(gateway) as c:
+            wait_until(lambda: c.get("shop/tiny:http").status == 200)
+            short("some")
+            with self.asked(gateway, "/", "s0"):
+                gateway.status.wait_rv(many.put("tiny", 1, skip=1))
+                answer = c.get("shop/tiny:http")
+                assert answer.headers["x-upstream-addr"] == f"127.2.0.2:{many.port}"
+                short("nothing")
+
     def test_bodies_begun_before(self, cluster, many, library, short):
         """Also where the worker was not strained yet, their views are made again."""
         for name in self.NAMES:

@@ -79,6 +79,15 @@ shortage_is(const char *what)
 }
 
 
+/* "some": "stuck", but for Services whose names begin so. */
+
+static int
+shortage_is_some(const kube_key_t *key)
+{
+    return key->name.len != 0 && key->name.data[0] == 's';
+}
+
+
 void
 kube_resolving_init(kube_resolving_t *resolving,
     const kube_resolver_t *resolver, const kube_key_t *key,
@@ -86,7 +95,9 @@ kube_resolving_init(kube_resolving_t *resolving,
 {
     static const char  told[] = "shortage: a build began\n";
 
-    if (shortage_is("small") || shortage_is("nomem") || shortage_is("stuck")) {
+    if (shortage_is("small") || shortage_is("nomem") || shortage_is("stuck")
+        || (shortage_is("some") && shortage_is_some(key)))
+    {
         (void) !write(STDERR_FILENO, told, sizeof(told) - 1);
     }
 
@@ -139,7 +150,9 @@ kube_resolving_step(kube_resolving_t *resolving)
 {
     kube_rc_t  rc;
 
-    if (shortage_is("stuck")) {
+    if (shortage_is("stuck")
+        || (shortage_is("some") && shortage_is_some(&resolving->key)))
+    {
         shortage_work();
         return KUBE_AGAIN;
     }
