@@ -26,12 +26,14 @@
  * which is 5 % of the worker's time; after 200 times the last piece, in which
  * init_upstream is, where that held up the worker for longer than LONG: at most
  * one request in 200 meets it.  AGAIN: what attempts that failed may have at
- * once, beside a fifth of the time.
+ * once, beside a fifth of the time.  TURN: after so much in one turn of nginx's
+ * loop, who cannot wait begins no more.
  */
 #define NGX_KUBE_BUILD_STEP    1000
 #define NGX_KUBE_BUILD_FREE    1000
 #define NGX_KUBE_BUILD_LONG    2000
 #define NGX_KUBE_BUILD_AGAIN   200000
+#define NGX_KUBE_BUILD_TURN    10000
 
 
 /* What this worker makes, one at a time, and when it may do so in one piece. */
@@ -42,6 +44,8 @@ typedef struct {
     uint64_t                again;          /* us, for attempts that failed */
     ngx_msec_t              paid;           /* of again, until then */
     uint64_t                last;           /* us of the last piece */
+    uint64_t                spent;          /* us in this turn of the loop */
+    ngx_msec_t              turn;           /* when it began */
     ngx_msec_t              rest;           /* if strained, until then */
     unsigned                ready:1;
 } ngx_kube_builds_t;
@@ -304,16 +308,24 @@ ngx_kube_builds_post(void)
 }
 
 
-/* nginx's time is that before the piece: it has to pass twice. */
+/* nginx's time is that before the pieces: it has to pass twice. */
 
 static void
 ngx_kube_builds_worked(uint64_t us)
 {
     ngx_kube_builds.last = us;
 
-    if (us > NGX_KUBE_BUILD_FREE) {
+    if (ngx_kube_builds.turn != ngx_current_msec) {
+        ngx_kube_builds.turn = ngx_current_msec;
+        ngx_kube_builds.spent = 0;
+    }
+
+    ngx_kube_builds.spent += us;
+
+    if (ngx_kube_builds.spent > NGX_KUBE_BUILD_FREE) {
         ngx_kube_builds.rest = ngx_current_msec
-                               + (ngx_msec_t) (us * 2 / 1000) + 1;
+                               + (ngx_msec_t) (ngx_kube_builds.spent * 2 / 1000)
+                               + 1;
     }
 }
 
@@ -321,21 +333,28 @@ ngx_kube_builds_worked(uint64_t us)
 /*
  * Whether others have their turn first.  Each of many requests that come at
  * once would begin a build otherwise, and these may be over within a piece.  A
- * small view that is made anew is not behind them.
+ * small view that is made anew is not behind them.  Who cannot wait fails where
+ * none was made: some begin.
  */
 
 static ngx_uint_t
 ngx_kube_builds_rest(const ngx_kube_instance_t *instance,
     const ngx_kube_waiter_t *waiter)
 {
+    if (instance->job->whole || !ngx_kube_views_strained()) {
+        return 0;
+    }
+
     if (instance->view != NULL && !instance->costly) {
         return 0;
     }
 
-    return waiter != NULL
-           && !waiter->now
-           && ngx_kube_views_strained()
-           && (ngx_msec_int_t) (ngx_current_msec - ngx_kube_builds.rest) < 0;
+    if (waiter == NULL || waiter->now) {
+        return ngx_kube_builds.turn == ngx_current_msec
+               && ngx_kube_builds.spent >= NGX_KUBE_BUILD_TURN;
+    }
+
+    return (ngx_msec_int_t) (ngx_current_msec - ngx_kube_builds.rest) < 0;
 }
 
 

@@ -679,7 +679,7 @@ class TestStrained:
             many.service(name, 500)
         env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(short.file)}
         conf = STRAINED.replace("ANY", str(many.port))
-        gateway = cluster.nginx(conf, workers=1, env=env)
+        gateway = cluster.nginx(conf, workers=1, connections=1024, env=env)
         gateway.allow(r"cannot be resolved|invalid URL prefix")
         short("costly")
         with client(gateway) as c:
@@ -771,8 +771,12 @@ class TestStrained:
                 assert {one.getresponse().status for one in made} == {200}, name
 
     @pytest.mark.skipif(SANITIZED, reason="the sanitizer's time")
-    def test_so_many_at_once(self, gateway, short):
-        """However many ask at once, who comes then is not behind a build for each."""
+    @pytest.mark.parametrize("path", ["/", "/backed"])
+    def test_so_many_at_once(self, gateway, short, path):
+        """
+        However many ask at once, who comes then is not behind a build for each;
+        also where these cannot wait.
+        """
         (worker,) = gateway.workers()
 
         def worked():
@@ -792,7 +796,7 @@ class TestStrained:
                 before = worked()
                 for n, one in enumerate(made):
                     key = f"shop/{self.NAMES[n % 11]}:http"
-                    one.request("GET", "/", headers={"X-Service": key})
+                    one.request("GET", path, headers={"X-Service": key})
                 assert c.get("shop/s11:http").status == 200
                 assert worked() - before < 60
             assert {one.getresponse().status for one in made} == {200}
