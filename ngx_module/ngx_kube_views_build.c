@@ -27,13 +27,16 @@
  * init_upstream is, where that held up the worker for longer than LONG: at most
  * one request in 200 meets it.  AGAIN: what attempts that failed may have at
  * once, beside a fifth of the time.  TURN: after so much in one turn of nginx's
- * loop, who cannot wait begins no more.
+ * loop, who cannot wait begins no more.  MUCH: what takes longer is remembered
+ * by one of BITS, which may be another's too.
  */
 #define NGX_KUBE_BUILD_STEP    1000
 #define NGX_KUBE_BUILD_FREE    1000
 #define NGX_KUBE_BUILD_LONG    2000
 #define NGX_KUBE_BUILD_AGAIN   200000
 #define NGX_KUBE_BUILD_TURN    10000
+#define NGX_KUBE_BUILD_MUCH    200
+#define NGX_KUBE_BUILD_BITS    16384
 
 
 /* What this worker makes, one at a time, and when it may do so in one piece. */
@@ -48,6 +51,7 @@ typedef struct {
     ngx_msec_t              turn;           /* when it began */
     ngx_msec_t              rest;           /* if strained, until then */
     unsigned                ready:1;
+    u_char                  much[NGX_KUBE_BUILD_BITS / 8];
 } ngx_kube_builds_t;
 
 
@@ -61,6 +65,10 @@ static void ngx_kube_instance_proceed(ngx_kube_instance_t *instance);
 static void ngx_kube_builds_proceed(ngx_event_t *ev);
 static void ngx_kube_builds_post(void);
 static void ngx_kube_builds_worked(uint64_t us);
+static u_char *ngx_kube_builds_much(const ngx_kube_instance_t *instance,
+    u_char *bit);
+static void ngx_kube_builds_learn(const ngx_kube_instance_t *instance,
+    ngx_uint_t is_much);
 static ngx_uint_t ngx_kube_builds_rest(const ngx_kube_instance_t *instance,
     const ngx_kube_waiter_t *waiter);
 static ngx_uint_t ngx_kube_builds_whole(ngx_kube_instance_t *instance,
@@ -233,6 +241,7 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
 
     if (rc == NGX_AGAIN) {
         job->cost += now - begun;
+        ngx_kube_builds_learn(instance, 1);
         ngx_kube_builds_worked(now - begun);
         ngx_kube_builds_post();
         return;
@@ -243,6 +252,8 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
         now = ngx_kube_worked_us();
     }
 
+    ngx_kube_builds_learn(instance,
+                          job->cost + now - begun > NGX_KUBE_BUILD_MUCH);
     ngx_kube_builds_worked(now - begun);
 
     if (job->whole) {
@@ -330,22 +341,51 @@ ngx_kube_builds_worked(uint64_t us)
 }
 
 
+/* Whether an instance is a large one outlasts its view and itself. */
+
+static u_char *
+ngx_kube_builds_much(const ngx_kube_instance_t *instance, u_char *bit)
+{
+    uintptr_t  n;
+
+    n = ((uintptr_t) instance->views >> 4) + instance->sn.node.key;
+    n %= NGX_KUBE_BUILD_BITS;
+
+    *bit = (u_char) (1 << n % 8);
+
+    return &ngx_kube_builds.much[n / 8];
+}
+
+
+static void
+ngx_kube_builds_learn(const ngx_kube_instance_t *instance,
+    ngx_uint_t is_much)
+{
+    u_char  *much, bit;
+
+    much = ngx_kube_builds_much(instance, &bit);
+
+    *much = (u_char) (is_much ? *much | bit : *much & ~bit);
+}
+
+
 /*
  * Whether others have their turn first.  Each of many requests that come at
- * once would begin a build otherwise, and these may be over within a piece.  A
- * small view that is made anew is not behind them.  Who cannot wait fails where
- * none was made: some begin.
+ * once would begin a build otherwise, and these may be over within a piece.
+ * What takes no time is not behind them.  Who cannot wait fails where nothing
+ * was made: some begin.
  */
 
 static ngx_uint_t
 ngx_kube_builds_rest(const ngx_kube_instance_t *instance,
     const ngx_kube_waiter_t *waiter)
 {
-    if (instance->job->whole || !ngx_kube_views_strained()) {
-        return 0;
-    }
+    u_char  bit;
 
-    if (instance->view != NULL && !instance->costly) {
+    if (instance->job->whole
+        || !ngx_kube_views_strained()
+        || !(*ngx_kube_builds_much(instance, &bit) & bit))
+    {
         return 0;
     }
 

@@ -814,6 +814,23 @@ class TestStrained:
                 assert answer.headers["x-upstream-addr"] == f"127.2.0.2:{many.port}"
                 short("nothing")
 
+    @pytest.mark.parametrize("path", ["/", "/resolved"])
+    def test_a_small_one_that_is_new(self, gateway, many, short, path):
+        """Its first view is made at once, not behind large ones of others."""
+        gateway.status.wait_rv(many.service("tiny", 1))
+        short("some")
+        with (
+            self.asked(gateway, "/", "s0"),
+            self.asked(gateway, "/", "s1"),
+            client(gateway) as c,
+        ):
+            begun = time.monotonic()
+            headers = {"X-Service": "shop/tiny:http"}
+            c.made.request("GET", path, headers=headers)
+            assert c.made.getresponse().status == 200
+            assert time.monotonic() - begun < 5
+            short("nothing")
+
     def test_bodies_begun_before(self, cluster, many, library, short):
         """Also where the worker was not strained yet, their views are made again."""
         for name in self.NAMES:
