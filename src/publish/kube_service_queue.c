@@ -64,6 +64,25 @@ queue_is_deleting(const kube_service_queue_t *queue,
 }
 
 
+/* True if a list in progress has changed slices of the group. */
+static bool
+queue_is_held(const kube_service_queue_t *queue, const kube_group_t *group)
+{
+    kube_resource_t            r;
+    const kube_queue_scope_t  *scope;
+
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
+        scope = &queue->scopes[group->scope[r]];
+
+        if (scope->list != scope->synced && group->list[r] > scope->synced) {
+            return !queue_is_deleting(queue, group);
+        }
+    }
+
+    return false;
+}
+
+
 void
 kube_service_queue_add(kube_service_queue_t *queue, kube_group_t *group,
     unsigned resource, uint64_t read_ms)
@@ -82,8 +101,8 @@ kube_service_queue_add(kube_service_queue_t *queue, kube_group_t *group,
         queue->scopes[group->scope[resource]].waiting++;
     }
 
-    /* a Service being deleted is not delayed until the list ends */
-    if (group->held && queue_is_deleting(queue, group)) {
+    /* one being deleted, or let go by an event, is not delayed until the end */
+    if (group->held && !queue_is_held(queue, group)) {
         kube_work_queue_remove(queue->held, group->service);
         group->held = false;
     }
@@ -119,25 +138,6 @@ kube_service_queue_remove(kube_service_queue_t *queue, kube_group_t *group)
             queue->scopes[group->scope[r]].waiting--;
         }
     }
-}
-
-
-/* True if a list in progress has changed slices of the group. */
-static bool
-queue_is_held(const kube_service_queue_t *queue, const kube_group_t *group)
-{
-    kube_resource_t            r;
-    const kube_queue_scope_t  *scope;
-
-    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
-        scope = &queue->scopes[group->scope[r]];
-
-        if (scope->list != scope->synced && group->list[r] > scope->synced) {
-            return !queue_is_deleting(queue, group);
-        }
-    }
-
-    return false;
 }
 
 
@@ -237,14 +237,20 @@ kube_service_queue_hold(kube_service_queue_t *queue, kube_group_t *group,
 
     scope = &queue->scopes[slice->scope];
 
+    if (!kube_service_queue_listing(queue, slice->scope)) {
+        return;
+    }
+
     /*
      * What goes beside a watch takes nothing away: who is served already is
-     * served by more, one slice after the other, and its events go on.
+     * served by more, one slice after the other, and events go on.  They let
+     * go what it holds, for without it they would not wait either.
      */
 
-    if (kube_service_queue_listing(queue, slice->scope)
-        && !(scope->refill && (read_ms != KUBE_NEVER || group->shown != 0)))
-    {
+    if (!scope->refill || (read_ms == KUBE_NEVER && group->shown == 0)) {
         group->list[slice->resource] = scope->list;
+
+    } else if (read_ms != KUBE_NEVER) {
+        group->list[slice->resource] = scope->synced;
     }
 }

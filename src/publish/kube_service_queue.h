@@ -98,7 +98,8 @@ void kube_service_queue_refill_end(kube_service_queue_t *queue,
 /*
  * Holds the group until the list in progress, if any, of the slice's scope, for
  * a change that was read at read_ms (KUBE_NEVER: not an event).  A list beside
- * the watch holds only what it changes itself, of Services that show no slice.
+ * the watch holds only what it changes itself, of Services that show no slice,
+ * until an event changes a slice too.
  */
 void kube_service_queue_hold(kube_service_queue_t *queue,
     kube_group_t *group, const kube_member_t *slice, uint64_t read_ms);

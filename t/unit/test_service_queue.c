@@ -137,7 +137,7 @@ test_queue_waits(void **state)
 /*
  * A list beside a watch holds what it has changed itself, of Services that are
  * not served yet; what an event changes meanwhile goes its way, of the same
- * Service too while the list has not touched it.
+ * Service too.
  */
 static void
 test_queue_refill(void **state)
@@ -163,6 +163,18 @@ test_queue_refill(void **state)
     kube_service_queue_refill_end(&bed.queue, SLICES);
     assert_false(kube_service_queue_listing(&bed.queue, SLICES));
     bed_expect(&bed, bed.a, 6);
+
+    /* what the list has brought does not delay an event that comes behind it */
+    kube_service_queue_refill_begin(&bed.queue, SLICES);
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, KUBE_NEVER);
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES,
+                           KUBE_NEVER);
+    bed_expect(&bed, NULL, 0);
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, 7);
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 7);
+    bed_expect(&bed, bed.a, 7);
+    PENDING(0, 0);
+    kube_service_queue_refill_end(&bed.queue, SLICES);
 
     /* who is served by others is served by it at once, and has its events */
     bed.a->shown = 1;
