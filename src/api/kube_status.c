@@ -399,8 +399,8 @@ status_judge_body(const status_body_t *body, kube_status_t *status)
 
     (void) kube_str_escape(status->reason, sizeof(status->reason),
                            body->reason);
-    (void) kube_str_escape_text(status->message, sizeof(status->message),
-                                body->message);
+    (void) kube_str_escape(status->message, sizeof(status->message),
+                           body->message);
 
     status->retry_after_s = body->retry_after_s;
 

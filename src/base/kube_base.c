@@ -102,8 +102,8 @@ str_byte_is_plain(unsigned char c)
 }
 
 
-static size_t
-str_escape(char *dst, size_t size, kube_str_t s, bool text)
+size_t
+kube_str_escape(char *dst, size_t size, kube_str_t s)
 {
     size_t             i, n;
     unsigned char      c;
@@ -113,10 +113,6 @@ str_escape(char *dst, size_t size, kube_str_t s, bool text)
 
     for (i = 0; i < s.len; i++) {
         c = (unsigned char) s.data[i];
-
-        if (text && c == '"') {
-            c = '\'';
-        }
 
         if (str_byte_is_plain(c)) {
             if (size - n < 2) {
@@ -141,20 +137,6 @@ str_escape(char *dst, size_t size, kube_str_t s, bool text)
     dst[n] = '\0';
 
     return n;
-}
-
-
-size_t
-kube_str_escape(char *dst, size_t size, kube_str_t s)
-{
-    return str_escape(dst, size, s, false);
-}
-
-
-size_t
-kube_str_escape_text(char *dst, size_t size, kube_str_t s)
-{
-    return str_escape(dst, size, s, true);
 }
 
 

@@ -110,9 +110,6 @@ kube_rc_t kube_str_to_u64(kube_str_t s, uint64_t max, uint64_t *value)
  */
 size_t kube_str_escape(char *dst, size_t size, kube_str_t s);
 
-/* The same of a sentence for people: double quotes become single ones. */
-size_t kube_str_escape_text(char *dst, size_t size, kube_str_t s);
-
 
 /*
  * kube_alloc_t is where a module gets memory: src/ calls no malloc().  alloc

@@ -771,8 +771,8 @@ kube_exchange_finish(kube_exchange_t *exchange, CURLcode code)
         (void) snprintf(text, sizeof(text), "%s", e->why);
 
     } else {
-        (void) kube_str_escape_text(text, sizeof(text),
-                                    kube_str(e->rc == KUBE_OK ? "" : e->why));
+        (void) kube_str_escape(text, sizeof(text),
+                               kube_str(e->rc == KUBE_OK ? "" : e->why));
     }
 
     e->handler->done(e->ctx, e->rc, text);

@@ -99,10 +99,6 @@ base_str_escape(void **state)
     assert_string_equal(out, "\\x22'\\x5c\\x0d\\x0a\\x1b\\x7f\\xc3");
     assert_int_equal(n, 29);
 
-    n = kube_str_escape_text(out, sizeof(out), KUBE_STR("no \"a\"\n"));
-    assert_string_equal(out, "no 'a'\\x0a");
-    assert_int_equal(n, 10);
-
     n = kube_str_escape(out, sizeof(out), (kube_str_t) { "\0a", 2 });
     assert_string_equal(out, "\\x00a");
     assert_int_equal(n, 5);

@@ -239,7 +239,7 @@ status_texts(void **state)
         STATUS(",\"reason\":\"a\\nb\",\"message\":\"x\\u001b[0m\\\"\"")),
         &status);
     assert_string_equal(status.reason, "a\\x0ab");
-    assert_string_equal(status.message, "x\\x1b[0m'");
+    assert_string_equal(status.message, "x\\x1b[0m\\x22");
 
     (void) snprintf(body, sizeof(body),
                     "{\"kind\":\"Status\",\"code\":410,\"message\":\"%01000d\","
