@@ -165,6 +165,17 @@ kube_hash64(kube_seed_t seed, const void *data, size_t len)
 }
 
 
+uint64_t
+kube_hash64_key(kube_seed_t seed, kube_str_t ns, kube_str_t name)
+{
+    if (ns.len != 0) {
+        seed.k0 ^= kube_hash64(seed, ns.data, ns.len);
+    }
+
+    return kube_hash64(seed, name.data, name.len);
+}
+
+
 kube_digest_t
 kube_hash128(const void *data, size_t len)
 {

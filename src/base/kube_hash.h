@@ -16,8 +16,7 @@
 #define KUBE_HASH_H
 
 
-#include <stddef.h>
-#include <stdint.h>
+#include "kube_base.h"
 
 
 typedef struct {
@@ -32,6 +31,10 @@ typedef struct {
 } kube_digest_t;
 
 uint64_t kube_hash64(kube_seed_t seed, const void *data, size_t len);
+
+/* Of an object's key; ns may be empty.  Two keys have one by chance alone. */
+uint64_t kube_hash64_key(kube_seed_t seed, kube_str_t ns, kube_str_t name);
+
 kube_digest_t kube_hash128(const void *data, size_t len);
 
 /*

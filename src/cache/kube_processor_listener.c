@@ -45,15 +45,7 @@ change_is_update(const kube_store_change_t *change)
 static uint64_t
 listener_hash(const kube_processor_t *p, const kube_meta_t *meta)
 {
-    kube_seed_t  seed;
-
-    seed = p->conf.seed;
-
-    if (meta->ns.len != 0) {
-        seed.k0 ^= kube_hash64(seed, meta->ns.data, meta->ns.len);
-    }
-
-    return kube_hash64(seed, meta->name.data, meta->name.len);
+    return kube_hash64_key(p->conf.seed, meta->ns, meta->name);
 }
 
 

@@ -35,6 +35,7 @@
 /* Until the FIFO is asked again whether it has memory for a mark. */
 #define REFILL_RETRY_MS 100
 
+
 static kube_rc_t
 refill_mark(kube_reflector_t *r, kube_delta_kind_t kind)
 {
@@ -48,31 +49,12 @@ refill_mark(kube_reflector_t *r, kube_delta_kind_t kind)
 static uint64_t
 refill_key(const kube_reflector_t *r, const kube_meta_t *meta)
 {
-    char         buf[KUBE_KEY_LEN_MAX + 1];
-    size_t       len;
     kube_seed_t  seed;
 
     seed.k0 = r->options.step.seed;
     seed.k1 = r->options.scope;
-    len = 0;
 
-    if (meta->ns.len + 1 + meta->name.len > sizeof(buf)) {
-        return 0;
-    }
-
-    if (meta->ns.len != 0) {
-        memcpy(buf, meta->ns.data, meta->ns.len);
-        len = meta->ns.len;
-    }
-
-    buf[len++] = '/';
-
-    if (meta->name.len != 0) {
-        memcpy(buf + len, meta->name.data, meta->name.len);
-        len += meta->name.len;
-    }
-
-    return kube_hash64(seed, buf, len);
+    return kube_hash64_key(seed, meta->ns, meta->name);
 }
 
 

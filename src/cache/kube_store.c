@@ -112,16 +112,7 @@ kube_store_create(const kube_alloc_t *alloc, const kube_store_conf_t *conf)
 static uint64_t
 store_hash(const kube_store_t *store, kube_str_t ns, kube_str_t name)
 {
-    kube_seed_t  seed;
-
-    /* a namespace has no '/': nothing else hashes as this key but by chance */
-    seed = store->conf.seed;
-
-    if (ns.len != 0) {
-        seed.k0 ^= kube_hash64(seed, ns.data, ns.len);
-    }
-
-    return kube_hash64(seed, name.data, name.len);
+    return kube_hash64_key(store->conf.seed, ns, name);
 }
 
 

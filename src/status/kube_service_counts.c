@@ -85,16 +85,14 @@ counts_seen(kube_service_counts_t *counts)
 {
     size_t                            i;
     uint64_t                          hash;
-    kube_seed_t                       seed;
     const kube_service_counts_row_t  *row;
 
     row = &counts->row;
 
     /* 64 bits: of 10 000 Services no two have the same ones */
 
-    seed = counts->zone->geometry.seed;
-    seed.k0 ^= kube_hash64(seed, row->ns.data, row->ns.len);
-    hash = kube_hash64(seed, row->name.data, row->name.len) | 1;
+    hash = kube_hash64_key(counts->zone->geometry.seed, row->ns, row->name)
+           | 1;
 
     for (i = hash / 2 % COUNTS_SEEN; counts->seen[i] != 0;
          i = (i + 1) % COUNTS_SEEN)

@@ -227,6 +227,41 @@ random_range(void **state)
 }
 
 
+/* A byte on the other side of the border, or none of it, is another key. */
+static void
+hash_of_keys(void **state)
+{
+    size_t       i, j;
+    kube_seed_t  seed;
+
+    static const struct {
+        const char  *ns;
+        const char  *name;
+    } keys[] = {
+        { "", "ab" }, { "a", "b" }, { "ab", "" }, { "b", "a" }, { "a", "ab" },
+        { "ab", "a" }, { "aa", "b" }, { "", "b" }, { "", "" }
+    };
+
+    (void) state;
+
+    seed = (kube_seed_t) { 3, 4 };
+
+    for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        for (j = 0; j < sizeof(keys) / sizeof(keys[0]); j++) {
+            assert_int_equal(kube_hash64_key(seed, kube_str(keys[i].ns),
+                                             kube_str(keys[i].name))
+                             == kube_hash64_key(seed, kube_str(keys[j].ns),
+                                                kube_str(keys[j].name)),
+                             i == j);
+        }
+    }
+
+    /* without a namespace it is the name's */
+    assert_true(kube_hash64_key(seed, KUBE_STR_NULL, KUBE_STR("ab"))
+                == kube_hash64(seed, "ab", 2));
+}
+
+
 static void
 random_seeds(void **state)
 {
@@ -260,6 +295,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(hash_known),
         cmocka_unit_test(hash_unaligned),
+        cmocka_unit_test(hash_of_keys),
         cmocka_unit_test(sum_of_bytes),
         cmocka_unit_test(digest_sums),
         cmocka_unit_test(random_range),
