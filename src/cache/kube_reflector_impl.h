@@ -42,7 +42,6 @@ typedef struct {
 /* A list beside an open watch (kube_reflector_refill.c). */
 typedef struct {
     kube_call_t            *handle;       /* the page in hand; NULL: none */
-    bool                    asked;        /* it waits, or is in progress */
     bool                    waiting;      /* for its turn to list */
     bool                    turn;
     bool                    begun;        /* its REFILL_BEGIN is in the FIFO */

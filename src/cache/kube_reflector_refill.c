@@ -92,7 +92,6 @@ refill_cancel(kube_reflector_t *r)
 
     refill->turn = false;
     refill->waiting = false;
-    refill->asked = false;
     kube_hash_set_done(&refill->touched);
 }
 
@@ -156,11 +155,12 @@ kube_reflector_refill(kube_reflector_t *r, const kube_action_t *action)
 
     refill = &r->refill;
 
-    if (refill->asked) {
+    /* one is to come, or under way */
+
+    if (refill->waiting || refill->begun) {
         return;
     }
 
-    refill->asked = true;
     refill->waiting = true;
     refill->known = false;
     refill->pages = 0;
