@@ -203,6 +203,7 @@ typedef struct {
 } ngx_kube_loop_t;
 
 ngx_int_t ngx_kube_loop_start(ngx_kube_loop_t *loop);
+
 /* As the process ends. */
 void ngx_kube_loop_stop(ngx_kube_loop_t *loop);
 

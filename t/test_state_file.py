@@ -23,7 +23,7 @@ import objects
 import pytest
 from apiserver import ApiServer
 from cluster import Cluster, informer, root
-from library import build_library, preloaded
+from library import Clock, preloaded
 from nginx import PATIENCE, WAIT, wait_until
 
 PROGRAM = os.path.join(os.environ.get("KUBE_BUILD_DIR", "build/release"), "kube-informer")
@@ -249,33 +249,24 @@ class TestUsed:
         wait_until(lambda: gateway.get().headers["x-kube-error"] == "address_denied")
 
 
-@pytest.fixture
-def clock(public_path):
+@pytest.fixture(name="clock")
+def make_clock(public_path):
     """
     clock.later(gateway, condition): until it holds of the gateway's state file;
     each look is made 70 s after the last one.  clock.env: of that gateway.
     """
-    library, ahead = public_path / "clock.so", public_path / "steady"
-    build_library("clock", library)
+    made = Clock(public_path)
     seconds = itertools.count(70, 70)
 
-    class Clock:
-        """The one that timers go by."""
+    def later(gateway, condition):
+        def check():
+            made.ahead(next(seconds))
+            return condition(gateway.status.informer()["state_file"])
 
-        env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_STEADY_FILE": str(ahead)}
+        wait_until(check)
 
-        @staticmethod
-        def later(gateway, condition):
-            """Waits."""
-
-            def check():
-                (public_path / "new").write_text(str(next(seconds)))
-                os.rename(public_path / "new", ahead)
-                return condition(gateway.status.informer()["state_file"])
-
-            wait_until(check)
-
-    return Clock
+    made.later = later
+    return made
 
 
 class TestFile:
@@ -293,19 +284,17 @@ class TestFile:
     @pytest.mark.slow
     def test_written_again_when_the_clock_is_set_back(self, public_path):
         """Else it would be of the future, and of no use, until it changes."""
-        library, ahead = public_path / "clock.so", public_path / "ahead"
-        build_library("clock", library)
-        ahead.write_text("86400")
-        env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_FILE": str(ahead)}
+        clock = Clock(public_path, steady=False)
+        clock.ahead(86400)
         with Cluster() as made:
             made.service("shop", "web")
-            gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP), env=env)
+            gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP), env=clock.env)
 
             def written():
                 return gateway.status.informer()["state_file"]["written"]
 
             first = wait_until(written)
-            ahead.unlink()
+            clock.back()
             wait_until(lambda: written() < first, 120)
             made.api.refuse()
             gateway.restart()
@@ -313,18 +302,16 @@ class TestFile:
 
     def test_is_as_old_as_what_it_tells(self, public_path):
         """Its age counts from when the cache was current, not from its writing."""
-        library, ahead = public_path / "clock.so", public_path / "steady"
-        build_library("clock", library)
-        env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_STEADY_FILE": str(ahead)}
+        clock = Clock(public_path)
         with Cluster() as made:
             made.service("shop", "web")
-            gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP), env=env)
+            gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP), env=clock.env)
             made.api.refuse()
             gateway.status.wait_state("backoff")
             away = time.time()
-            ahead.write_text("100")
+            clock.ahead(100)
             gateway.status.wait(lambda i: i["state_file"]["written"])
-            ahead.unlink()
+            clock.back()
             gateway.restart()
             served(gateway)
             written = gateway.status.informer()["state_file"]["written"]

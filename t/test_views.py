@@ -16,7 +16,7 @@ import time
 import objects
 import pytest
 from client import request
-from library import build_library, preloaded
+from library import Clock, preloaded
 from nginx import Nginx, free_port, full_conf, never, rss, wait_until
 
 SANITIZED = "asan" in os.environ.get("KUBE_BUILD_DIR", "") + os.environ.get("KUBE_BUILD", "")
@@ -295,16 +295,14 @@ class TestIdle:
         which brings it to so long after its start.  What is due then is done
         before another request is read.
         """
-        library, later = public_path / "clock.so", public_path / "later"
-        build_library("clock", library)
-        env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_STEADY_FILE": str(later)}
+        clock = Clock(public_path)
 
         def begun(more=""):
-            gateway = cluster.nginx(dynamic(more=more), more="idle_timeout 1h;", workers=1, env=env)
+            conf, more = dynamic(more=more), "idle_timeout 1h;"
+            gateway = cluster.nginx(conf, more=more, workers=1, env=clock.env)
 
             def after(seconds):
-                (public_path / "new").write_text(str(seconds))
-                os.rename(public_path / "new", later)
+                clock.ahead(seconds)
                 gateway.status.status()
 
             return gateway, after
@@ -324,7 +322,8 @@ class TestIdle:
         self.get(gateway, name)
         return rebuilds(gateway) - before
 
-    def test_goes_and_stays(self, many, begun):
+    def let_go(self, many, begun):
+        """begun(), 80 s later: of two Services one was used 40 s ago."""
         for name in ("used", "idle"):
             many.service(name, 2)
         gateway, after = begun()
@@ -332,19 +331,17 @@ class TestIdle:
         after(40)
         self.get(gateway, "used")
         after(80)
+        return gateway, after
+
+    def test_goes_and_stays(self, many, begun):
+        gateway, after = self.let_go(many, begun)
         assert [self.built(gateway, many, name, 1) for name in ("used", "idle")] == [1, 0]
         after(160)
         assert [self.built(gateway, many, name, 2) for name in ("used", "idle")] == [0, 0]
 
     def test_goes_where_nothing_new_comes(self, many, begun):
         """The last ones go in their time, too."""
-        for name in ("used", "idle"):
-            many.service(name, 2)
-        gateway, after = begun()
-        self.get(gateway, "used", "idle")
-        after(40)
-        self.get(gateway, "used")
-        after(80)
+        gateway, after = self.let_go(many, begun)
         after(160)
         assert self.built(gateway, many, "used", 1) == 0
 

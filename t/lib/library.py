@@ -25,6 +25,28 @@ def build_library(name, to, options=STRICT):
     )
 
 
+class Clock:
+    """
+    A clock of nginx's that is ahead at times, by t/lib/clock.c: the one that
+    timers go by (steady), or the wall clock.  env: of that nginx.
+    """
+
+    def __init__(self, folder, steady=True):
+        self.folder, self.file = folder, folder / "ahead"
+        build_library("clock", folder / "clock.so")
+        which = "KUBE_CLOCK_STEADY_FILE" if steady else "KUBE_CLOCK_FILE"
+        self.env = {"LD_PRELOAD": str(folder / "clock.so"), which: str(self.file)}
+
+    def ahead(self, seconds):
+        """So many, from now on."""
+        (self.folder / "new").write_text(str(seconds))
+        os.rename(self.folder / "new", self.file)
+
+    def back(self):
+        """It is right again."""
+        self.file.unlink()
+
+
 @contextlib.contextmanager
 def preloaded(name):
     """

@@ -14,6 +14,8 @@
  *   small    a Service is larger than may be read
  *   stuck    a build that began comes to no end, and costs as much; nor does
  *            what a scrape counts
+ *   some     the same of builds, but of Services alone whose names begin with s
+ *   late     the last step of a build takes as long
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -79,12 +81,14 @@ shortage_is(const char *what)
 }
 
 
-/* "some": "stuck", but for Services whose names begin so. */
+/* Whether a build for that key comes to no end. */
 
 static int
-shortage_is_some(const kube_key_t *key)
+shortage_is_stuck(const kube_key_t *key)
 {
-    return key->name.len != 0 && key->name.data[0] == 's';
+    return shortage_is("stuck")
+           || (shortage_is("some")
+               && key->name.len != 0 && key->name.data[0] == 's');
 }
 
 
@@ -95,8 +99,8 @@ kube_resolving_init(kube_resolving_t *resolving,
 {
     static const char  told[] = "shortage: a build began\n";
 
-    if (shortage_is("small") || shortage_is("nomem") || shortage_is("stuck")
-        || (shortage_is("some") && shortage_is_some(key)))
+    if (shortage_is("small") || shortage_is("nomem")
+        || shortage_is_stuck(key))
     {
         (void) !write(STDERR_FILENO, told, sizeof(told) - 1);
     }
@@ -150,9 +154,7 @@ kube_resolving_step(kube_resolving_t *resolving)
 {
     kube_rc_t  rc;
 
-    if (shortage_is("stuck")
-        || (shortage_is("some") && shortage_is_some(&resolving->key)))
-    {
+    if (shortage_is_stuck(&resolving->key)) {
         shortage_work();
         return KUBE_AGAIN;
     }

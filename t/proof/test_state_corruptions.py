@@ -10,7 +10,7 @@ import os
 
 import pytest
 from cluster import Cluster, informer
-from library import build_library
+from library import Clock
 from test_state_file import CONF, KEEP, NAME, away, cold, flipped, seed, unused  # noqa: F401
 
 FLIPS, CUTS, ZEROED, REPEATED = 28, 14, 6, 4
@@ -70,13 +70,11 @@ def test_huge(away):  # noqa: F811
 
 def test_of_the_future(public_path):
     """Written while the clock was a day ahead."""
-    library, ahead = public_path / "clock.so", public_path / "ahead"
-    build_library("clock", library)
-    ahead.write_text("86400")
-    env = {"LD_PRELOAD": str(library), "KUBE_CLOCK_FILE": str(ahead)}
+    clock = Clock(public_path, steady=False)
+    clock.ahead(86400)
     with Cluster() as made:
         made.service("shop", "web")
-        gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP), env=env)
+        gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP), env=clock.env)
         gateway.status.wait(lambda i: i["state_file"]["written"])
         with open(gateway.path("state", NAME), "rb") as f:
             contents = f.read()

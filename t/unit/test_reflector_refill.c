@@ -52,6 +52,25 @@ pace(bed_t *b, io_exchange_t *watch)
 }
 
 
+/* The next one, whenever it may be asked for at the latest. */
+static void
+fill_again(bed_t *b, io_exchange_t *watch)
+{
+    kube_reflector_fill(b->r, false, b->io.now_ms);
+    pace(b, watch);
+}
+
+
+/* Its version, and one item: more is to come. */
+static void
+list_begins(bed_t *b, io_exchange_t *list)
+{
+    assert_true(io_head(list, 200, "application/json", 0));
+    assert_true(io_body(&b->io, list, BEGUN("8", SERVICE("web", "3"))));
+    assert_string_equal(drained(b), "{ U:shop/web@3");
+}
+
+
 /* A watch from 5, *watch, and a list beside it; its first page's exchange. */
 static io_exchange_t *
 fill_bed(bed_t *b, io_exchange_t **watch)
@@ -159,8 +178,7 @@ test_begins_anew(void **state)
     assert_int_equal(items.sum, 2);
     assert_int_equal(observed(&b, KUBE_HISTOGRAM_LIST_DURATION).sum, 1500000);
 
-    kube_reflector_fill(b.r, false, b.io.now_ms);
-    pace(&b, watch);
+    fill_again(&b, watch);
     list = bed_x(&b);
     assert_null(strstr(list->path, "continue="));
     assert_non_null(strstr(list->path, "resourceVersion=5&"));
@@ -211,8 +229,7 @@ test_floor(void **state)
               LIST("9", "", SERVICE("web", "3") "," SERVICE("api", "8")));
     FILLED(&b, watch, "{ U:shop/web@3 }");
 
-    kube_reflector_fill(b.r, false, b.io.now_ms);
-    pace(&b, watch);
+    fill_again(&b, watch);
     io_answer(&b.io, bed_x(&b), 200, LIST("8", "", SERVICE("web", "3")));
     FILLED(&b, watch, "{ !");
 
@@ -253,8 +270,7 @@ test_watch_goes_on(void **state)
 
     /* what was said before another one was asked for is nothing to that */
 
-    kube_reflector_fill(b.r, false, b.io.now_ms);
-    pace(&b, watch);
+    fill_again(&b, watch);
     io_answer(&b.io, bed_x(&b), 200, LIST("8", "", SERVICE("api", "7")));
     FILLED(&b, watch, "{ U:shop/api@7 }");
 
@@ -315,8 +331,7 @@ test_fails(void **state)
             assert_int_equal(counted(&b, answers[i].counter), 1);
         }
 
-        kube_reflector_fill(b.r, false, b.io.now_ms);
-        pace(&b, watch);
+        fill_again(&b, watch);
         assert_int_equal(b.io.started, 3);
         assert_int_equal(is_watched(watch), !answers[i].replace);
         bed_done(&b);
@@ -371,8 +386,7 @@ test_pages_without_end(void **state)
         assert_non_null(strstr(drained(&b), "!"));
         assert_true(is_watched(watch));
 
-        kube_reflector_fill(b.r, false, b.io.now_ms);
-        pace(&b, watch);
+        fill_again(&b, watch);
         assert_true(is_watched(watch));
         assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=5&"));
         bed_done(&b);
@@ -395,8 +409,7 @@ test_token_expired(void **state)
     io_answer(&b.io, bed_x(&b), 410, STATUS(410, "Expired", ""));
     FILLED(&b, watch, "!");
 
-    kube_reflector_fill(b.r, false, b.io.now_ms);
-    pace(&b, watch);
+    fill_again(&b, watch);
     assert_false(is_watched(watch));
     io_answer(&b.io, bed_x(&b), 200, LIST("9", "", SERVICE("web", "3")));
     assert_string_equal(drained(&b), "[ R:shop/web@3 ]");
@@ -406,8 +419,7 @@ test_token_expired(void **state)
     watch = bed_x(&b);
     assert_true(io_head(watch, 200, "application/json", 0));
     bed_process(&b);
-    kube_reflector_fill(b.r, false, b.io.now_ms);
-    pace(&b, watch);
+    fill_again(&b, watch);
     assert_ptr_not_equal(bed_x(&b), watch);
     assert_true(is_watched(watch));
 
@@ -591,8 +603,7 @@ test_no_memory_for_a_key(void **state)
         if (strchr(words, '!') != NULL && is_watched(watch)) {
             broken++;
             assert_false(list->live);
-            kube_reflector_fill(b.r, false, b.io.now_ms);
-            pace(&b, watch);
+            fill_again(&b, watch);
             assert_true(is_watched(watch));
         }
 
@@ -613,9 +624,7 @@ test_silent(void **state)
     (void) state;
 
     list = fill_bed(&b, &watch);
-    assert_true(io_head(list, 200, "application/json", 0));
-    assert_true(io_body(&b.io, list, BEGUN("8", SERVICE("web", "3"))));
-    assert_string_equal(drained(&b), "{ U:shop/web@3");
+    list_begins(&b, list);
     assert_true(kube_reflector_deadline(b.r)
                 <= b.io.now_ms + KUBE_LIST_MS);
 
@@ -664,9 +673,7 @@ test_unreadable(void **state)
     bed_process(&b);
 
     list = fill(&b);
-    assert_true(io_head(list, 200, "application/json", 0));
-    assert_true(io_body(&b.io, list, BEGUN("8", SERVICE("web", "3"))));
-    assert_string_equal(drained(&b), "{ U:shop/web@3");
+    list_begins(&b, list);
     assert_true(io_body(&b.io, watch, EVENT("ADDED", "7")));
     FILLED(&b, watch, "!");
     assert_false(list->live);
@@ -692,9 +699,7 @@ test_watch_ends(void **state)
     watch = bed_x(&b);
     assert_non_null(strstr(watch->path, "watch=true"));
     assert_true(io_head(watch, 200, "application/json", 0));
-    assert_true(io_head(list, 200, "application/json", 0));
-    assert_true(io_body(&b.io, list, BEGUN("8", SERVICE("web", "3"))));
-    assert_string_equal(drained(&b), "{ U:shop/web@3");
+    list_begins(&b, list);
 
     assert_true(io_body(&b.io, watch,
                         EVENT("ERROR", STATUS(410, "Expired", ""))));
@@ -710,8 +715,7 @@ test_watch_ends(void **state)
     watch = bed_x(&b);
     assert_true(io_head(watch, 200, "application/json", 0));
     bed_process(&b);
-    kube_reflector_fill(b.r, false, b.io.now_ms);
-    pace(&b, watch);
+    fill_again(&b, watch);
     list = bed_x(&b);
     assert_ptr_not_equal(list, watch);
     kube_reflector_stop(b.r, b.io.now_ms);
@@ -921,8 +925,7 @@ test_too_many_keys(void **state)
 
     assert_in_range(n, 65536, 65600);
     (void) drained(&b);
-    kube_reflector_fill(b.r, false, b.io.now_ms);
-    pace(&b, watch);
+    fill_again(&b, watch);
     assert_false(is_watched(watch));
 
     bed_done(&b);
