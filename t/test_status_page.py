@@ -309,6 +309,7 @@ class TestUse:
             view.page.clock.run_for(60000)
             assert len(view.requests) == asked
             cluster.service("shop", "new", 1)
+            cluster.equal(gateway)
             view.page.click("#refresh")
             view.wait_services("6 Services")
             view.page.click("#pause")
