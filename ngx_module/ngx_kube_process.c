@@ -610,7 +610,9 @@ ngx_kube_host_run(void *data)
         }
     }
 
-    kube_client_process(host->client, now);
+    if (!kube_informer_loading(host->informer)) {
+        kube_client_process(host->client, now);
+    }
 
     rc = kube_informer_process(host->informer, now, ngx_kube_unix_ms());
 

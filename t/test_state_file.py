@@ -213,6 +213,29 @@ class TestUsed:
             seed.running.remove(gateway)
             gateway.stop()
 
+    def test_a_list_that_has_begun_holds_none_of_it_back(self):
+        """
+        It tells first of the Service that is the last of the file, by a server
+        quicker than we are, and has no end.
+        """
+        with preloaded("dawdle") as library, Cluster() as made:
+            made.api.load_scale(2000, 1)
+            more = "namespaces all; watch_list on;"
+            block = informer(made.api.url, more, zone="kube 16m", state=KEEP)
+            http = CONF.replace("shop/web;", "aaa/web unsynced_wait=0;")
+            gateway = made.nginx(http, block=block, env={"LD_PRELOAD": library})
+            made.service("aaa", "web")
+            made.equal(gateway)
+            stalled = made.api.fault(
+                verb="list", resource="endpointslices", at_body=50000, cut="stall", times=None
+            )
+            gateway.restart()
+            wait_until(lambda: stalled.fired)
+            gateway.status.wait(lambda i: i["state_file"]["in_use"])
+            wait_until(lambda: len(gateway.status.services()) == 2001)
+            served(gateway)
+            assert gateway.status.informer()["state_file"]["in_use"]
+
     def test_reload_keeps_serving_from_it(self, away):
         gateway = cold(away, away.bytes)
         served(gateway)

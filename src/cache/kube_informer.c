@@ -808,6 +808,29 @@ informer_fill(kube_informer_t *inf, unsigned scope)
 }
 
 
+static void
+informer_publish(kube_informer_t *inf)
+{
+    unsigned  n;
+
+    n = kube_publisher_run(inf->publisher, KUBE_INFORMER_SERVICES,
+                           inf->now_ms, inf->now_unix_ms);
+
+    if (n >= KUBE_INFORMER_SERVICES) {
+        inf->again = true;
+    }
+
+    /* no more turns than it has objects, whatever is queued meanwhile */
+
+    if (n < KUBE_INFORMER_SERVICES || inf->loading < n) {
+        inf->loading = 0;
+
+    } else {
+        inf->loading -= n;
+    }
+}
+
+
 /* Does what can be done now; inf->again says that more is left. */
 static void
 informer_work(kube_informer_t *inf)
@@ -827,12 +850,7 @@ informer_work(kube_informer_t *inf)
         inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;
     }
 
-    if (kube_publisher_run(inf->publisher, KUBE_INFORMER_SERVICES,
-                           inf->now_ms, inf->now_unix_ms)
-        >= KUBE_INFORMER_SERVICES)
-    {
-        inf->again = true;
-    }
+    informer_publish(inf);
 
     kube_publisher_look_for_room(inf->publisher);
 
@@ -981,6 +999,13 @@ kube_informer_wants_state(kube_informer_t *inf)
 }
 
 
+bool
+kube_informer_loading(const kube_informer_t *inf)
+{
+    return (inf->phase == INFORMER_RUNNING && inf->loading != 0);
+}
+
+
 /* The scope that an object of a state file is for; scopes_n: none. */
 static unsigned
 informer_scope_of(const kube_informer_t *inf, const kube_record_id_t *id)
@@ -1016,6 +1041,7 @@ kube_informer_put_state(void *informer, const kube_record_t *record)
     kube_record_id_t  id;
 
     inf->again = true;
+    inf->loading++;
 
     if (kube_record_id(record, record->size, &id) != KUBE_OK) {
         return KUBE_OK;

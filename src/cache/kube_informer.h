@@ -110,12 +110,18 @@ kube_zone_writer_t *kube_informer_writer(kube_informer_t *informer);
  * scopes, is accepted.  It is where it is ours, and by AUTO also where the file
  * is of an informer that followed Endpoints: these serve until a list of
  * EndpointSlices is complete, or one of Endpoints in its place.
+ *
+ * They are published in turns, as all else is.  While the informer is loading
+ * the host reads nothing of the API server, but calls process(): a list that
+ * has begun holds back what waits for its turn, and readers would have none of
+ * it until that list's end.
  */
 bool kube_informer_wants_state(kube_informer_t *informer);
 bool kube_informer_accepts_state(kube_informer_t *informer, uint64_t identity);
 uint64_t kube_informer_identity(const kube_informer_t *informer);
 kube_rc_t kube_informer_put_state(void *informer,
     const kube_record_t *record)  KUBE_MUST_CHECK;
+bool kube_informer_loading(const kube_informer_t *informer);
 
 /*
  * For the handler of a fatal signal, and safe there: leaves word in the zone

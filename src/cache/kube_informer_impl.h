@@ -85,6 +85,8 @@ struct kube_informer_s {
     uint64_t                now_ms;
     int64_t                 now_unix_ms;
     uint64_t                deadline_ms;
+    uint64_t                loading;      /* objects of a state file that may
+                                             still wait for their turn */
 };
 
 
