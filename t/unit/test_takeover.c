@@ -1200,14 +1200,36 @@ test_poison_trial_scope(void **state)
 }
 
 
+/* A Service of shop, of a state file. */
+static void
+state_put(bed_t *b, const char *name)
+{
+    uint64_t       mem[512];
+    kube_port_t    port;
+    kube_object_t  object;
+
+    memset(&object, 0, sizeof(object));
+    memset(&port, 0, sizeof(port));
+    port.port = 80;
+    object.resource = KUBE_RESOURCE_SERVICES;
+    object.u.service.meta.ns = KUBE_STR("shop");
+    object.u.service.meta.name = kube_str(name);
+    object.u.service.meta.uid = kube_str(name);
+    object.u.service.meta.rv = KUBE_STR("42");
+    object.u.service.ports = &port;
+    object.u.service.ports_n = 1;
+    assert_true(kube_record_size(&object) <= sizeof(mem));
+    kube_record_encode(&object, mem);
+
+    assert_int_equal(kube_informer_put_state(b->inf, (void *) mem), KUBE_OK);
+}
+
+
 static void
 test_state_file(void **state)
 {
-    bed_t          b;
-    unsigned       i;
-    kube_object_t  object;
-    uint64_t       mem[512];
-    kube_port_t    port;
+    bed_t     b;
+    unsigned  i;
 
     static view_t  view;
 
@@ -1220,20 +1242,7 @@ test_state_file(void **state)
     assert_true(kube_informer_wants_state(b.inf));
     assert_false(kube_informer_wants_state(b.inf));
 
-    memset(&object, 0, sizeof(object));
-    memset(&port, 0, sizeof(port));
-    port.port = 80;
-    object.resource = KUBE_RESOURCE_SERVICES;
-    object.u.service.meta.ns = KUBE_STR("shop");
-    object.u.service.meta.name = KUBE_STR("old");
-    object.u.service.meta.uid = KUBE_STR("u-old");
-    object.u.service.meta.rv = KUBE_STR("42");
-    object.u.service.ports = &port;
-    object.u.service.ports_n = 1;
-    assert_true(kube_record_size(&object) <= sizeof(mem));
-    kube_record_encode(&object, mem);
-
-    assert_int_equal(kube_informer_put_state(b.inf, (void *) mem), KUBE_OK);
+    state_put(&b, "old");
     bed_settle(&b);
     view_make(&view, &b.zone);
     assert_int_equal(view.n, 1);
@@ -1250,6 +1259,40 @@ test_state_file(void **state)
 
     bed_assert_equal(&b);
     assert_true(kube_informer_identity(b.inf) != 0);
+    bed_done(&b);
+}
+
+
+/* More than a turn publishes: it is loading until readers have all of it. */
+static void
+test_state_file_in_turns(void **state)
+{
+    bed_t     b;
+    char      name[16];
+    unsigned  i, turns;
+
+    static view_t  view;
+
+    (void) state;
+
+    bed_init(&b);
+    b.server->mute = true;
+    (void) bed_process(&b);
+    assert_true(kube_informer_wants_state(b.inf));
+    assert_false(kube_informer_loading(b.inf));
+
+    for (i = 0; i < 2 * KUBE_INFORMER_SERVICES + 1; i++) {
+        snprintf(name, sizeof(name), "s-%u", i);
+        state_put(&b, name);
+    }
+
+    for (turns = 0; kube_informer_loading(b.inf); turns++) {
+        assert_in_range(turns, 0, 2);
+        (void) bed_process(&b);
+    }
+
+    view_make(&view, &b.zone);
+    assert_int_equal(view.n, i);
     bed_done(&b);
 }
 
@@ -1282,6 +1325,7 @@ main(void)
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_poison_trial_scope),
         cmocka_unit_test(test_state_file),
+        cmocka_unit_test(test_state_file_in_turns),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
