@@ -281,8 +281,9 @@ class TestWorkers:
                     )
                 total = load.total
                 wait_until(lambda: load.total > total + 5)
-                gateway.kill(signal.SIGKILL, gateway.workers()[0])
-                wait_until(lambda: len(gateway.workers()) == 2)
+                victim = gateway.workers()[0]
+                gateway.kill(signal.SIGKILL, victim)
+                wait_until(lambda pid=victim: len(set(gateway.workers()) - {pid}) == 2)
         following(cluster, gateway)
         equal(cluster, gateway)
 
@@ -292,8 +293,13 @@ class TestWorkers:
         os.rename(gateway.path("access.log"), gateway.path("access.old"))
         gateway.signal(signal.SIGUSR1)
         wait_until(lambda: os.path.exists(gateway.path("access.log")))
-        assert gateway.get("/x").status == 200
-        wait_until(lambda: any("/x" in line for line in gateway.access()))
+
+        def logged():
+            """Workers are told after the master has made the file."""
+            assert gateway.get("/x").status == 200
+            return any("/x" in line for line in gateway.access())
+
+        wait_until(logged)
 
 
 class TestStop:
