@@ -518,9 +518,9 @@ class Nginx:
         return sorted(p for p, t in self.family(master).items() if "shutting down" in t)
 
     def informer(self, master=None):
-        """Pid of the process that hosts the informer, or None."""
+        """Pid of the process that hosts the informer, the last that was started; or None."""
         found = [p for p, t in self.family(master).items() if ": cache manager" in t]
-        return found[-1] if found else None
+        return max(found, key=lambda pid: (self.seen.get(pid, 0), pid), default=None)
 
     @staticmethod
     def kill(sig, pid):
@@ -537,11 +537,12 @@ class Nginx:
     def reload(self, conf=None, gone=False):
         """
         Reloads and waits for the completed cycle: new workers that all
-        differ from the old; gone: until the old ones have left, too.
+        differ from the old; gone: until the old ones have left, too, and the
+        old informer.
         """
         if conf is not None:
             self.write_conf(conf)
-        before = set(self.workers())
+        before, informer = set(self.workers()), self.informer()
         count = self.count_log("reconfiguring")
         self.signal(signal.SIGHUP)
         wait_until(
@@ -552,7 +553,8 @@ class Nginx:
             what=lambda: f"a completed reload:\n{self.tail()}",
         )
         if gone:
-            wait_until(lambda: not any(alive(p) for p in before), what="old workers gone")
+            before |= {informer} - {None}
+            wait_until(lambda: not any(alive(p) for p in before), what="old processes gone")
 
     def reload_refused(self, conf, pattern):
         """A reload that must fail and leave everything as it was."""
