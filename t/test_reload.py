@@ -8,6 +8,7 @@
 import os
 import shutil
 import signal
+import threading
 
 import pytest
 from cluster import informer, root
@@ -515,13 +516,15 @@ class TestInformerLeaves:
     def test_under_another_name(self, cluster):
         """A zone that is new begins with what the one before it holds now."""
         gateway = replaced(cluster)
-        cluster.api.fault(verb="list", delay=4, times=None)
+        gate = threading.Event()
+        cluster.api.fault(verb="list", gate=gate, times=None)
         block = informer(cluster.api.url, zone="other 4m", state=KEEP)
         with gateway.load() as load:
             wait_until(lambda: load.total > 50)
             gateway.change(block=block, gone=True)
             for answer in answers(gateway, gateway.master):
                 assert answer.headers["x-kube-endpoint-state"] == "state_file"
+            gate.set()
             wait_until(lambda: cluster.api.watches(SLICES) == 1)
             gateway.status.wait_synced()
         assert load.failures == []
@@ -572,14 +575,16 @@ class TestUpgrade:
     def test_its_file_is_of_now(self, cluster):
         """A list that takes longer than unsynced_wait: all Pods are others since the last file."""
         gateway = replaced(cluster, daemon=True)
-        slow = cluster.api.fault(verb="list", delay=4, times=None)
+        gate = threading.Event()
+        slow = cluster.api.fault(verb="list", gate=gate, times=None)
         with gateway.load() as load:
             wait_until(lambda: load.total > 50)
             new = gateway.upgrade()
             for answer in answers(gateway, new):
                 assert answer.status == 200 and answer.backend in NEW, answer
                 assert answer.headers["x-kube-endpoint-state"] == "state_file"
-            assert slow.fired
+            cluster.api.wait(lambda: slow.fired)
+            gate.set()
             wait_until(lambda: cluster.api.watches(SLICES) == 2)
             gateway.upgraded(new)
             total = load.total

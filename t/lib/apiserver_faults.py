@@ -28,6 +28,7 @@ class Fault:
 
     What happens, in this order:
     delay       seconds before the first byte
+    gate        a threading.Event: nothing is sent before it is set
     raw         these bytes instead of the answer; then the connection closes
     status      this status; with reason, message, details (a Status object),
                 body (bytes, str or a dictionary) and content_type
@@ -63,6 +64,7 @@ class Fault:
     when: typing.Any = None
 
     delay: float = 0
+    gate: typing.Any = None
     raw: typing.Optional[bytes] = None
     status: typing.Optional[int] = None
     reason: typing.Optional[str] = None
@@ -114,7 +116,7 @@ class Fault:
             elif isinstance(made.get(key), str):
                 made[key] = made[key].encode()
         allowed = {f.name for f in dataclasses.fields(cls)}
-        unknown = set(made) - allowed | set(made) & {"when", "mutate", "seen", "fired"}
+        unknown = set(made) - allowed | set(made) & {"when", "gate", "mutate", "seen", "fired"}
         if unknown:
             raise ValueError(f"unknown fields: {sorted(unknown)}")
         return cls(**made)

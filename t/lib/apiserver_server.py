@@ -248,9 +248,8 @@ class Server:
             if refusal is not None and fault is None:
                 raise refusal
             if fault is not None:
-                if fault.delay:
-                    await asyncio.wait([wire.watch_gone()], timeout=fault.delay)
-                    await wire.unwatch_gone()
+                if fault.delay or fault.gate is not None:
+                    await self._withhold(wire, fault)
                 if fault.raw is not None:
                     request.status = 0
                     request.over = True
@@ -265,6 +264,15 @@ class Server:
         except st.ApiError as error:
             await self.api.fail(wire, error)
         return True
+
+    @staticmethod
+    async def _withhold(wire, fault):
+        """Says nothing as long as the fault wants, or until the client has gone."""
+        gone = wire.watch_gone()
+        await asyncio.wait([gone], timeout=fault.delay)
+        while fault.gate is not None and not fault.gate.is_set() and not gone.done():
+            await asyncio.wait([gone], timeout=0.01)
+        await wire.unwatch_gone()
 
     def watch_opened(self, request, watcher):
         """Counts a running watch."""
