@@ -30,7 +30,7 @@ AFTER = """
         listen 127.0.0.1:PORT;
         access_log after.log after;
         location /kube/ { kube_status; post_action /after; }
-        location = /after { internal; proxy_pass http://127.0.0.1:ANY/after?delay=1s; }
+        location = /after { internal; proxy_pass http://127.0.0.1:ANY/after?hold=1; }
     }
 """
 TURN = itertools.count()
@@ -439,6 +439,8 @@ def test_a_post_action_is_left_alone(cluster):
     wait_until(lambda: backend.active == 1)
     for _ in range(5):
         gateway.status.wait_rv(int(changes(cluster, 1)))
+    assert backend.active == 1
+    backend.release()
     wait_until(lambda: backend.active == 0)
     log = pathlib.Path(gateway.path("after.log"))
     wait_until(lambda: "/after 200" in log.read_text(), what=log.read_text)
