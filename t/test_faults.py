@@ -420,15 +420,18 @@ class TestStreams:
         assert not load.failures
         row = gateway.status.resource(SLICES)
         assert row["last_error"]["reason"] and row["retry_seconds"] is not None
+        listened = time.monotonic()
         cluster.api.listen()
         settled(cluster, gateway)
-        assert gateway.status.informer()["age_seconds"] < age + 0.5
+        # it counts from what was heard since
+        age = gateway.status.informer()["age_seconds"]
+        assert age <= time.monotonic() - listened
         assert cluster.api.count(verb="list") == lists
         polite(cluster.api)
 
     def test_healed_long_before_the_next_try(self, cluster):
         """Bare connects do not wait for the pause, whose end is far away."""
-        pause = "backoff 60s 60s unreachable=60s;"
+        pause = "backoff 600s 600s unreachable=600s;"
         gateway = cluster.nginx(CONF, more=scene(cluster, page=500, more=pause), workers=1)
         settled(cluster, gateway)
         # a watch that brought something is opened again at once, and fails to connect
