@@ -443,12 +443,12 @@ class TestStreams:
         cluster.api.refuse()
         gateway.status.wait(
             lambda i: all(
-                row["state"] == "backoff" and row["retry_seconds"] > 15 for row in i["resources"]
+                row["state"] == "backoff" and row["retry_seconds"] > 150 for row in i["resources"]
             )
         )
         cluster.api.listen()
         for resource in ("services", SLICES):
-            gateway.status.wait_state("watching", resource, timeout=15)
+            gateway.status.wait_state("watching", resource)
         settled(cluster, gateway)
         assert cluster.api.count(verb="list") == lists
         # what was connected first has a request: no connection is for nothing
