@@ -183,15 +183,14 @@ class TestMethods:
         cluster.service("shop", "web", 5)
         gateway = cluster.nginx(ONE % ("shop/web", "hash $arg_k consistent;"), workers=2)
         found = {}
-        workers = set()
-        for i in range(400):
-            key = i % 8
-            answer = gateway.get(f"/?k={key}")
-            workers.add(answer.headers["x-worker"])
-            found.setdefault(key, set()).add(answer.backend)
-            if i > 64 and len(workers) == 2:
-                break
+        workers = gateway.workers()
         assert len(workers) == 2
+        for worker in workers:
+            with gateway.alone(worker):
+                for i in range(32):
+                    answer = gateway.get(f"/?k={i % 8}")
+                    assert answer.headers["x-worker"] == str(worker)
+                    found.setdefault(i % 8, set()).add(answer.backend)
         assert all(len(backends) == 1 for backends in found.values())
 
     def test_hash_consistent_moves_few(self, cluster):
@@ -774,15 +773,14 @@ class TestWorkers:
             new = cluster.pods(1, f"new{n}")
             rv = cluster.slice("shop", "web", new)
             gateway.status.wait_rv(rv)
-            count = {}
-            for _ in range(1000):
-                answer = gateway.get()
-                assert answer.backend == f"new{n}-1"
-                pid = answer.headers["x-worker"]
-                count[pid] = count.get(pid, 0) + 1
-                if len(count) == 2 and min(count.values()) >= 3:
-                    break
-            assert len(count) == 2
+            workers = gateway.workers()
+            assert len(workers) == 2
+            for worker in workers:
+                with gateway.alone(worker):
+                    for _ in range(3):
+                        answer = gateway.get()
+                        assert answer.backend == f"new{n}-1"
+                        assert answer.headers["x-worker"] == str(worker)
 
     def test_no_failure_while_pods_roll(self, cluster):
         """Pods are taken out of the slice, drained, and closed, as a rollout does."""

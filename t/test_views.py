@@ -422,18 +422,15 @@ class TestLarge:
         gateway.allow(r"more than 16384 usable endpoints")
         assert gateway.get(headers={"X-Service": "shop/large"}).status == 200
 
-        def chosen(worker_of):
-            found = {}
-            for k in range(400):
-                answer = gateway.get(f"/?k={k % 40}", headers={"X-Service": "shop/large"})
-                worker_of.add(answer.headers["x-worker"])
-                found.setdefault(k % 40, set()).add(answer.headers["x-kube-pod"])
-            assert all(len(pods) == 1 for pods in found.values()), found
-            return found
-
-        workers = set()
-        chosen(workers)
+        workers, found = gateway.workers(), {}
         assert len(workers) == 2
+        for worker in workers:
+            with gateway.alone(worker):
+                for k in range(80):
+                    answer = gateway.get(f"/?k={k % 40}", headers={"X-Service": "shop/large"})
+                    assert answer.headers["x-worker"] == str(worker)
+                    found.setdefault(k % 40, set()).add(answer.headers["x-kube-pod"])
+        assert all(len(pods) == 1 for pods in found.values()), found
         (line,) = {m.split("kube: ")[1] for m in gateway.grep_log("more than 16384 usable")}
         assert '"shop/large:http" of upstream "dynamic"' in line
         (row,) = gateway.status.informer()["degraded"]

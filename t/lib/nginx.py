@@ -522,6 +522,19 @@ class Nginx:
         found = [p for p, t in self.family(master).items() if ": cache manager" in t]
         return max(found, key=lambda pid: (self.seen.get(pid, 0), pid), default=None)
 
+    @contextlib.contextmanager
+    def alone(self, worker):
+        """What is asked meanwhile this worker answers: the others are stopped."""
+        others = [pid for pid in self.workers() if pid != worker]
+        try:
+            for pid in others:
+                self.kill(signal.SIGSTOP, pid)
+            wait_until(lambda: all(process_stat(pid)[1] == "T" for pid in others))
+            yield
+        finally:
+            for pid in others:
+                self.kill(signal.SIGCONT, pid)
+
     @staticmethod
     def kill(sig, pid):
         """A signal to one process; it may be gone."""
