@@ -14,7 +14,7 @@ import pytest
 from apiserver import ApiServer
 from client import request
 from cluster import informer
-from nginx import free_port, keeps_alive, wait_until
+from nginx import WAIT, free_port, keeps_alive, wait_until
 
 ONE = """
     upstream web { kube_service %s; %s }
@@ -311,13 +311,13 @@ class TestServers:
         assert sum("," in a.headers["x-upstream-addr"] for a in answers) >= 8
 
     def test_max_conns(self, cluster):
-        pods = cluster.pods(1, delay=3.0)
-        cluster.service("shop", "web", pods=pods)
+        pods = cluster.service("shop", "web", 1)
         gateway = cluster.nginx(ONE % ("shop/web max_conns=1", ""), workers=1)
-        first = threading.Thread(target=gateway.get)
+        first = threading.Thread(target=gateway.get, args=("/?hold=1",))
         first.start()
         wait_until(lambda: pods[0].active == 1)
         assert gateway.get().status == 502
+        pods[0].release()
         first.join()
 
 
@@ -677,7 +677,7 @@ class TestRetry:
     """A retry looks at the newest endpoints."""
 
     def test_of_the_newest_endpoints(self, cluster):
-        old = cluster.pods(1, "old", delay=30)
+        old = cluster.pods(1, "old", delay=600)
         new = cluster.pods(1, "new")
         cluster.service("shop", "web", pods=old)
         gateway = cluster.nginx(ONE % ("shop/web", ""), workers=1)
@@ -687,12 +687,12 @@ class TestRetry:
         wait_until(lambda: old[0].active == 1)
         gateway.status.wait_rv(cluster.slice("shop", "web", new))
         old[0].close()
-        thread.join(30)
+        thread.join(2 * WAIT)
         assert made[0].backend == "new-1"
         assert made[0].headers["x-upstream-addr"] == f"{old[0].address}, {new[0].address}"
 
     def test_one_tried_is_not_tried_again(self, cluster):
-        first = cluster.pods(2, "first", delay=30)
+        first = cluster.pods(2, "first", delay=600)
         cluster.service("shop", "web", pods=first[:1])
         gateway = cluster.nginx(ONE % ("shop/web", ""), workers=1)
         made = []
@@ -703,7 +703,7 @@ class TestRetry:
         new = cluster.pods(1, "new", port=first[0].port)
         gateway.status.wait_rv(cluster.slice("shop", "web", [first[0], new[0]]))
         first[0].close()
-        thread.join(30)
+        thread.join(2 * WAIT)
         assert made[0].backend == "new-1"
         assert made[0].headers["x-upstream-addr"] == f"{first[0].address}, {new[0].address}"
 
@@ -747,7 +747,7 @@ class TestRetry:
         assert "," not in answer.headers["x-upstream-addr"]
 
     def test_post_is_not_repeated(self, cluster):
-        old = cluster.pods(1, "old", delay=30)
+        old = cluster.pods(1, "old", delay=600)
         new = cluster.pods(1, "new")
         cluster.service("shop", "web", pods=old)
         gateway = cluster.nginx(ONE % ("shop/web", ""), workers=1)
@@ -759,7 +759,7 @@ class TestRetry:
         wait_until(lambda: old[0].active == 1)
         gateway.status.wait_rv(cluster.slice("shop", "web", new))
         old[0].close()
-        thread.join(30)
+        thread.join(2 * WAIT)
         assert made[0].status == 502 and new[0].requests == 0
 
 
