@@ -399,8 +399,10 @@ class Wire:
 
 
 def reset(sock):
-    """Makes close() send RST."""
-    if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+    """Makes close() send RST; one that is closed already is left alone."""
+    if sock is None or sock.fileno() < 0:
+        return
+    if sock.family in (socket.AF_INET, socket.AF_INET6):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
