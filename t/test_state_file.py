@@ -131,6 +131,12 @@ def opened(gateway, suffix):
     return [name for name in found if name.endswith(suffix)]
 
 
+def another(path, before):
+    """The inode of the file that the next nginx asks for, which may not wait until it is there."""
+    wait_until(lambda: os.stat(path).st_ino != before)
+    return os.stat(path).st_ino
+
+
 def served(gateway):
     """Requests go where the file says."""
     gateway.status.wait(lambda i: i["state_file"]["in_use"])
@@ -407,18 +413,20 @@ class TestFile:
         block = informer(seed.api.url, "idle_timeout 1h;", state=keep)
         first = seed.nginx(CONF, block=block)
         first.status.wait(lambda i: i["state_file"]["written"])
+        path = public_path / "state" / NAME
+        before = os.stat(path).st_ino
         gateway = seed.nginx(CONF, block=block, env=clock.env)
-        asked_for = os.stat(public_path / "state" / NAME).st_ino
+        asked_for = another(path, before)
         clock.later(gateway, lambda found: found["error"])
         assert not opened(gateway, ".lock")
-        assert os.stat(public_path / "state" / NAME).st_ino == asked_for
+        assert os.stat(path).st_ino == asked_for
         lines = gateway.grep_log("state file is not written")
         assert len(lines) == 1 and "another nginx holds" in lines[0], lines
         seed.running.remove(first)
         first.stop()
         clock.later(gateway, lambda found: found["written"] and not found["error"])
         gateway.wait_log("is written again")
-        assert os.stat(public_path / "state" / NAME).st_ino != asked_for
+        assert os.stat(path).st_ino != asked_for
         seed.running.remove(gateway)
         gateway.stop()
 
@@ -548,9 +556,10 @@ class TestStop:
         path = public_path / "state" / NAME
         block = informer(seed.api.url, state=f"state_path {path.parent};")
         first = seed.nginx(CONF, block=block)
-        wait_until(lambda: os.path.exists(f"{path}.ask"))
+        first.status.wait(lambda i: i["state_file"]["written"])
+        before = os.stat(path).st_ino
         second = seed.nginx(CONF, block=block)
-        asked_for = os.stat(path).st_ino
+        asked_for = another(path, before)
         seed.slice("shop", "web", seed.pods(1, "new"))
         for gateway in (first, second):
             gateway.wait_backends({"new-1"})
