@@ -468,10 +468,15 @@ class TestFile:
     def test_limit_of_file_sizes(self, seed):
         """The signal of RLIMIT_FSIZE would end each informer: it is an error like any other."""
         block = informer(seed.api.url, state=KEEP)
-        gateway = seed.nginx(CONF, block=block, start=False).start()
-        pid = wait_until(gateway.informer)
-        # of that process alone, whose log is a file as well: nothing is said there
-        limited(pid)
+        gateway = seed.nginx(CONF, block=block, start=False)
+        # it writes none before it has seen the server
+        seed.api.refuse()
+        try:
+            pid = wait_until(gateway.start().informer)
+            # of that process alone, whose log is a file as well: nothing is said there
+            limited(pid)
+        finally:
+            seed.api.listen()
         found = gateway.status.wait(lambda i: i["state_file"]["error"])
         assert "could not be written" in found["state_file"]["error"]
         assert "state_file" in {d["cause"] for d in found["degraded"]}
