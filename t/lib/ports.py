@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import os
 import socket
+import time
 
 PORTS = range(20000, 32000)
 PORT_BLOCK = 200
@@ -31,6 +32,21 @@ def _own_block():
             continue
         return claim, itertools.cycle(range(start, start + PORT_BLOCK))
     raise AssertionError(f"{len(starts)} processes test here: no block of ports is left")
+
+
+@contextlib.contextmanager
+def claimed(name, seconds):
+    """What of the machine there is but one of: nobody else has it meanwhile."""
+    deadline = time.monotonic() + seconds
+    with socket.socket(socket.AF_UNIX) as claim:
+        while True:
+            try:
+                claim.bind(f"\0kube-t-{name}")
+                break
+            except OSError:
+                assert time.monotonic() < deadline, f"{name} is not free"
+                time.sleep(0.05)
+        yield
 
 
 def free_port(hosts=("127.0.0.1",)):
