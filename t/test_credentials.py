@@ -598,7 +598,8 @@ class TestScan:
     def scan(self, gateway, secrets, control):
         """All that is there; control: what the informer process has to have."""
         found = traces(*secrets)
-        assert control.encode() in readable_memory(gateway.informer())
+        pid = gateway.informer()
+        wait_until(lambda: control.encode() in readable_memory(pid), what="the control")
         places = {"log": gateway.log().encode(), "stderr": gateway.stderr().encode()}
         for path in ("/", "/metrics", "/api/v1/status", "/api/v1/services", "/api/v1/objects",
                      "/api/v1/services/shop/web"):
