@@ -692,6 +692,8 @@ class TestPage:
 
     def test_names_what_there_is(self, gateway):
         """Without scripts: the facts, and where the rest is."""
+        for resource in ("services", "endpointslices"):
+            gateway.status.wait_state("watching", resource)
         _, page = self.read(gateway)
         for word in ("default", "watching", "endpointslices", "JSON"):
             assert word in page.text, word
@@ -839,6 +841,8 @@ class TestMetrics:
         for _ in range(3):
             assert gateway.get(headers={"X-Service": "shop/web"}).status == 200
         status.wait_rv(cluster.slice("shop", "web", cluster.pods(1)))
+        # a watch is counted a moment after the state says so
+        status.wait(lambda i: all(row["watches"] for row in i["resources"]))
         metrics = status.metrics()
         informer = status.informer()
         assert metrics.value("nginx_kube_synced", informer="default") == 1
@@ -883,9 +887,11 @@ class TestSecrets:
         gateway.write("token", self.TOKEN)
         gateway.start()
         gateway.status.wait_synced()
-        cluster.api.fault(status=401, times=3)
+        refused = cluster.api.fault(status=401, times=3)
         cluster.api.close_watches(how="rst")
-        gateway.status.wait_state("watching")
+        cluster.api.wait(lambda: refused.fired == 3)
+        for resource in ("services", "endpointslices"):
+            gateway.status.wait_state("watching", resource)
         seen = [gateway.log(), gateway.stderr()]
         for path in TestPaths.GOOD:
             seen.append(gateway.status.get(path).text)
