@@ -113,7 +113,7 @@ def test_for_good(cluster):
     # of whichever scope was answered first
     assert code == 200 and re.search(r"forbidden: (services|endpointslices) in shop", text)
     gateway.change(http=CONF + "    upstream b { kube_service infra/echo; }\n",
-                   more="namespaces shop infra;")
+                   more="namespaces shop infra;", gone=True)
     assert ready(gateway)[0] == 200
     gateway.allow(r"cache manager process \d+ exited on signal 9")
     old = gateway.informer()
@@ -166,7 +166,8 @@ def test_forbidden_namespace(cluster, used):
     gateway.wait_status_code(200)
     wait_until(lambda: ready(gateway)[0] == 200)
     gateway.status.wait(lambda i: {d["cause"] for d in i["degraded"]} == {"forbidden"})
-    assert "degraded: forbidden: services in infra" in ready(gateway)[1]
+    # slices may have been refused before Services were
+    wait_until(lambda: "degraded: forbidden: services in infra" in ready(gateway)[1])
     assert request(port).status == (503 if used else 200)
 
 
@@ -224,4 +225,5 @@ def test_allow_state(cluster):
     gateway.status.wait(lambda i: i["state_file"]["in_use"])
     assert ready(gateway)[0] == 503
     assert gateway.get("/state").status == 200
-    assert gateway.get().status == 200
+    # said a moment before it is published
+    gateway.wait_status_code(200)
