@@ -32,7 +32,7 @@ CONF = """
     }
 """
 
-LONG = "30s"
+LONG = "60s"
 
 
 def unsynced(cluster, wait=LONG, **more):
@@ -71,7 +71,7 @@ def test_waits_for_the_first_list(cluster, pool):
 
 
 def test_nothing_else_waits(cluster):
-    """Beside requests that would wait for half a minute."""
+    """Beside requests that would wait for a minute."""
     gateway = unsynced(cluster)
     assert gateway.get("/static").text == "static"
     assert gateway.get("/other").text == "static"
@@ -141,7 +141,7 @@ def test_a_worker_holds_so_many(cluster):
         """The status of so many answers."""
         found = []
         while len(found) < count:
-            ready = poll.poll(30000)
+            ready = poll.poll(60000)
             assert ready, f"{len(found)} of {count} answers came"
             for number, _ in ready:
                 poll.unregister(number)
@@ -176,7 +176,7 @@ def test_what_was_there_serves_while_a_changed_scope_is_listed(cluster):
     """A key whose Service is not there yet waits, no other does."""
     cluster.service("shop", "web")
     cluster.service("infra", "new")
-    new = "    upstream new { kube_service infra/new:http unsynced_wait=30s; }\n"
+    new = "    upstream new { kube_service infra/new:http unsynced_wait=60s; }\n"
     gateway = cluster.nginx(CONF % (LONG, LONG), more="namespaces shop;")
     assert gateway.get().status == 200
     cluster.api.fault(verb="list", status=503, times=None)
