@@ -266,7 +266,7 @@ class TestPoison:
             wait_until(
                 lambda: refused(gateway, "services") == {"shop/bad": "crashed_informer"}
             )
-        assert refused(gateway) == {"shop/bad-1": "crashed_informer"}
+        wait_until(lambda: refused(gateway) == {"shop/bad-1": "crashed_informer"})
         gateway.status.wait_rv(cluster.api.rv)
         assert self.deaths(gateway) == 2
         assert load.failures == []
