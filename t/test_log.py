@@ -68,7 +68,7 @@ def away(gateway, cause):
 def back(gateway, cause):
     """Waits until it is over, and said to be."""
     gateway.wait_log(rf"\[notice\] .*recovered: {cause}: following again after \d+ s, \d+ attempt")
-    assert degraded(gateway) == set()
+    wait_until(lambda: degraded(gateway) == set())
 
 
 def one_line(gateway, cause, *parts):
@@ -223,17 +223,26 @@ def test_full_zone(cluster):
     assert "zone_full" in degraded(made)
     for n in range(40):
         cluster.service("ns-009", f"more-{n}", pods=[])
+    made.status.wait_rv(cluster.api.rv)
     one_line(made, "zone_full", "/", "enlarge the zone")
     (shown,) = [d for d in made.status.informer()["degraded"] if d["cause"] == "zone_full"]
     assert shown["since"] is not None and shown["following"]
 
 
+def watchers(cluster, resource):
+    """The watches of a resource that events go to."""
+    return cluster.api.run(lambda: [w for w in cluster.api.core.store.watchers
+                                    if w.resource == resource])
+
+
 def test_nothing_is_said_of_a_short_failure(cluster, gateway):
     """Watches are cut and opened again: nobody needs to know."""
-    for _ in range(5):
-        cluster.api.close_watches(how="rst")
+    for n in range(2, 7):
+        assert cluster.api.close_watches(how="rst") == 2
         for resource in ("services", "endpointslices"):
-            cluster.api.wait_watch(resource)
+            cluster.api.wait_requests(n, verb="watch", resource=resource)
+            # the one that was cut may be among them for a moment
+            wait_until(lambda r=resource: len(watchers(cluster, r)) == 1)
     gateway.status.wait_rv(cluster.slice("shop", "web", cluster.pods(1)))
     assert not gateway.grep_log("degraded|recovered")
 
