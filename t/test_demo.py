@@ -75,7 +75,7 @@ class Demo:
             os.kill(self.process.pid, sig)
         text = self.process.communicate(timeout=30 * PATIENCE)[0]
         with contextlib.suppress(Timeout):
-            wait_until(lambda: not any(alive(p) for p in self.family), 5 * PATIENCE)
+            wait_until(lambda: not any(alive(p) for p in self.family))
         assert not [p for p in self.family if alive(p)], text
         assert not [p for p in self.prefixes if os.path.exists(p)], text
         with socket.socket() as sock:
