@@ -154,7 +154,7 @@ class Gateway(Nginx):
             setattr(self, name, value)
         self.reload(self.made(), gone=gone)
 
-    def quick_reload(self, timeout=15):
+    def quick_reload(self, timeout=60):
         """A completed reload, seen by its processes alone: cheap."""
         before = set(self.workers())
         informer = self.informer()
@@ -176,7 +176,7 @@ class Gateway(Nginx):
         """A request to an upstream."""
         return request(self.port, f"/{name}/", **more)
 
-    def routed(self, name, address, timeout=30):
+    def routed(self, name, address, timeout=60):
         """
         Waits until only the endpoint at that address answers, by whichever
         worker; returns when it first did.
@@ -318,7 +318,7 @@ class Prober(Beside):
     def __init__(self, gateway, name, connections=4, pause=0.001):
         super().__init__()
         self.path = f"/{name}/"
-        self.conns = [http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=10)
+        self.conns = [http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
                       for _ in range(connections)]
         self.pause = pause
         self.answers = []
@@ -540,7 +540,7 @@ class World:
         if start:
             made.start()
             if made.kube and sync:
-                made.status.wait_synced(30)
+                made.status.wait_synced(60)
         return made
 
     def load(self, *targets, **more):
@@ -563,7 +563,7 @@ class World:
         return {f"{e['address']}:{p['port']}": e["ready"]
                 for e in made["endpoints"] for p in e["ports"]}
 
-    def assert_equal(self, gateway, services, timeout=20):
+    def assert_equal(self, gateway, services, timeout=60):
         """Until nginx shows what the API server shows, of each Service."""
         for service in services:
             wait_until(lambda: self.truth(service) == self.cached(gateway, service), timeout,

@@ -35,15 +35,15 @@ def test_to_zero_and_back(world, figures):
         def answered(status, more=20):
             start = len(prober.answers) + more
             wait_until(lambda: len(prober.answers) > start and prober.answers[-1][2] == status,
-                       10, lambda: f"{status}: {prober.answers[-1:]}\n{gateway.tail()}")
+                       60, lambda: f"{status}: {prober.answers[-1:]}\n{gateway.tail()}")
 
         answered(200)
         for _ in range(TIMES):
             world.tb.scale(world.name, "one", 0)
-            wait_until(lambda: watch.events[-1][2] == 0, 20, "an empty slice")
+            wait_until(lambda: watch.events[-1][2] == 0, 60, "an empty slice")
             answered(502)
             world.tb.scale(world.name, "one", 1)
-            wait_until(lambda: watch.events[-1][1] == 1, 20, "a ready endpoint")
+            wait_until(lambda: watch.events[-1][1] == 1, 60, "a ready endpoint")
             answered(200)
 
     assert (gateway.workers(), gateway.informer()) == before, "a process was replaced"

@@ -49,7 +49,7 @@ def kill_informer(gateway):
             rows[k]["state"] == "watching" and rows[k]["watches"] > n
             for k, n in watches.items())
 
-    wait_until(resumed, 45, lambda: f"a resume: {gateway.status.informer()}\n{gateway.tail()}")
+    wait_until(resumed, 60, lambda: f"a resume: {gateway.status.informer()}\n{gateway.tail()}")
     took = time.monotonic() - began
     after = gateway.status.informer()
     assert after["writer"]["takeovers"] == before["writer"]["takeovers"] + 1, after

@@ -74,8 +74,8 @@ def test_hundred_reloads(world, figures):
     ) as server, Sampler(lambda: watch_connections(world.tb.port), 0.01) as connections:
         took = reloads(gateway, control)
         cycles = len(gateway.grep_log(r"\d: reconfiguring$"))
-        wait_until(lambda: connections.values[-1] == len(RESOURCES), 10, "the usual watches")
-        wait_until(lambda: set(server.values[-1].values()) == {1}, 10,
+        wait_until(lambda: connections.values[-1] == len(RESOURCES), 60, "the usual watches")
+        wait_until(lambda: set(server.values[-1].values()) == {1}, 60,
                    lambda: f"one watch each: {server.values[-1]}")
     view.api.close()
     result, other = load.stop(), beside.stop()
@@ -154,7 +154,7 @@ def test_changing_reloads(world, figures, api):
         shown = {row["name"] for row in gateway.status.services(namespace=world.name)}
         assert ("plain" in shown) == (what not in ("selector", "zone")), (what, shown)
         scopes = len(gateway.lists()) // len(RESOURCES)
-        wait_until(lambda: server_watches(world.tb) == dict.fromkeys(RESOURCES, scopes), 30,
+        wait_until(lambda: server_watches(world.tb) == dict.fromkeys(RESOURCES, scopes), 60,
                    lambda: f"one watch per scope after the change of {what}: "
                    f"{server_watches(world.tb)} for {gateway.count('state')}")
 
@@ -203,7 +203,7 @@ def test_binary_upgrade(world, figures, monkeypatch):
         account=ACCOUNT, prefix=gateway.prefix, nginx=nginx_lib.NGINX), 0o755)
     monkeypatch.setattr(nginx_lib, "NGINX", wrapper)
     gateway.start()
-    gateway.status.wait_synced(30)
+    gateway.status.wait_synced(60)
 
     load = world.load(gateway.url("web"), rate=300, retry_closed=True, delays=["0ms", "50ms"])
     load.wait_total(100)
@@ -224,10 +224,10 @@ def test_binary_upgrade(world, figures, monkeypatch):
     assert result["failed"] == 0, failures(result)
     assert most == dict.fromkeys(RESOURCES, 2), f"not two trees with a watch each: {most}"
     assert gateway.master == new != old and not alive(old) and not alive(informer)
-    gateway.status.wait(lambda i: i["writer"]["pid"] == gateway.informer() and i["synced"], 20)
+    gateway.status.wait(lambda i: i["writer"]["pid"] == gateway.informer() and i["synced"], 60)
     fresh = world.addresses("web")[0]
     world.point("direct", fresh.split(":")[0])
     gateway.routed("direct", fresh)
     world.assert_equal(gateway, ["web", "direct"])
-    wait_until(lambda: server_watches(world.tb) == dict.fromkeys(RESOURCES, 1), 20,
+    wait_until(lambda: server_watches(world.tb) == dict.fromkeys(RESOURCES, 1), 60,
                lambda: f"one watch each: {server_watches(world.tb)}")

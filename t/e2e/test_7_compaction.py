@@ -43,7 +43,7 @@ def test_compaction(world, figures):
     slices = ("endpointslices", world.name)
     wait_until(lambda: gateway.count("relists")[slices] > relists[slices], 60,
                lambda: f"a relist: {gateway.status.informer()}")
-    wait_until(lambda: gateway.status.used(world.name, "direct") == [hosts[2]], 30,
+    wait_until(lambda: gateway.status.used(world.name, "direct") == [hosts[2]], 60,
                "the change of the outage")
     load.wait_total(200)
     again = {k: v - relists[k] for k, v in gateway.count("relists").items()}

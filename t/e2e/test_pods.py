@@ -47,8 +47,8 @@ class Shown:
 
     def __exit__(self, *_exc):
         self.process.terminate()
-        assert self.process.wait(timeout=30) == 0
-        self.thread.join(timeout=30)
+        assert self.process.wait(timeout=60) == 0
+        self.thread.join(timeout=60)
 
 
 def truth(world):
@@ -71,8 +71,8 @@ def test_pods(world, figures, tmp_path, how):
             world.tb.token_file, "--namespace", world.name, "--watch-list", how,
             "--record", str(tape), "--pods")
     with Shown(*args) as shown:
-        wait_until(lambda: shown.synced, 30, "the list of Pods")
-        wait_until(lambda: shown.pods == truth(world), 30, "what the list brought")
+        wait_until(lambda: shown.synced, 60, "the list of Pods")
+        wait_until(lambda: shown.pods == truth(world), 60, "what the list brought")
         assert len(shown.pods) == 3
 
         # they come, go, are made anew, and have other labels

@@ -103,7 +103,7 @@ def refused(gateway, namespace, user, verbs="(list|watch)"):
         assert re.search(says, plain(row["last_error"]["message"])), row["last_error"]
         place = resource + (f" in {namespace}" if namespace else "")
         line = rf"\[error\].*degraded: forbidden: {place} at .*{says}; grant list and watch"
-        wait_until(lambda pattern=line: re.search(pattern, plain(gateway.log())), 30,
+        wait_until(lambda pattern=line: re.search(pattern, plain(gateway.log())), 60,
                    lambda pattern=line: f"{pattern}\n{gateway.tail()}")
     return i
 
@@ -128,8 +128,8 @@ def test_cluster_role(world, figures):
     with cluster_wide(world, made):
         grant(world, made)
         gateway = started(world, made, "all", ["web"])
-        gateway.status.wait_synced(30)
-        i = gateway.status.wait(watching, 30)
+        gateway.status.wait_synced(60)
+        i = gateway.status.wait(watching, 60)
         assert i["ready"] and gateway.get("web").headers["x-pod-addr"] in pods
 
         take(world, made, "ClusterRoleBinding")

@@ -43,7 +43,7 @@ def test_verify(world, figures):
     name = "kubernetes.io/service-name=web"
     gateway.change(gone=True, block=f"label_selector endpointslices {name};")
     gateway.status.wait(lambda i: all(
-        r["objects"] == 1 for r in i["resources"] if r["resource"] == "endpointslices"), 30)
+        r["objects"] == 1 for r in i["resources"] if r["resource"] == "endpointslices"), 60)
     code, lines, errors = verify(gateway, "--selector", f"endpointslices={name}")
     assert code == 0, (lines, errors)
     code, lines, errors = verify(gateway)
