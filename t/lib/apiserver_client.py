@@ -15,7 +15,7 @@ import urllib.parse
 
 SERVICES = "/api/v1/services"
 SLICES = "/apis/discovery.k8s.io/v1/endpointslices"
-WAIT = 20
+WAIT = 60
 
 
 def services(ns):
