@@ -415,6 +415,38 @@ class TestSmall:
                 wait_until(lambda: gateway.status.informer()["writer"]["takeovers"] >= taken)
                 relisted.check(2, load)
 
+    def test_a_refused_list_keeps_nobody_waiting(self, cluster, gateway):
+        """
+        After a take-over a list for room replaces, and closes the watch.  Where
+        it is refused, and watches are not, what others change is used.
+        """
+        gateway.kill(signal.SIGKILL, gateway.informer())
+        gateway.allow(r"exited on signal 9|was answered 429")
+        wait_until(lambda: gateway.status.informer()["writer"]["crashes"] == 1)
+        cluster.steady(gateway)
+        seen = len(cluster.api.requests)
+        cluster.api.fault(verb="list", resource=SLICES, status=429, times=None)
+        for n in range(300):
+            ns, name = f"ns-{n % 10:03d}", f"svc-{n:05d}"
+            cluster.api.delete("services", ns, name)
+            cluster.api.delete(SLICES, ns, f"{name}-{n:05x}")
+
+        # twice: it is asked for again
+        for n in range(1, 3):
+            cluster.api.wait_requests(
+                n, verb="list", resource=SLICES, since=seen, timeout=60 * PATIENCE
+            )
+            new = cluster.pods(1, f"n{n}")
+            cluster.slice("zz-last", "web", new)
+            gateway.status.wait_used("zz-last", "web", [p.host for p in new])
+
+        cluster.api.clear_faults()
+        left = len(cluster.api.state_at(SLICES))
+        before = gateway.status.resource(SLICES)["objects"]
+        wait_until(
+            lambda: before < gateway.status.resource(SLICES)["objects"] <= left, 90 * PATIENCE
+        )
+
     def test_grows_by_reload(self, cluster, gateway):
         """A larger zone takes what was refused."""
         gateway.change(block=informer(cluster.api.url, zone="kube 8m"), gone=True)

@@ -152,6 +152,7 @@ reflector_relist_later(kube_reflector_machine_t *m)
     m->demand.beside = m->input->beside
                        && (!m->demand.wanted || m->demand.beside);
     m->demand.wanted = true;
+    m->demand.hasty |= m->input->urgent;
     m->reason = m->input->reason;
     m->list.plain |= m->input->plain;
 
@@ -170,7 +171,7 @@ reflector_relist(kube_reflector_machine_t *m)
     (void) reflector_relist_later(m);
 
     if (kube_step_list_is_due(m)) {
-        return kube_step_list(m);
+        return kube_step_yielding_list(m);
     }
 
     if (m->state != KUBE_REFLECTOR_WATCHING) {

@@ -29,7 +29,8 @@
  *              STATUS invalid   -> BACKOFF, CONSISTENT: it may be the version
  *              SUSPECT          -> LISTING: the page again, at once; the first
  *                                  as a new list
- *              other STATUS, FAILED, PROTOCOL, CLOSED, TIMER -> BACKOFF, list
+ *              other STATUS, FAILED, PROTOCOL, CLOSED, TIMER -> BACKOFF, list;
+ *                                  one that gives way: OPENING, see below
  *   STREAMING  SENT, OPENED     -> STREAMING (the timers start)
  *              ITEM             -> STREAMING (progress)
  *              EVENT            -> STREAMING: a change behind the items
@@ -43,7 +44,7 @@
  *              UNREADABLE       -> BACKOFF, a plain list
  *              other STATUS, FAILED, PROTOCOL, CLOSED -> BACKOFF, the same;
  *                                  after three, but for what did not connect:
- *                                  a plain list
+ *                                  a plain list; as LISTING, see below
  *   OPENING    SENT             -> OPENING (the timer starts)
  *              OPENED           -> WATCHING (evidence of being current)
  *              STATUS expired   -> relist; too large -> CONSISTENT (both at
@@ -93,7 +94,14 @@
  * the same for lists, nor what never reached the server; and what may end by
  * itself (any other STATUS in place of a watch, such as 5xx, 429 or 403; no
  * head) counts only after a minute, for an outage is to end without a list.  If
- * that list fails as well it was one: watches go on.
+ * that list fails as well it was one: watches go on.  So does a watch that was
+ * damaged twice.
+ *
+ * Giving way: a list on demand or for silence closes a watch that could serve.
+ * If it fails before anything of it was taken, by whatever but an older
+ * version, the watch is resumed, at once unless the server was not asked, and
+ * the list is wanted again: at the pace of lists on demand, no sooner than
+ * Retry-After or the time that it took, which does not double.
  *
  * Timers that end a list or the opening of a watch double each time, up to
  * KUBE_TIMEOUT_MAX_MS: what is merely slow must succeed in the end.  The idle
@@ -327,6 +335,8 @@ typedef struct {
     bool                    answered;       /* something came for this page */
     bool                    rollback;       /* older, and accepted as such */
     bool                    instead;        /* in place of useless watches */
+    bool                    yields;         /* to the watch, if it fails before
+                                               anything of it was taken */
     bool                    plain;          /* no WatchList, until complete */
     bool                    suspect;        /* one was refused, or not ended */
     unsigned                broken;         /* WatchLists in a row */
@@ -364,10 +374,11 @@ typedef struct {
     uint64_t                second_deadline_ms;    /* absolute, of it */
 } kube_reflector_watch_t;
 
-/* Lists that the owner asked for. */
+/* Lists that may wait: the owner asked for them, or silence did. */
 typedef struct {
     bool                    wanted;
     bool                    beside;         /* one beside the watch will do */
+    bool                    hasty;          /* an urgent one is among them */
     kube_backoff_t          backoff;
     kube_backoff_t          urgent;
     uint64_t                due_ms;         /* none before this */

@@ -253,7 +253,7 @@ reflector_may_stream(const kube_reflector_machine_t *m)
 }
 
 
-/* A list was wanted, and one begins. */
+/* A list was wanted, and one begins, or might have been. */
 static void
 reflector_demand_met(kube_reflector_machine_t *m)
 {
@@ -320,13 +320,66 @@ kube_step_list(kube_reflector_machine_t *m)
         list->started_ms = m->now_ms;
     }
 
-    /* any list is as good as the one that was wanted */
+    /* any list is as good as the one that was wanted, if it is tried again */
 
-    if (m->demand.wanted) {
+    if (m->demand.wanted && !m->list.instead) {
         reflector_demand_met(m);
     }
 
     return action;
+}
+
+
+/* One that a watch could go on without: where it fails it gives way to it. */
+kube_action_t
+kube_step_yielding_list(kube_reflector_machine_t *m)
+{
+    m->list.yields = true;
+    reflector_demand_met(m);
+
+    return kube_step_list(m);
+}
+
+
+/*
+ * The list that gives way is wanted again: as far from this one's end as it was
+ * to be from its beginning, and not before the watch has had the time that the
+ * list has taken.  Each may take the same, for no watch is open meanwhile.
+ */
+static void
+reflector_yield(kube_reflector_machine_t *m, uint64_t floor_ms)
+{
+    uint64_t                    took_ms;
+    kube_reflector_demand_t    *demand;
+
+    demand = &m->demand;
+    took_ms = m->now_ms - m->list.started_ms;
+
+    m->list.yields = false;
+    m->list.timeouts = 0;
+
+    if (floor_ms != 0) {
+        floor_ms += kube_random_range(&m->random, 0, floor_ms / 2);
+    }
+
+    floor_ms = m->now_ms + ((floor_ms > took_ms) ? floor_ms : took_ms);
+
+    demand->wanted = true;
+    demand->beside = false;
+    demand->due_ms += took_ms;
+    demand->urgent_ms += took_ms;
+
+    if (demand->hasty && demand->urgent_ms < demand->due_ms) {
+        demand->due_ms = demand->urgent_ms;
+    }
+
+    if (demand->due_ms < floor_ms) {
+        demand->due_ms = floor_ms;
+    }
+
+    if (demand->urgent_ms < floor_ms) {
+        demand->urgent_ms = floor_ms;
+    }
 }
 
 
@@ -338,6 +391,7 @@ kube_action_t
 kube_step_beside(kube_reflector_machine_t *m)
 {
     reflector_demand_met(m);
+    m->demand.hasty = false;
     kube_backoff_healthy(&m->demand.backoff, m->now_ms);
     kube_backoff_healthy(&m->demand.urgent, m->now_ms);
     m->deadline_ms = kube_step_watch_deadline(m);
@@ -362,6 +416,7 @@ kube_step_watch(kube_reflector_machine_t *m)
     timeout_s = reflector_stream_begin(m);
 
     m->list.instead = false;
+    m->list.yields = false;
     m->state = KUBE_REFLECTOR_OPENING;
     (void) kube_step_progress(m);
 
@@ -377,11 +432,12 @@ kube_step_watch(kube_reflector_machine_t *m)
 kube_action_t
 kube_step_resume(kube_reflector_machine_t *m)
 {
-    if (m->next == KUBE_NEXT_LIST || kube_step_list_is_due(m)) {
+    if (m->next == KUBE_NEXT_LIST) {
         return kube_step_list(m);
     }
 
-    return kube_step_watch(m);
+    return kube_step_list_is_due(m) ? kube_step_yielding_list(m)
+                                    : kube_step_watch(m);
 }
 
 
@@ -409,14 +465,19 @@ reflector_lists(const kube_reflector_machine_t *m)
 
 
 /*
- * What follows a pause unless the failure says otherwise: the same again.  If
- * a list in place of useless watches fails too, it is an outage, which is to
- * end without a list.
+ * What follows a pause unless the failure says otherwise: the same again, but
+ * for a list that gives way.  If a list in place of useless watches fails too,
+ * it is an outage, which is to end without a list.
  */
 kube_reflector_next_t
 kube_step_same(kube_reflector_machine_t *m)
 {
     if (!reflector_lists(m)) {
+        return KUBE_NEXT_WATCH;
+    }
+
+    if (m->list.yields) {
+        reflector_yield(m, 0);
         return KUBE_NEXT_WATCH;
     }
 
@@ -431,10 +492,26 @@ kube_step_same(kube_reflector_machine_t *m)
 }
 
 
+/*
+ * The watch that a list gives way to need not pause, for lists are apart, and
+ * what is refused to a list says nothing of it.
+ */
+kube_action_t
+kube_step_refused(kube_reflector_machine_t *m, uint64_t floor_ms)
+{
+    if (reflector_lists(m) && m->list.yields) {
+        reflector_yield(m, floor_ms);
+        return kube_step_watch(m);
+    }
+
+    return kube_step_sleep(m, kube_step_same(m), false, floor_ms);
+}
+
+
 kube_action_t
 kube_step_pause(kube_reflector_machine_t *m)
 {
-    return kube_step_sleep(m, kube_step_same(m), false, 0);
+    return kube_step_refused(m, 0);
 }
 
 
@@ -595,8 +672,8 @@ kube_step_end(kube_reflector_machine_t *m, kube_rc_t rc)
     kube_reflector_next_t  next;
 
     if (kube_step_watch_lived(m)) {
-        return (rc == KUBE_OK && kube_step_is_silent(m)) ? kube_step_list(m)
-                                                         : kube_step_watch(m);
+        return (rc == KUBE_OK && kube_step_is_silent(m))
+               ? kube_step_yielding_list(m) : kube_step_watch(m);
     }
 
     if (m->state == KUBE_REFLECTOR_WATCHING
@@ -623,6 +700,10 @@ kube_step_end(kube_reflector_machine_t *m, kube_rc_t rc)
     {
         kube_step_broken(m);
         m->list.died = true;
+    }
+
+    if (reflector_lists(m) && m->list.yields && !reflector_is_unasked(rc)) {
+        return kube_step_refused(m, 0);
     }
 
     next = reflector_is_unasked(rc) ? kube_step_same(m)

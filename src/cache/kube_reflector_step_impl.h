@@ -47,6 +47,7 @@ uint32_t kube_step_draw_timeout(kube_reflector_machine_t *m,
     uint64_t *deadline_ms);
 kube_action_t kube_step_stream_progress(kube_reflector_machine_t *m);
 kube_action_t kube_step_list(kube_reflector_machine_t *m);
+kube_action_t kube_step_yielding_list(kube_reflector_machine_t *m);
 bool kube_step_list_is_due(const kube_reflector_machine_t *m);
 bool kube_step_beside_is_due(const kube_reflector_machine_t *m);
 kube_action_t kube_step_beside(kube_reflector_machine_t *m);
@@ -55,6 +56,8 @@ kube_action_t kube_step_resume(kube_reflector_machine_t *m);
 kube_action_t kube_step_sleep(kube_reflector_machine_t *m,
     kube_reflector_next_t next, bool unreachable, uint64_t floor_ms);
 kube_reflector_next_t kube_step_same(kube_reflector_machine_t *m);
+kube_action_t kube_step_refused(kube_reflector_machine_t *m,
+    uint64_t floor_ms);
 kube_action_t kube_step_pause(kube_reflector_machine_t *m);
 bool kube_step_watch_lived(kube_reflector_machine_t *m);
 kube_reflector_next_t kube_step_useless(kube_reflector_machine_t *m,

@@ -45,6 +45,15 @@ kube_reflector_replaces(const kube_reflector_machine_t *m, uint64_t now_ms)
 }
 
 
+/* Lists are granted, so that one of the next is the one. */
+static kube_action_t
+reflector_list_again(kube_reflector_machine_t *m)
+{
+    return kube_step_sleep(m, m->list.yields ? KUBE_NEXT_LIST
+                                             : kube_step_same(m), false, 0);
+}
+
+
 /* Discards a list older than what was taken, unless it is a rollback. */
 static kube_action_t
 reflector_older_list(kube_reflector_machine_t *m)
@@ -62,7 +71,7 @@ reflector_older_list(kube_reflector_machine_t *m)
             list->ask = KUBE_ASK_CONSISTENT;
         }
 
-        return kube_step_pause(m);
+        return reflector_list_again(m);
     }
 
     if (list->rollback_ms == KUBE_NEVER) {
@@ -70,7 +79,7 @@ reflector_older_list(kube_reflector_machine_t *m)
     }
 
     if (!reflector_is_second_proof(list, m->now_ms)) {
-        return kube_step_pause(m);
+        return reflector_list_again(m);
     }
 
     list->rv = m->input->rv;
@@ -107,6 +116,8 @@ kube_step_meta(kube_reflector_machine_t *m)
 
     /* its items come now: what has begun is brought to its end */
 
+    m->list.yields = false;
+
     if (m->list.instead) {
         m->list.instead = false;
         m->list.plain = true;
@@ -119,6 +130,7 @@ kube_step_meta(kube_reflector_machine_t *m)
 kube_action_t
 kube_step_item(kube_reflector_machine_t *m)
 {
+    m->list.yields = false;
     m->list.empty_pages = 0;
     kube_reflector_raise(m, &m->input->rv);
 
@@ -167,11 +179,13 @@ reflector_complete(kube_reflector_machine_t *m)
     m->list.timeouts = 0;
     m->list.rollback_ms = KUBE_NEVER;
     m->list.plain = false;
+    m->list.yields = false;
     m->list.broken = 0;
     m->list.died = false;
     m->list.deaths = 0;
     m->watch.protocol_errors = 0;
     m->watch.unreadable = false;
+    m->demand.hasty &= m->demand.wanted;
     kube_backoff_healthy(&m->demand.backoff, m->now_ms);
     kube_backoff_healthy(&m->demand.urgent, m->now_ms);
 }
@@ -222,6 +236,8 @@ kube_step_stream_opened(kube_reflector_machine_t *m)
 kube_action_t
 kube_step_stream_event(kube_reflector_machine_t *m)
 {
+    m->list.yields = false;
+
     if (kube_rv_cmp(&m->input->rv, &m->list.rv) > 0) {
         m->list.rv = m->input->rv;
     }
@@ -344,8 +360,7 @@ kube_step_list_status(kube_reflector_machine_t *m)
         return kube_step_list(m);
     }
 
-    return kube_step_sleep(m, kube_step_same(m), false,
-                           m->input->status->retry_after_s * 1000ull);
+    return kube_step_refused(m, m->input->status->retry_after_s * 1000ull);
 }
 
 
@@ -381,8 +396,8 @@ kube_step_stream_status(kube_reflector_machine_t *m)
 
     default:
         kube_step_broken(m);
-        return kube_step_sleep(m, KUBE_NEXT_LIST, false,
-                               m->input->status->retry_after_s * 1000ull);
+        return kube_step_refused(m,
+                                 m->input->status->retry_after_s * 1000ull);
     }
 }
 

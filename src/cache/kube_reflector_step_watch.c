@@ -106,6 +106,7 @@ reflector_damaged(kube_reflector_machine_t *m, uint64_t floor_ms)
 
     m->watch.protocol_errors = 0;
     m->reason = KUBE_RELIST_PROTOCOL;
+    m->list.instead = true;
 
     return kube_step_sleep(m, KUBE_NEXT_LIST, false, floor_ms);
 }
@@ -203,7 +204,7 @@ kube_step_watch_timer(kube_reflector_machine_t *m)
     /* a list that is due on demand is no word on the watch */
 
     if (!kube_step_list_is_due(m) && kube_step_is_silent(m)) {
-        m->next = KUBE_NEXT_LIST;
+        return kube_step_yielding_list(m);
     }
 
     return kube_step_resume(m);

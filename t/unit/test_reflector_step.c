@@ -347,6 +347,17 @@ test_silence(void **state)
                          i < 2 ? KUBE_ACTION_WATCH : KUBE_ACTION_LIST);
     }
 
+    /* it is refused: the watches go on, and so does the need */
+
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_WATCH);
+    began_ms = b.now_ms;
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    assert_int_equal(b.action.reason, KUBE_RELIST_SILENT);
+    assert_in_range(b.now_ms - began_ms, KUBE_DEMAND_FIRST_MS / 2,
+                    KUBE_DEMAND_FIRST_MS);
+
     /* without bookmarks silence is nothing special */
 
     bed_in(&b, KUBE_REFLECTOR_WATCHING);
@@ -833,7 +844,7 @@ test_useless_watches(void **state)
     assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
     assert_str(b.action.rv, "120");
 
-    /* nor where somebody asked for one in the meantime: that is tried again */
+    /* nor where somebody asked for one in the meantime: that is wanted still */
     bed_in(&b, KUBE_REFLECTOR_OPENING);
 
     for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
@@ -847,9 +858,22 @@ test_useless_watches(void **state)
     say_relist(&b, KUBE_RELIST_ROOM);
     (void) wake(&b);
     assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
-    say_status(&b, KUBE_VERDICT_INTERNAL);
-    (void) wake(&b);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_INTERNAL), KUBE_ACTION_WATCH);
+    assert_true(b.r.demand.wanted);
+
+    /* which one in place of watches is no answer to, if it fails */
+    b.r.demand.due_ms = b.now_ms + 3600000;
+
+    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        say_status(&b, KUBE_VERDICT_INTERNAL);
+        (void) wake(&b);
+    }
+
     assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_int_equal(b.action.reason, KUBE_RELIST_OTHER);
+    say_status(&b, KUBE_VERDICT_INTERNAL);
+    assert_true(b.r.demand.wanted);
 
     /* nor does a list follow what never reached the server */
     bed_in(&b, KUBE_REFLECTOR_OPENING);
@@ -1222,6 +1246,264 @@ test_relist_beside(void **state)
     assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
     say(&b, KUBE_INPUT_OPENED);
     assert_true(b.r.deadline_ms - b.now_ms > KUBE_DEMAND_MAX_MS);
+}
+
+
+/* What a list that fails is to end as: nothing of it has been taken. */
+static kube_action_kind_t
+fail_list(bed_t *b, unsigned how)
+{
+    switch (how) {
+
+    case 0:
+        return say_status(b, KUBE_VERDICT_UNAVAILABLE);
+
+    case 1:
+        return say_status(b, KUBE_VERDICT_TOO_MANY);
+
+    case 2:
+        return say_status(b, KUBE_VERDICT_FORBIDDEN);
+
+    case 3:
+        return say(b, KUBE_INPUT_PROTOCOL);
+
+    case 4:
+        return say_failed(b, KUBE_CLOSED);
+
+    case 5:
+        return say_rv(b, KUBE_INPUT_META, "");
+
+    default:
+        return say_timer(b);
+    }
+}
+
+
+/*
+ * A watch could serve: a list on demand that is refused for ever keeps nobody
+ * from what is watched, and is wanted still.
+ */
+static void
+test_list_gives_way(void **state)
+{
+    bed_t     b;
+    unsigned  how, i;
+    uint64_t  failed_ms, took_ms;
+
+    (void) state;
+
+    for (how = 0; how < 7; how++) {
+        bed_in(&b, KUBE_REFLECTOR_WATCHING);
+        assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+
+        for (i = 0; i < 5; i++) {
+            took_ms = b.now_ms;
+            say(&b, KUBE_INPUT_SENT);
+            assert_int_equal(fail_list(&b, how), KUBE_ACTION_WATCH);
+            assert_str(b.action.rv, "100");
+            failed_ms = b.now_ms;
+            took_ms = failed_ms - took_ms;
+            assert_true(took_ms <= KUBE_LIST_MS);
+
+            say(&b, KUBE_INPUT_OPENED);
+            assert_int_equal(say_rv(&b, KUBE_INPUT_EVENT, "100"),
+                             KUBE_ACTION_NONE);
+            assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+            assert_int_equal(b.action.reason, KUBE_RELIST_ROOM);
+            assert_str(b.action.rv, "100");
+
+            /* no shorter than the list has taken, nor than lists are apart */
+            assert_in_range(b.now_ms - failed_ms,
+                            took_ms ? took_ms : KUBE_DEMAND_FIRST_MS / 2,
+                            KUBE_DEMAND_MAX_MS);
+        }
+
+        /* it is granted: nothing is wanted any more */
+        say_rv(&b, KUBE_INPUT_META, "101");
+        say(&b, KUBE_INPUT_LIST_DONE);
+        say(&b, KUBE_INPUT_OPENED);
+        assert_int_equal(b.r.deadline_ms, b.now_ms + 90000);
+    }
+}
+
+
+/* It comes as it was wanted: urgent, beside no watch, and when it may. */
+static void
+test_list_comes_again(void **state)
+{
+    bed_t     b;
+    uint64_t  failed_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    assert_int_equal(feed(&b, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                                .reason = KUBE_RELIST_OTHER,
+                                                .urgent = true }),
+                     KUBE_ACTION_LIST);
+
+    /* what is asked for meanwhile would go beside a watch, and has no haste */
+    assert_int_equal(say_fill(&b), KUBE_ACTION_NONE);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_WATCH);
+    failed_ms = b.now_ms;
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    assert_in_range(b.now_ms - failed_ms, KUBE_URGENT_FIRST_MS / 2,
+                    KUBE_URGENT_FIRST_MS);
+
+    /* Retry-After is of the list, and of one that is urgent */
+    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 40),
+                     KUBE_ACTION_WATCH);
+    failed_ms = b.now_ms;
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(feed(&b, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                                .reason = KUBE_RELIST_OTHER,
+                                                .urgent = true }),
+                     KUBE_ACTION_NONE);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    assert_in_range(b.now_ms - failed_ms, 40000, 60000);
+
+    /* one that is done leaves no haste to the next */
+    say_rv(&b, KUBE_INPUT_META, "101");
+    say(&b, KUBE_INPUT_LIST_DONE);
+    say(&b, KUBE_INPUT_OPENED);
+    b.now_ms += 2 * KUBE_BACKOFF_RESET_MS;
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_WATCH);
+    failed_ms = b.now_ms;
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    assert_in_range(b.now_ms - failed_ms, KUBE_DEMAND_FIRST_MS / 2,
+                    KUBE_DEMAND_FIRST_MS);
+
+    /* credentials that are new are the watch's as well */
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAUTHORIZED),
+                     KUBE_ACTION_CREDENTIALS);
+    assert_int_equal(say(&b, KUBE_INPUT_TIMER), KUBE_ACTION_WATCH);
+    say(&b, KUBE_INPUT_OPENED);
+    b.now_ms = b.r.demand.due_ms;
+    assert_int_equal(say(&b, KUBE_INPUT_TIMER), KUBE_ACTION_LIST);
+
+    /* a server that cannot be reached is not asked for a watch at once */
+    assert_int_equal(say_failed(&b, KUBE_CONNECT), KUBE_ACTION_SLEEP);
+    assert_true(wake(&b) <= KUBE_BACKOFF_UNREACHABLE_MS);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+}
+
+
+/* Others have no watch to give way to, or nothing that is known to be right. */
+static void
+test_list_does_not_give_way(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    /* its version has expired, whoever wanted one meanwhile */
+    bed_in(&b, KUBE_REFLECTOR_LISTING);
+    say_relist(&b, KUBE_RELIST_ROOM);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_SLEEP);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+
+    /* items may have been taken: by its version, or without one */
+    for (i = 0; i < 2; i++) {
+        bed_in(&b, KUBE_REFLECTOR_WATCHING);
+        say_relist(&b, KUBE_RELIST_ROOM);
+        say_rv(&b, i ? KUBE_INPUT_META : KUBE_INPUT_ITEM, "120");
+        assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                         KUBE_ACTION_SLEEP);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+        assert_str(b.action.rv, "120");
+    }
+
+    /* a replica that lags does grant lists, and is soon found out */
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    say_relist(&b, KUBE_RELIST_ROOM);
+
+    for (i = 0; i < KUBE_STALE_LISTS_MAX; i++) {
+        assert_int_equal(say_rv(&b, KUBE_INPUT_META, "99"),
+                         KUBE_ACTION_SLEEP);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    }
+
+    assert_int_equal(b.action.rv.len, 0);
+
+    /* but where it is refused then, the watch is granted still */
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_WATCH);
+}
+
+
+/* A WatchList on demand is one, too, until an event of it was taken. */
+static void
+test_stream_gives_way(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_make(&b, KUBE_WATCH_LIST_ON);
+    say_rv(&b, KUBE_INPUT_START, "100");
+    say(&b, KUBE_INPUT_OPENED);
+
+    for (i = 0; i < 2; i++) {
+        say_relist(&b, KUBE_RELIST_ROOM);
+
+        if (b.action.kind == KUBE_ACTION_NONE) {
+            say_timer(&b);
+        }
+
+        assert_int_equal(b.action.kind, KUBE_ACTION_STREAM);
+        assert_int_equal(i ? say_failed(&b, KUBE_CLOSED)
+                           : say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                         KUBE_ACTION_WATCH);
+        say(&b, KUBE_INPUT_OPENED);
+    }
+
+    /* an initial event was taken of the third */
+    assert_int_equal(say_timer(&b), KUBE_ACTION_STREAM);
+    say_rv(&b, KUBE_INPUT_ITEM, "90");
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_SLEEP);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+}
+
+
+/* Bytes that are damaged twice: a list may get past them, or a watch may. */
+static void
+test_damaged_list_gives_way(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+
+    for (i = 0; i < 4; i++) {
+        assert_int_equal(say(&b, KUBE_INPUT_PROTOCOL), KUBE_ACTION_SLEEP);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+        say(&b, KUBE_INPUT_OPENED);
+        assert_int_equal(say(&b, KUBE_INPUT_PROTOCOL), KUBE_ACTION_SLEEP);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+        assert_int_equal(b.action.reason, KUBE_RELIST_PROTOCOL);
+        assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                         KUBE_ACTION_SLEEP);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+        say(&b, KUBE_INPUT_OPENED);
+    }
 }
 
 
@@ -1605,6 +1887,11 @@ main(void)
         cmocka_unit_test(test_relist),
         cmocka_unit_test(test_relist_urgent),
         cmocka_unit_test(test_relist_beside),
+        cmocka_unit_test(test_list_gives_way),
+        cmocka_unit_test(test_list_comes_again),
+        cmocka_unit_test(test_list_does_not_give_way),
+        cmocka_unit_test(test_stream_gives_way),
+        cmocka_unit_test(test_damaged_list_gives_way),
         cmocka_unit_test(test_pace_beside),
         cmocka_unit_test(test_watch_timeouts),
         cmocka_unit_test(test_list_trickles),
