@@ -182,6 +182,10 @@ refill_begin(kube_reflector_t *r)
 
     if (refill_mark(r, KUBE_DELTA_REFILL_BEGIN) != KUBE_OK) {
         refill_broken(r, kube_rc_text(KUBE_NOMEM), false);
+
+        /* who asked sees no end of it, and so would not ask again */
+
+        kube_reflector_fill(r, false, r->now_ms);
         return;
     }
 

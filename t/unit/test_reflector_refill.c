@@ -1024,6 +1024,42 @@ test_out_of_memory(void **state)
 }
 
 
+/* It could not even begin: nobody asks again, so it is wanted as before. */
+static void
+test_no_memory_for_the_mark(void **state)
+{
+    bed_t           b;
+    size_t          n, put_off;
+    io_exchange_t  *watch;
+
+    (void) state;
+    put_off = 0;
+
+    for (n = 1; n < 20; n++) {
+        bed_init(&b);
+        bed_watch(&b);
+        watch = bed_x(&b);
+        b.beside = true;
+        b.own.fail_at = b.own.calls + n;
+        kube_reflector_fill(b.r, false, b.io.now_ms);
+        bed_process(&b);
+        b.own.fail_at = 0;
+
+        if (b.io.started == 1 && drained(&b)[0] == '\0') {
+            put_off++;
+            pace(&b, watch);
+            assert_int_equal(b.io.started, 2);
+            assert_string_equal(drained(&b), "{");
+            assert_true(is_watched(watch));
+        }
+
+        bed_done(&b);
+    }
+
+    assert_int_not_equal(put_off, 0);
+}
+
+
 int
 main(void)
 {
@@ -1041,6 +1077,7 @@ main(void)
         cmocka_unit_test(test_urgent),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_memory_for_a_key),
+        cmocka_unit_test(test_no_memory_for_the_mark),
         cmocka_unit_test(test_silent),
         cmocka_unit_test(test_unreadable),
         cmocka_unit_test(test_watch_ends),
