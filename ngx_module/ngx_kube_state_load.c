@@ -1,6 +1,6 @@
 /*
  * ngx_kube_state_load - the state file's reading, once, by an informer that
- * took over a zone without any object.
+ * took over a zone without any object, or with a part of those of the file.
  *
  * A file is used only where it is sound, of the same server, CA and scopes,
  * young enough, and where nobody but its owner could have written it.  The one

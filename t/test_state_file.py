@@ -242,6 +242,28 @@ class TestUsed:
             served(gateway)
             assert gateway.status.informer()["state_file"]["in_use"]
 
+    @pytest.mark.parametrize("how", ["killed", "reload"])
+    def test_who_is_loading_ends(self, how):
+        """The next one has the rest of the file, while the server stays away."""
+        with preloaded("dawdle") as library, Cluster() as made:
+            made.api.load_scale(6000, 1)
+            block = informer(made.api.url, "namespaces all;", zone="kube 32m", state=KEEP)
+            gateway = made.nginx(CONF, block=block, env={"LD_PRELOAD": library})
+            made.service("shop", "web")
+            made.equal(gateway)
+            gateway.restart(change=made.api.refuse)
+            wait_until(lambda: gateway.status.services())
+            assert gateway.get("/state").status == 503
+            if how == "reload":
+                gateway.reload(gone=True)
+            else:
+                gateway.allow(r"cache manager process \d+ exited on signal 9")
+                gateway.kill(signal.SIGKILL, gateway.informer())
+            gateway.wait_log("objects of state file .* in use", 2)
+            wait_until(lambda: len(gateway.status.services()) == 6001)
+            served(gateway)
+            wait_until(lambda: gateway.get("/state").status == 200)
+
     def test_reload_keeps_serving_from_it(self, away):
         gateway = cold(away, away.bytes)
         served(gateway)

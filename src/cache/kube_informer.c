@@ -813,6 +813,10 @@ informer_publish(kube_informer_t *inf)
 {
     unsigned  n;
 
+    if (inf->loading != 0) {
+        kube_zone_set_state_loading(inf->conf.zone, true);
+    }
+
     n = kube_publisher_run(inf->publisher, KUBE_INFORMER_SERVICES,
                            inf->now_ms, inf->now_unix_ms);
 
@@ -827,6 +831,12 @@ informer_publish(kube_informer_t *inf)
 
     } else {
         inf->loading -= n;
+    }
+
+    /* what a predecessor has begun ends where the file is of no use now */
+
+    if (inf->loading == 0 && !inf->wants_state) {
+        kube_zone_set_state_loading(inf->conf.zone, false);
     }
 }
 

@@ -105,11 +105,12 @@ bool kube_informer_synced(const kube_informer_t *informer);
 kube_zone_writer_t *kube_informer_writer(kube_informer_t *informer);
 
 /*
- * Asked once, after a take-over of a zone without any object: the host may
- * feed a state file's records now, if the identity in it, a hash of server and
- * scopes, is accepted.  It is where it is ours, and by AUTO also where the file
- * is of an informer that followed Endpoints: these serve until a list of
- * EndpointSlices is complete, or one of Endpoints in its place.
+ * Asked once, after a take-over of a zone without any object, or of one whose
+ * writer ended while it was loading: the host may feed a state file's records
+ * now, if the identity in it, a hash of server and scopes, is accepted.  It is
+ * where it is ours, and by AUTO also where the file is of an informer that
+ * followed Endpoints: these serve until a list of EndpointSlices is complete,
+ * or one of Endpoints in its place.  What the zone holds already stays.
  *
  * They are published in turns, as all else is.  While the informer is loading
  * the host reads nothing of the API server, but calls process(): a list that

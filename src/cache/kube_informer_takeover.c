@@ -466,6 +466,24 @@ takeover_endpoints(kube_informer_t *inf)
 }
 
 
+/*
+ * What a state file has is in no zone without an object, and in part in one
+ * whose writer died of it, or ended before it had published all.
+ */
+static bool
+takeover_lacks_state(const kube_informer_t *inf)
+{
+    kube_writer_info_t  writer;
+
+    kube_zone_writer_info(inf->conf.zone, &writer);
+
+    return inf->takeover.records == 0
+           || writer.state_in_use == KUBE_STATE_FILE_LOADING
+           || (inf->takeover.blamed
+               && inf->takeover.death.stage == KUBE_STAGE_STATE);
+}
+
+
 static kube_rc_t
 takeover_load(kube_informer_t *inf)
 {
@@ -497,11 +515,7 @@ takeover_load(kube_informer_t *inf)
     takeover_scopes(inf, old);
     kube_free(&inf->alloc, old);
 
-    /* what a state file has is in part in a zone whose writer died of it */
-    inf->wants_state = (inf->takeover.records == 0
-                        || (inf->takeover.blamed
-                            && inf->takeover.death.stage
-                               == KUBE_STAGE_STATE));
+    inf->wants_state = takeover_lacks_state(inf);
 
     for (scope = 0; scope < inf->scopes_n; scope++) {
 

@@ -79,7 +79,8 @@ kube_ready_init(kube_ready_t *ready, kube_zone_t *zone, unsigned flags,
     bits = KUBE_READY_SYNCED | (allow_state ? KUBE_READY_STATE : 0);
 
     kube_zone_writer_info(zone, &writer);
-    ready->state_serves = allow_state && writer.state_in_use != 0;
+    ready->state_serves = allow_state
+                          && writer.state_in_use == KUBE_STATE_FILE_WHOLE;
     ready->kept = !ready->strict && (kube_zone_ready(zone) & bits) != 0;
 
     if (kube_coverage_read(zone, &ready->names, &ready->coverage) != KUBE_OK) {

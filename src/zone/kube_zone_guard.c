@@ -178,8 +178,28 @@ kube_zone_set_state_file(kube_zone_t *zone, int64_t written_ms, bool in_use,
     history = &zone->image->history;
 
     kube_word_set(&history->state_written_ms, (uint64_t) written_ms);
-    kube_word_set(&history->state_in_use, in_use);
     kube_word_set(&history->state_failed, failed);
+
+    if (in_use != (kube_word_get(&history->state_in_use) != 0)) {
+        kube_word_set(&history->state_in_use,
+                      in_use ? KUBE_STATE_FILE_WHOLE : 0);
+    }
+}
+
+
+void
+kube_zone_set_state_loading(kube_zone_t *zone, bool loading)
+{
+    kube_word_t  *in_use;
+
+    in_use = &zone->image->history.state_in_use;
+
+    if (loading) {
+        kube_word_set(in_use, KUBE_STATE_FILE_LOADING);
+
+    } else if (kube_word_get(in_use) == KUBE_STATE_FILE_LOADING) {
+        kube_word_set(in_use, KUBE_STATE_FILE_WHOLE);
+    }
 }
 
 

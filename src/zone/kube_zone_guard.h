@@ -44,6 +44,10 @@ kube_rc_t kube_zone_guard_take(kube_zone_t *zone, bool *crashed)
 void kube_zone_guard_release(kube_zone_t *zone);
 
 
+/* A state file serves: what of it is published. */
+#define KUBE_STATE_FILE_WHOLE    1
+#define KUBE_STATE_FILE_LOADING  2
+
 /* The writer and the informer around it, for the status page. */
 typedef struct {
     uint64_t  epoch;                 /* take-overs and rollbacks */
@@ -58,7 +62,8 @@ typedef struct {
     uint64_t  start_delay_until_ms;  /* no start before this monotonic ms */
     uint64_t  list_delay_until_ms;   /* and no list */
     int64_t   state_written_ms;      /* unix ms of the state file; 0: never */
-    uint64_t  state_in_use;          /* 1: serving from a state file */
+    uint64_t  state_in_use;          /* 0; or a state file serves, as a
+                                        KUBE_STATE_FILE_ says */
     uint64_t  state_failed;          /* 1: the last write failed */
     uint64_t  queue_depth;           /* objects that wait to be published */
     uint64_t  queue_since_ms;        /* when the first of them was read,
@@ -76,8 +81,15 @@ void kube_zone_writer_announce(kube_zone_writer_t *writer, uint64_t pid,
 /* Counts a rollback of the server as an epoch. */
 void kube_zone_writer_epoch(kube_zone_writer_t *writer);
 
+/* One that is in use already stays as whole as it is. */
 void kube_zone_set_state_file(kube_zone_t *zone, int64_t written_ms,
     bool in_use, bool failed);
+
+/*
+ * The writer's: from the first that it publishes of a state file until the
+ * last.  A successor finds it, and has the rest still to publish.
+ */
+void kube_zone_set_state_loading(kube_zone_t *zone, bool loading);
 
 /* The work queue's, as in kube_writer_info_t; so many more were added. */
 void kube_zone_set_services(kube_zone_t *zone, uint64_t waiting,

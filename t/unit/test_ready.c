@@ -253,7 +253,14 @@ test_ready_state_file(void **state)
     READY("=shop", "not_synced: services in shop");
     READY("", "not_synced: services in shop");
 
+    /* not yet all of it */
+
     bed.allow_state = true;
+    kube_zone_set_state_loading(&bed.t.zone, true);
+    READY("", "not_synced: services in shop");
+    READY("=shop", "not_synced: services in shop");
+
+    kube_zone_set_state_loading(&bed.t.zone, false);
     READY("", "");
     READY("=shop", "");
     READY("shop/web", "");

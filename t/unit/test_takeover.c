@@ -1297,6 +1297,94 @@ test_state_file_in_turns(void **state)
 }
 
 
+/* Services of a file that takes three turns, as the host puts them. */
+static void
+state_put_many(bed_t *b)
+{
+    char      name[16];
+    unsigned  i;
+
+    for (i = 0; i < 2 * KUBE_INFORMER_SERVICES + 1; i++) {
+        snprintf(name, sizeof(name), "s-%u", i);
+        state_put(b, name);
+    }
+
+    kube_zone_set_state_file(&b->zone, 1, true, false);
+}
+
+
+/* Who ends meanwhile leaves the rest to the next, that has no server either. */
+static void
+test_state_file_half_loaded(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    static view_t  view;
+
+    (void) state;
+
+    bed_init(&b);
+    b.server->mute = true;
+    (void) bed_process(&b);
+    assert_true(kube_informer_wants_state(b.inf));
+
+    for (i = 0; i < 2; i++) {
+        state_put_many(&b);
+        (void) bed_process(&b);
+        assert_true(kube_informer_loading(b.inf));
+        bed_stop(&b);
+        bed_start(&b);
+        (void) bed_process(&b);
+        assert_true(kube_informer_wants_state(b.inf));
+    }
+
+    state_put_many(&b);
+    bed_settle(&b);
+    view_make(&view, &b.zone);
+    assert_int_equal(view.n, 2 * KUBE_INFORMER_SERVICES + 1);
+
+    /* that was all */
+
+    bed_stop(&b);
+    bed_start(&b);
+    (void) bed_process(&b);
+    assert_false(kube_informer_wants_state(b.inf));
+    bed_done(&b);
+}
+
+
+/* The file is of no use any more: what is there of it serves. */
+static void
+test_state_file_half_lost(void **state)
+{
+    bed_t               b;
+    unsigned            i;
+    kube_writer_info_t  writer;
+
+    (void) state;
+
+    bed_init(&b);
+    b.server->mute = true;
+    (void) bed_process(&b);
+    assert_true(kube_informer_wants_state(b.inf));
+    state_put_many(&b);
+    (void) bed_process(&b);
+
+    for (i = 0; i < 2; i++) {
+        bed_stop(&b);
+        bed_start(&b);
+        (void) bed_process(&b);
+        assert_int_equal(kube_informer_wants_state(b.inf), (i == 0));
+        (void) bed_process(&b);
+        kube_zone_writer_info(&b.zone, &writer);
+        assert_int_equal(writer.state_in_use, KUBE_STATE_FILE_WHOLE);
+    }
+
+    bed_done(&b);
+}
+
+
 int
 main(void)
 {
@@ -1326,6 +1414,8 @@ main(void)
         cmocka_unit_test(test_poison_trial_scope),
         cmocka_unit_test(test_state_file),
         cmocka_unit_test(test_state_file_in_turns),
+        cmocka_unit_test(test_state_file_half_loaded),
+        cmocka_unit_test(test_state_file_half_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

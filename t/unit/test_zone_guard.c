@@ -243,6 +243,42 @@ test_guard_writer_info(void **state)
 }
 
 
+/* Who shows that a state file serves does not know how much of it does. */
+static void
+test_guard_state_file(void **state)
+{
+    unsigned            i;
+    zone_test_t         t;
+    kube_writer_info_t  info;
+
+    static const uint64_t  shown[] = {
+        0, KUBE_STATE_FILE_WHOLE, KUBE_STATE_FILE_LOADING,
+        KUBE_STATE_FILE_LOADING, KUBE_STATE_FILE_WHOLE, 0
+    };
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+
+    for (i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+
+        if (i == 2 || i == 4) {
+            kube_zone_set_state_loading(&t.zone, (i == 2));
+
+        } else if (i == 0) {
+            kube_zone_set_state_loading(&t.zone, false);
+
+        } else {
+            kube_zone_set_state_file(&t.zone, 55, (i != 5), false);
+        }
+
+        kube_zone_writer_info(&t.zone, &info);
+        assert_int_equal(info.state_in_use, shown[i]);
+    }
+
+    zone_test_close(&t);
+}
+
+
 int
 main(void)
 {
@@ -253,6 +289,7 @@ main(void)
         cmocka_unit_test(test_guard_no_file),
         cmocka_unit_test(test_guard_dead_owner),
         cmocka_unit_test(test_guard_writer_info),
+        cmocka_unit_test(test_guard_state_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
