@@ -245,6 +245,9 @@ uint64_t ngx_kube_state_awaited(ngx_kube_state_t *state, uint64_t now_ms);
 /* Feeds a valid, young file to an informer that wants one. */
 void ngx_kube_state_load(ngx_kube_state_t *state, kube_informer_t *inf);
 
+/* What the status shows where no file is written any more. */
+void ngx_kube_state_off(ngx_kube_informer_t *informer, kube_informer_t *inf);
+
 /* Writes the file when due; returns when to come again (monotonic ms). */
 uint64_t ngx_kube_state_process(ngx_kube_state_t *state,
     kube_informer_t *inf, uint64_t now_ms);

@@ -635,6 +635,7 @@ ngx_kube_host_run(void *data)
 
     if (host->state == NULL) {
         host->state_deadline = UINT64_MAX;
+        ngx_kube_state_off(host->block, host->informer);
         return;
     }
 

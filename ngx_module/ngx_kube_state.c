@@ -235,6 +235,33 @@ ngx_kube_state_show(ngx_kube_state_t *state)
 }
 
 
+/*
+ * There is none any more, since a reload: what was said of its writing is over,
+ * and what it brought serves until the server has answered, as ever.
+ */
+
+void
+ngx_kube_state_off(ngx_kube_informer_t *informer, kube_informer_t *inf)
+{
+    ngx_uint_t          in_use;
+    kube_writer_info_t  writer;
+
+    kube_zone_writer_info(&informer->zone, &writer);
+
+    in_use = (writer.state_in_use != 0 && !kube_informer_synced(inf));
+
+    if (writer.state_failed == 0
+        && in_use == (writer.state_in_use != 0)
+        && (in_use || writer.state_written_ms == 0))
+    {
+        return;
+    }
+
+    kube_zone_set_state_file(&informer->zone,
+                             in_use ? writer.state_written_ms : 0, in_use, 0);
+}
+
+
 uint64_t
 ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
     uint64_t now_ms)

@@ -270,6 +270,16 @@ class TestUsed:
         gateway.reload(gone=True)
         served(gateway)
 
+    def test_reload_without(self, away):
+        """It serves until the server answers, and is named no more."""
+        gateway = cold(away, away.bytes)
+        served(gateway)
+        gateway.change(block=informer(away.api.url, state="state_path off;"), gone=True)
+        served(gateway)
+        away.api.listen()
+        none = {"written": None, "in_use": False, "error": None}
+        gateway.status.wait(lambda i: i["synced"] and i["state_file"] == none)
+
     def test_what_is_gone_by_then_goes(self, away):
         """The file's objects are no more than a guess: the list corrects it."""
         gateway = cold(away, away.bytes)
@@ -403,6 +413,10 @@ class TestFile:
         other = KEEP.replace("state_path state", "state_path other")
         gateway.change(block=informer(seed.api.url, state=other), gone=True)
         assert "/other/" in gateway.wait_log(r"state file.*not written", 2)[-1]
+
+        # and of none
+        gateway.change(block=informer(seed.api.url, state="state_path off;"), gone=True)
+        gateway.status.wait(lambda i: not i["state_file"]["error"] and not i["degraded"])
         seed.running.remove(gateway)
         gateway.stop()
 
