@@ -223,7 +223,7 @@ ngx_kube_instance_await(ngx_kube_instance_t *instance,
 static void
 ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
 {
-    uint64_t         begun, before, now;
+    uint64_t         begun, before, now, worked;
     ngx_int_t        rc;
     ngx_kube_job_t  *job;
 
@@ -250,16 +250,22 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
     if (rc == NGX_OK) {
         rc = ngx_kube_instance_install(instance);
         now = ngx_kube_worked_us();
+
+        /* what others take to go keeps the worker, but is not its own cost */
+
+        (void) ngx_kube_instances_fit(instance->views, instance);
     }
+
+    worked = ngx_kube_worked_us() - begun;
 
     ngx_kube_builds_learn(instance,
                           job->cost + now - begun > NGX_KUBE_BUILD_MUCH);
-    ngx_kube_builds_worked(now - begun);
+    ngx_kube_builds_worked(worked);
 
     if (job->whole) {
         ngx_kube_builds.whole = ngx_current_msec
-                                + (ngx_msec_t) ((now - begun) * 20 / 1000);
-        ngx_kube_builds.again += now - begun;
+                                + (ngx_msec_t) (worked * 20 / 1000);
+        ngx_kube_builds.again += worked;
     }
 
     ngx_kube_instance_finish(instance, rc, job->cost + now - begun,
@@ -509,8 +515,6 @@ ngx_kube_instance_install(ngx_kube_instance_t *instance)
         /* who waits for it finds it */
         ngx_kube_instance_use(instance);
     }
-
-    (void) ngx_kube_instances_fit(views, instance);
 
     return NGX_OK;
 }

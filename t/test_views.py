@@ -833,6 +833,21 @@ class TestStrained:
             assert time.monotonic() - begun < 5
             short("nothing")
 
+    def test_a_small_one_that_others_make_room_for(self, gateway, many, short):
+        """What it takes to let a large one of others go does not make it one."""
+        many.service("large", 16000)
+        gateway.status.wait_rv(many.service("tiny", 1))
+        for _ in range(5):
+            short("nothing")
+            with client(gateway) as c:
+                for name in ("large", "tiny", "large"):
+                    assert c.get(f"shop/{name}:http").status == 200
+            short("some")
+            with self.asked(gateway, "/", "s0"), client(gateway) as c:
+                c.made.timeout = 5
+                assert c.get("shop/tiny:http").status == 200
+                short("nothing")
+
     def test_bodies_begun_before(self, cluster, many, library, short):
         """Also where the worker was not strained yet, their views are made again."""
         for name in self.NAMES:
