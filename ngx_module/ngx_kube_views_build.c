@@ -28,7 +28,7 @@
  * one request in 200 meets it.  AGAIN: what attempts that failed may have at
  * once, beside a fifth of the time.  TURN: after so much in one turn of nginx's
  * loop, who cannot wait begins no more.  MUCH: what takes longer is remembered
- * by one of BITS, which may be another's too.
+ * in one of SLOTS, which may be another's too.
  */
 #define NGX_KUBE_BUILD_STEP    1000
 #define NGX_KUBE_BUILD_FREE    1000
@@ -36,12 +36,13 @@
 #define NGX_KUBE_BUILD_AGAIN   200000
 #define NGX_KUBE_BUILD_TURN    10000
 #define NGX_KUBE_BUILD_MUCH    200
-#define NGX_KUBE_BUILD_BITS    16384
+#define NGX_KUBE_BUILD_SLOTS   16384
 
 
 /* What this worker makes, one at a time, and when it may do so in one piece. */
 typedef struct {
     ngx_queue_t             jobs;
+    ngx_queue_t             soon;           /* of what is made in one piece */
     ngx_event_t             event;
     ngx_msec_t              whole;
     uint64_t                again;          /* us, for attempts that failed */
@@ -51,8 +52,17 @@ typedef struct {
     ngx_msec_t              turn;           /* when it began */
     ngx_msec_t              rest;           /* if strained, until then */
     unsigned                ready:1;
-    u_char                  much[NGX_KUBE_BUILD_BITS / 8];
+    unsigned                had:1;          /* soon had its turn */
+    u_char                  much[NGX_KUBE_BUILD_SLOTS];
 } ngx_kube_builds_t;
+
+
+/* What is remembered of an instance. */
+enum {
+    NGX_KUBE_BUILD_SMALL = 0,
+    NGX_KUBE_BUILD_MIDDLING,                /* MUCH, but no more than a STEP */
+    NGX_KUBE_BUILD_LARGE
+};
 
 
 static void ngx_kube_instance_renew(ngx_kube_instance_t *instance,
@@ -65,10 +75,11 @@ static void ngx_kube_instance_proceed(ngx_kube_instance_t *instance);
 static void ngx_kube_builds_proceed(ngx_event_t *ev);
 static void ngx_kube_builds_post(void);
 static void ngx_kube_builds_worked(uint64_t us);
-static u_char *ngx_kube_builds_much(const ngx_kube_instance_t *instance,
-    u_char *bit);
+static u_char *ngx_kube_builds_much(const ngx_kube_instance_t *instance);
 static void ngx_kube_builds_learn(const ngx_kube_instance_t *instance,
-    ngx_uint_t is_much);
+    uint64_t cost);
+static ngx_queue_t *ngx_kube_builds_queue(
+    const ngx_kube_instance_t *instance);
 static ngx_uint_t ngx_kube_builds_rest(const ngx_kube_instance_t *instance,
     const ngx_kube_waiter_t *waiter);
 static ngx_uint_t ngx_kube_builds_whole(ngx_kube_instance_t *instance,
@@ -125,6 +136,7 @@ static void
 ngx_kube_instance_renew(ngx_kube_instance_t *instance,
     ngx_kube_waiter_t *waiter)
 {
+    ngx_queue_t     *queue;
     ngx_kube_job_t  *job;
 
     if (instance->job != NULL) {
@@ -182,13 +194,15 @@ ngx_kube_instance_renew(ngx_kube_instance_t *instance,
          * until then, which would be an old one.
          */
 
-        if (!ngx_queue_empty(&ngx_kube_builds.jobs)) {
+        queue = ngx_kube_builds_queue(instance);
+
+        if (!ngx_queue_empty(queue)) {
             ngx_kube_view_end(&job->reading);
             ngx_kube_view_begin(&job->reading, instance->views->ref,
                                 &instance->key);
         }
 
-        ngx_queue_insert_tail(&ngx_kube_builds.jobs, &job->queue);
+        ngx_queue_insert_tail(queue, &job->queue);
         ngx_kube_instance_await(instance, waiter);
     }
 }
@@ -241,7 +255,7 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
 
     if (rc == NGX_AGAIN) {
         job->cost += now - begun;
-        ngx_kube_builds_learn(instance, 1);
+        ngx_kube_builds_learn(instance, job->cost);
         ngx_kube_builds_worked(now - begun);
         ngx_kube_builds_post();
         return;
@@ -258,8 +272,7 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
 
     worked = ngx_kube_worked_us() - begun;
 
-    ngx_kube_builds_learn(instance,
-                          job->cost + now - begun > NGX_KUBE_BUILD_MUCH);
+    ngx_kube_builds_learn(instance, job->cost + now - begun);
     ngx_kube_builds_worked(worked);
 
     if (job->whole) {
@@ -273,23 +286,38 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
 }
 
 
-/* The first of those that are under way, so that little is half made. */
+/*
+ * The first of those that are under way, so that little is half made.  What is
+ * made in one piece is not behind large ones, nor these behind many of such.
+ */
 
 static void
 ngx_kube_builds_proceed(ngx_event_t *ev)
 {
+    ngx_queue_t     *queue;
     ngx_kube_job_t  *job;
 
-    if (ngx_queue_empty(&ngx_kube_builds.jobs)) {
+    queue = &ngx_kube_builds.jobs;
+
+    if (!ngx_queue_empty(&ngx_kube_builds.soon)
+        && (ngx_queue_empty(queue) || !ngx_kube_builds.had))
+    {
+        queue = &ngx_kube_builds.soon;
+    }
+
+    ngx_kube_builds.had = (queue == &ngx_kube_builds.soon);
+
+    if (ngx_queue_empty(queue)) {
         return;
     }
 
-    job = ngx_queue_data(ngx_queue_head(&ngx_kube_builds.jobs),
-                         ngx_kube_job_t, queue);
+    job = ngx_queue_data(ngx_queue_head(queue), ngx_kube_job_t, queue);
 
     ngx_kube_instance_proceed(job->instance);
 
-    if (!ngx_queue_empty(&ngx_kube_builds.jobs)) {
+    if (!ngx_queue_empty(&ngx_kube_builds.jobs)
+        || !ngx_queue_empty(&ngx_kube_builds.soon))
+    {
         ngx_kube_builds_post();
     }
 }
@@ -306,6 +334,7 @@ ngx_kube_builds_post(void)
 
     if (!ngx_kube_builds.ready) {
         ngx_queue_init(&ngx_kube_builds.jobs);
+        ngx_queue_init(&ngx_kube_builds.soon);
         ngx_kube_views_event(ev, ngx_kube_builds_proceed);
         ngx_kube_builds.ready = 1;
     }
@@ -347,31 +376,43 @@ ngx_kube_builds_worked(uint64_t us)
 }
 
 
-/* Whether an instance is a large one outlasts its view and itself. */
+/* What an instance costs outlasts its view and itself. */
 
 static u_char *
-ngx_kube_builds_much(const ngx_kube_instance_t *instance, u_char *bit)
+ngx_kube_builds_much(const ngx_kube_instance_t *instance)
 {
     uintptr_t  n;
 
     n = ((uintptr_t) instance->views >> 4) + instance->sn.node.key;
-    n %= NGX_KUBE_BUILD_BITS;
 
-    *bit = (u_char) (1 << n % 8);
-
-    return &ngx_kube_builds.much[n / 8];
+    return &ngx_kube_builds.much[n % NGX_KUBE_BUILD_SLOTS];
 }
 
 
 static void
-ngx_kube_builds_learn(const ngx_kube_instance_t *instance,
-    ngx_uint_t is_much)
+ngx_kube_builds_learn(const ngx_kube_instance_t *instance, uint64_t cost)
 {
-    u_char  *much, bit;
+    u_char  *much;
 
-    much = ngx_kube_builds_much(instance, &bit);
+    much = ngx_kube_builds_much(instance);
 
-    *much = (u_char) (is_much ? *much | bit : *much & ~bit);
+    if (cost >= NGX_KUBE_BUILD_STEP) {
+        *much = NGX_KUBE_BUILD_LARGE;
+
+    } else if (cost > NGX_KUBE_BUILD_MUCH) {
+        *much = NGX_KUBE_BUILD_MIDDLING;
+
+    } else {
+        *much = NGX_KUBE_BUILD_SMALL;
+    }
+}
+
+
+static ngx_queue_t *
+ngx_kube_builds_queue(const ngx_kube_instance_t *instance)
+{
+    return (*ngx_kube_builds_much(instance) == NGX_KUBE_BUILD_LARGE)
+           ? &ngx_kube_builds.jobs : &ngx_kube_builds.soon;
 }
 
 
@@ -386,11 +427,9 @@ static ngx_uint_t
 ngx_kube_builds_rest(const ngx_kube_instance_t *instance,
     const ngx_kube_waiter_t *waiter)
 {
-    u_char  bit;
-
     if (instance->job->whole
         || !ngx_kube_views_strained()
-        || !(*ngx_kube_builds_much(instance, &bit) & bit))
+        || *ngx_kube_builds_much(instance) == NGX_KUBE_BUILD_SMALL)
     {
         return 0;
     }

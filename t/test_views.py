@@ -848,6 +848,25 @@ class TestStrained:
                 assert c.get("shop/tiny:http").status == 200
                 short("nothing")
 
+    @pytest.mark.skipif(SANITIZED, reason="the sanitizer's time")
+    @pytest.mark.parametrize("path", ["/", "/resolved"])
+    def test_a_middling_one(self, gateway, many, short, path):
+        """It takes one piece, between those of large ones, not behind them all."""
+        gateway.status.wait_rv(many.service("middling", 1))
+        short("some")
+        with client(gateway) as c:
+            assert c.get("shop/middling:http").status == 200
+            short("nothing")
+            for name in self.NAMES:
+                assert c.get(f"shop/{name}:http").status == 200
+        short("some")
+        with self.asked(gateway, "/", "s0"):
+            made = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=5)
+            made.request("GET", path, headers={"X-Service": "shop/middling:http"})
+            assert made.getresponse().status == 200
+            made.close()
+            short("nothing")
+
     def test_bodies_begun_before(self, cluster, many, library, short):
         """Also where the worker was not strained yet, their views are made again."""
         for name in self.NAMES:

@@ -14,7 +14,8 @@
  *   small    a Service is larger than may be read
  *   stuck    a build that began comes to no end, and costs as much; nor does
  *            what a scrape counts
- *   some     the same of builds, but of Services alone whose names begin with s
+ *   some     the same of builds, but of Services alone whose names begin with s;
+ *            of those that begin with m the last step takes half as long
  *   late     the last step of a build takes as long
  *
  * Copyright (C) the nginx-kube-informer authors
@@ -84,11 +85,17 @@ shortage_is(const char *what)
 /* Whether a build for that key comes to no end. */
 
 static int
+shortage_is_some(const kube_key_t *key, char first)
+{
+    return shortage_is("some")
+           && key->name.len != 0 && key->name.data[0] == first;
+}
+
+
+static int
 shortage_is_stuck(const kube_key_t *key)
 {
-    return shortage_is("stuck")
-           || (shortage_is("some")
-               && key->name.len != 0 && key->name.data[0] == 's');
+    return shortage_is("stuck") || shortage_is_some(key, 's');
 }
 
 
@@ -137,13 +144,13 @@ shortage_worked_us(void)
 
 
 static void
-shortage_work(void)
+shortage_work(long us)
 {
     long  begun;
 
     begun = shortage_worked_us();
 
-    while (shortage_worked_us() - begun < SHORTAGE_STEP) {
+    while (shortage_worked_us() - begun < us) {
         continue;
     }
 }
@@ -155,12 +162,12 @@ kube_resolving_step(kube_resolving_t *resolving)
     kube_rc_t  rc;
 
     if (shortage_is_stuck(&resolving->key)) {
-        shortage_work();
+        shortage_work(SHORTAGE_STEP);
         return KUBE_AGAIN;
     }
 
     if (shortage_is("costly")) {
-        shortage_work();
+        shortage_work(SHORTAGE_STEP);
     }
 
     if (shortage_is("nomem")) {
@@ -170,7 +177,11 @@ kube_resolving_step(kube_resolving_t *resolving)
     rc = SHORTAGE_NEXT(kube_resolving_step)(resolving);
 
     if (rc != KUBE_AGAIN && shortage_is("late")) {
-        shortage_work();
+        shortage_work(SHORTAGE_STEP);
+    }
+
+    if (rc != KUBE_AGAIN && shortage_is_some(&resolving->key, 'm')) {
+        shortage_work(SHORTAGE_STEP / 2);
     }
 
     return rc;
@@ -185,7 +196,7 @@ kube_service_counts_step(kube_service_counts_t *counts,
 
     if (shortage_is("stuck")) {
         (void) !write(STDERR_FILENO, told, sizeof(told) - 1);
-        shortage_work();
+        shortage_work(SHORTAGE_STEP);
         return KUBE_AGAIN;
     }
 
