@@ -59,7 +59,8 @@ typedef struct {
 
 /* What is remembered of an instance. */
 enum {
-    NGX_KUBE_BUILD_SMALL = 0,
+    NGX_KUBE_BUILD_UNKNOWN = 0,
+    NGX_KUBE_BUILD_SMALL,
     NGX_KUBE_BUILD_MIDDLING,                /* MUCH, but no more than a STEP */
     NGX_KUBE_BUILD_LARGE
 };
@@ -419,23 +420,28 @@ ngx_kube_builds_queue(const ngx_kube_instance_t *instance)
 /*
  * Whether others have their turn first.  Each of many requests that come at
  * once would begin a build otherwise, and these may be over within a piece.
- * What takes no time is not behind them.  Who cannot wait fails where nothing
- * was made: some begin.
+ * What is known to take no time is not behind them.  Who cannot wait fails
+ * where nothing was made: some begin.
  */
 
 static ngx_uint_t
 ngx_kube_builds_rest(const ngx_kube_instance_t *instance,
     const ngx_kube_waiter_t *waiter)
 {
+    u_char  much;
+
+    much = *ngx_kube_builds_much(instance);
+
     if (instance->job->whole
         || !ngx_kube_views_strained()
-        || *ngx_kube_builds_much(instance) == NGX_KUBE_BUILD_SMALL)
+        || much == NGX_KUBE_BUILD_SMALL)
     {
         return 0;
     }
 
     if (waiter == NULL || waiter->now) {
-        return ngx_kube_builds.turn == ngx_current_msec
+        return much != NGX_KUBE_BUILD_UNKNOWN
+               && ngx_kube_builds.turn == ngx_current_msec
                && ngx_kube_builds.spent >= NGX_KUBE_BUILD_TURN;
     }
 

@@ -803,6 +803,29 @@ class TestStrained:
                 assert worked() - before < 60
             assert {one.getresponse().status for one in made} == {200}
 
+    @pytest.mark.skipif(SANITIZED, reason="the sanitizer's time")
+    def test_so_many_that_are_new(self, gateway, many, short):
+        """Nor is one behind all that this worker has never made."""
+        (worker,) = gateway.workers()
+        names = [f"new{n}" for n in range(120)]
+        gateway.status.wait_rv([many.service(name, 1) for name in names][-1])
+        with contextlib.ExitStack() as stack:
+            made = []
+            for _ in names:
+                made.append(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60))
+                stack.callback(made[-1].close)
+                made[-1].request("GET", "/none")
+                made[-1].getresponse().read()
+            short("late")
+            with client(gateway) as c:
+                assert c.get("shop/s11:http").status == 200
+                before = worked_us(worker)
+                for one, name in zip(made, names, strict=True):
+                    one.request("GET", "/", headers={"X-Service": f"shop/{name}:http"})
+                assert c.get("shop/s11:http").status == 200
+                assert worked_us(worker) - before < 80000
+            assert {one.getresponse().status for one in made} == {200}
+
     def test_a_small_one_that_changes(self, gateway, many, short):
         """Its view is made anew at once, not behind large ones of others."""
         short("nothing")
