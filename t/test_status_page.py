@@ -9,8 +9,10 @@ import contextlib
 import gzip
 import os
 import re
+import subprocess
 from pathlib import Path
 
+import browser as browser_lib
 import objects
 import pytest
 from browser import Unavailable, View, chromium
@@ -38,6 +40,20 @@ def browser():
             yield made
     except Unavailable as error:
         pytest.skip(f"***** SKIPPED the status page in Chromium: no playwright: {error} *****")
+
+
+def test_says_in_a_line_why_there_is_no_browser(tmp_path, monkeypatch):
+    """pip says its retries, too, and each test that is skipped repeats what is said."""
+
+    def run(command, **_options):
+        failed = command[0].endswith("pip")
+        said = b"WARNING: Retrying\nWARNING: Retrying\nERROR: none of that\n" if failed else b""
+        return subprocess.CompletedProcess(command, int(failed), b"", said)
+
+    monkeypatch.setattr(browser_lib, "HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(browser_lib.subprocess, "run", run)
+    with pytest.raises(Unavailable, match="^ERROR: none of that$"):
+        browser_lib._install()
 
 
 @pytest.fixture

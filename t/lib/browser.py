@@ -56,7 +56,9 @@ def _install():
         ):
             made = subprocess.run(command, capture_output=True, timeout=600)
             if made.returncode != 0:
-                raise Unavailable((made.stdout + made.stderr).decode("utf-8", "replace"))
+                # pip's retries go before; each test that is skipped repeats this
+                said = (made.stdout + made.stderr).decode("utf-8", "replace").split("\n")
+                raise Unavailable(next((s for s in reversed(said) if s.strip()), command[0]))
         with open(done, "w", encoding="ascii"):
             pass
 
