@@ -491,6 +491,18 @@ reflector_silence(const kube_reflector_t *r)
 }
 
 
+static void
+reflector_refill(kube_reflector_t *r)
+{
+    kube_reflector_run_refill(r);
+
+    if (r->refill.again) {
+        r->refill.again = false;
+        kube_reflector_fill(r, false, r->now_ms);
+    }
+}
+
+
 /* Carries out actions and takes results until nothing is left to do now. */
 static void
 reflector_run(kube_reflector_t *r)
@@ -504,7 +516,7 @@ reflector_run(kube_reflector_t *r)
         }
 
         reflector_poll(r);
-        kube_reflector_run_refill(r);
+        reflector_refill(r);
         reflector_run_second(r);
         reflector_look_for_healing(r);
         reflector_timer(r);

@@ -48,6 +48,8 @@ typedef struct {
     bool                    known;        /* its version is not older than rv */
     bool                    replace;      /* the next one is to be an ordinary
                                              list */
+    bool                    again;        /* one that was to begin did not: it
+                                             is to be asked for anew */
     kube_delta_kind_t       owes;         /* the mark that the FIFO had no
                                              memory for; SYNC: none */
     kube_rv_t               rv;           /* the floor, as it began */

@@ -185,7 +185,7 @@ refill_begin(kube_reflector_t *r)
 
         /* who asked sees no end of it, and so would not ask again */
 
-        kube_reflector_fill(r, false, r->now_ms);
+        refill->again = true;
         return;
     }
 
