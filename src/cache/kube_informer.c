@@ -813,10 +813,6 @@ informer_publish(kube_informer_t *inf)
 {
     unsigned  n;
 
-    if (inf->loading != 0) {
-        kube_zone_set_state_loading(inf->conf.zone, true);
-    }
-
     n = kube_publisher_run(inf->publisher, KUBE_INFORMER_SERVICES,
                            inf->now_ms, inf->now_unix_ms);
 
@@ -1051,7 +1047,10 @@ kube_informer_put_state(void *informer, const kube_record_t *record)
     kube_record_id_t  id;
 
     inf->again = true;
-    inf->loading++;
+
+    if (inf->loading++ == 0) {
+        kube_zone_set_state_loading(inf->conf.zone, true);
+    }
 
     if (kube_record_id(record, record->size, &id) != KUBE_OK) {
         return KUBE_OK;
