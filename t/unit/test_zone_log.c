@@ -246,6 +246,91 @@ test_log_full(void **state)
 }
 
 
+#define LOG_MANY   40000
+#define LOG_TRIES  100
+
+
+/* Where each of them stands; returns how many have moved since. */
+static unsigned
+log_moved(const zone_test_t *t, const uint32_t *entries, unsigned n,
+    uint32_t *places)
+{
+    uint32_t  place;
+    unsigned  i, moved;
+
+    moved = 0;
+
+    for (i = 0; i < n; i++) {
+        place = t->writer->side[entries[i]].staged;
+        moved += (places[i] != place);
+        places[i] = place;
+    }
+
+    return moved;
+}
+
+
+/* Where next to nothing is to be gained, what is refused moves next to none. */
+static void
+test_log_full_to_the_brim(void **state)
+{
+    char            name[32];
+    uint32_t        e;
+    unsigned        i, n, moved;
+    kube_rc_t       rc;
+    zone_test_t     t;
+    kube_record_t  *record;
+
+    static uint32_t  entries[LOG_MANY], places[LOG_MANY];
+
+    (void) state;
+    zone_test_open(&t, 4u << 20);
+
+    for (n = 0; n < LOG_MANY; n++) {
+        snprintf(name, sizeof(name), "more-%u", n);
+        record = zone_test_slice("shop", name, "more", 1, n, 1);
+        rc = kube_zone_stage(t.writer, record, KUBE_STAGE_USE_RESERVE,
+                             &entries[n]);
+        free(record);
+
+        if (rc != KUBE_OK) {
+            break;
+        }
+    }
+
+    assert_in_range(n, 1000, LOG_MANY - 1);
+
+    /* a hundredth of each segment */
+    for (i = 0; i < n; i += 100) {
+        kube_zone_remove(t.writer, entries[i]);
+    }
+
+    (void) log_moved(&t, entries, n, places);
+    moved = 0;
+
+    for (i = 0; i < LOG_TRIES; i++) {
+        snprintf(name, sizeof(name), "other-%u", i);
+        record = zone_test_slice("shop", name, "more", 1, n, 100);
+        (void) !kube_zone_stage(t.writer, record, KUBE_STAGE_USE_RESERVE, &e);
+        free(record);
+        moved += log_moved(&t, entries, n, places);
+    }
+
+    assert_in_range(moved, 0, n / 10);
+
+    /* what is let go is room again */
+    for (i = 1; i < n; i += 2) {
+        kube_zone_remove(t.writer, entries[i]);
+    }
+
+    record = zone_test_slice("shop", "other", "more", 1, n, 40);
+    assert_int_equal(kube_zone_stage(t.writer, record, 0, &e), KUBE_OK);
+    free(record);
+    assert_int_equal(kube_zone_validate(t.mem, t.size), KUBE_OK);
+    zone_test_close(&t);
+}
+
+
 /* The places of a Service's slices may change only under another head. */
 static void
 log_check_moves(const zone_test_t *t, uint32_t service, uint64_t *head,
@@ -372,6 +457,7 @@ main(void)
         cmocka_unit_test(test_log_room),
         cmocka_unit_test(test_log_baseline),
         cmocka_unit_test(test_log_full),
+        cmocka_unit_test(test_log_full_to_the_brim),
         cmocka_unit_test(test_log_evacuation),
     };
 
