@@ -286,13 +286,18 @@ class TestChangedScope:
             return first + informer(cluster.api.url, name="b", zone=f"b {size}") + last
 
         gateway = cluster.nginx(http, block=block("4m"))
-        wait_until(lambda: all(i["synced"] for i in gateway.status.status()["informers"]))
-        assert cluster.api.count(verb="list") == 6
+
+        def watching():
+            rows = [r for i in gateway.status.status()["informers"] for r in i["resources"]]
+            return len(rows) == 6 and all(r["state"] == "watching" for r in rows)
+
+        wait_until(watching)
+        listed = cluster.api.count(verb="list")
         gateway.change(block=block("8m"), gone=True)
         assert gateway.get().status == 200
         assert len(gateway.grep_log('kube zone "b": copied from')) == 1
-        wait_until(lambda: gateway.status.informer("b")["resources"][0]["state"] == "watching")
-        assert cluster.api.count(verb="list") == 6
+        wait_until(watching)
+        assert cluster.api.count(verb="list") == listed
 
     def test_zone_renamed(self, cluster):
         """Another zone is another cache: it is filled anew."""
