@@ -45,6 +45,22 @@ kube_reflector_replaces(const kube_reflector_machine_t *m, uint64_t now_ms)
 }
 
 
+/*
+ * Its items come now: what has begun is brought to its end, for no watch goes
+ * on from objects of two versions.
+ */
+static void
+reflector_list_taken(kube_reflector_machine_t *m)
+{
+    m->list.yields = false;
+
+    if (m->list.instead) {
+        m->list.instead = false;
+        m->list.plain = true;
+    }
+}
+
+
 /* Lists are granted, so that one of the next is the one. */
 static kube_action_t
 reflector_list_again(kube_reflector_machine_t *m)
@@ -85,6 +101,7 @@ reflector_older_list(kube_reflector_machine_t *m)
     list->rv = m->input->rv;
     list->known = true;
     list->rollback = true;
+    reflector_list_taken(m);
 
     return kube_step_progress(m);
 }
@@ -113,15 +130,7 @@ kube_step_meta(kube_reflector_machine_t *m)
     m->list.known = true;
     m->list.stale = 0;
     m->list.rollback_ms = KUBE_NEVER;
-
-    /* its items come now: what has begun is brought to its end */
-
-    m->list.yields = false;
-
-    if (m->list.instead) {
-        m->list.instead = false;
-        m->list.plain = true;
-    }
+    reflector_list_taken(m);
 
     return kube_step_progress(m);
 }
@@ -130,7 +139,7 @@ kube_step_meta(kube_reflector_machine_t *m)
 kube_action_t
 kube_step_item(kube_reflector_machine_t *m)
 {
-    m->list.yields = false;
+    reflector_list_taken(m);
     m->list.empty_pages = 0;
     kube_reflector_raise(m, &m->input->rv);
 

@@ -1478,6 +1478,19 @@ test_stream_gives_way(void **state)
 }
 
 
+/* A watch that is open meets bytes that are damaged, and so does the next. */
+static void
+damage_twice(bed_t *b)
+{
+    assert_int_equal(say(b, KUBE_INPUT_PROTOCOL), KUBE_ACTION_SLEEP);
+    (void) wake(b);
+    assert_int_equal(b->action.kind, KUBE_ACTION_WATCH);
+    say(b, KUBE_INPUT_OPENED);
+    assert_int_equal(say(b, KUBE_INPUT_PROTOCOL), KUBE_ACTION_SLEEP);
+    (void) wake(b);
+}
+
+
 /* Bytes that are damaged twice: a list may get past them, or a watch may. */
 static void
 test_damaged_list_gives_way(void **state)
@@ -1490,12 +1503,7 @@ test_damaged_list_gives_way(void **state)
     bed_in(&b, KUBE_REFLECTOR_WATCHING);
 
     for (i = 0; i < 4; i++) {
-        assert_int_equal(say(&b, KUBE_INPUT_PROTOCOL), KUBE_ACTION_SLEEP);
-        (void) wake(&b);
-        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
-        say(&b, KUBE_INPUT_OPENED);
-        assert_int_equal(say(&b, KUBE_INPUT_PROTOCOL), KUBE_ACTION_SLEEP);
-        (void) wake(&b);
+        damage_twice(&b);
         assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
         assert_int_equal(b.action.reason, KUBE_RELIST_PROTOCOL);
         assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
@@ -1503,6 +1511,63 @@ test_damaged_list_gives_way(void **state)
         (void) wake(&b);
         assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
         say(&b, KUBE_INPUT_OPENED);
+    }
+}
+
+
+/*
+ * A server that was set back, whatever the list was for: once a second proof
+ * lets items replace newer objects, no watch goes on from both pasts.
+ */
+static void
+test_rollback_does_not_give_way(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    for (i = 0; i < 4; i++) {
+        bed_in(&b, KUBE_REFLECTOR_WATCHING);
+
+        if (i == 0) {
+            say_relist(&b, KUBE_RELIST_ROOM);
+
+        } else {
+            damage_twice(&b);
+        }
+
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+        assert_int_equal(say_status(&b, KUBE_VERDICT_TOO_LARGE_RV),
+                         KUBE_ACTION_LIST);
+        assert_int_equal(say_rv(&b, KUBE_INPUT_META, "50"),
+                         KUBE_ACTION_SLEEP);
+        b.now_ms = b.r.deadline_ms + KUBE_ROLLBACK_MS;
+        assert_int_equal(say(&b, KUBE_INPUT_TIMER),
+                         i ? KUBE_ACTION_WATCH : KUBE_ACTION_LIST);
+
+        if (i != 0) {
+            say(&b, KUBE_INPUT_OPENED);
+            damage_twice(&b);
+        }
+
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+        assert_int_equal(b.action.rv.len, 0);
+
+        /* its version, an item, or one that comes before it */
+        if (i != 3) {
+            assert_int_equal(say_rv(&b, KUBE_INPUT_META, "60"),
+                             KUBE_ACTION_NONE);
+        }
+
+        if (i >= 2) {
+            assert_true(kube_reflector_replaces(&b.r, b.now_ms));
+            say_rv(&b, KUBE_INPUT_ITEM, "");
+        }
+
+        assert_int_equal(say_failed(&b, KUBE_CLOSED), KUBE_ACTION_SLEEP);
+        (void) wake(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
     }
 }
 
@@ -1892,6 +1957,7 @@ main(void)
         cmocka_unit_test(test_list_does_not_give_way),
         cmocka_unit_test(test_stream_gives_way),
         cmocka_unit_test(test_damaged_list_gives_way),
+        cmocka_unit_test(test_rollback_does_not_give_way),
         cmocka_unit_test(test_pace_beside),
         cmocka_unit_test(test_watch_timeouts),
         cmocka_unit_test(test_list_trickles),
