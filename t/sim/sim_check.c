@@ -1053,6 +1053,11 @@ image_follow(sim_t *s)
                      s->view.rows[key].there ? "" : "not ",
                      (unsigned long long) row->rv);
         }
+
+        /* what has the same content has no event; after a restore its number
+           may come to be another's */
+
+        row->rv = row->there ? s->view.rows[key].rv : 0;
     }
 }
 
