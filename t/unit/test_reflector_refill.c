@@ -1024,6 +1024,38 @@ test_out_of_memory(void **state)
 }
 
 
+/* Who asks while it is under way has it, as it has begun. */
+static void
+test_asked_for_meanwhile(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    assert_true(io_head(list, 200, "application/json", 0));
+    assert_true(io_body(&b.io, list, BEGUN("8", SERVICE("web", "3") ",")));
+    assert_string_equal(drained(&b), "{ U:shop/web@3");
+    assert_true(io_body(&b.io, watch, EVENT("DELETED", FULL("gone", "6"))));
+    assert_string_equal(drained(&b), "D:shop/gone@6");
+
+    b.io.now_ms += KUBE_DEMAND_FIRST_MS;
+    assert_true(io_body(&b.io, watch, "\n"));
+    kube_reflector_fill(b.r, false, b.io.now_ms);
+    bed_process(&b);
+    assert_int_equal(b.io.started, 2);
+
+    /* what has gone meanwhile does not come back */
+
+    assert_true(io_body(&b.io, list, SERVICE("gone", "4") "]}"));
+    io_done(list, KUBE_OK, "");
+    FILLED(&b, watch, "}");
+    assert_int_equal(b.io.started, 2);
+    bed_done(&b);
+}
+
+
 /* It could not even begin: nobody asks again, so it is wanted as before. */
 static void
 test_no_memory_for_the_mark(void **state)
@@ -1047,9 +1079,19 @@ test_no_memory_for_the_mark(void **state)
 
         if (b.io.started == 1 && drained(&b)[0] == '\0') {
             put_off++;
+            b.io.now_ms += KUBE_URGENT_FIRST_MS;
+            assert_true(io_body(&b.io, watch, "\n"));
+            bed_process(&b);
+            assert_int_equal(b.io.started, 1);
             pace(&b, watch);
             assert_int_equal(b.io.started, 2);
-            assert_string_equal(drained(&b), "{");
+            io_answer(&b.io, bed_x(&b), 200,
+                      LIST("7", "", SERVICE("web", "3")));
+            FILLED(&b, watch, "{ U:shop/web@3 }");
+
+            /* once */
+            pace(&b, watch);
+            assert_int_equal(b.io.started, 2);
             assert_true(is_watched(watch));
         }
 
@@ -1077,6 +1119,7 @@ main(void)
         cmocka_unit_test(test_urgent),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_memory_for_a_key),
+        cmocka_unit_test(test_asked_for_meanwhile),
         cmocka_unit_test(test_no_memory_for_the_mark),
         cmocka_unit_test(test_silent),
         cmocka_unit_test(test_unreadable),

@@ -327,6 +327,15 @@ test_silence(void **state)
 
     assert_in_range(lists, 4, 6);
 
+    /* where it is refused the watches go on */
+
+    while (live(&b, false) != KUBE_ACTION_LIST) {
+        assert_in_range(b.now_ms - began_ms, 0, 9 * KUBE_SILENT_LIST_MS);
+    }
+
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_WATCH);
+
     /* by the server's own end too, but not by failures */
 
     bed_in(&b, KUBE_REFLECTOR_WATCHING);
@@ -875,6 +884,20 @@ test_useless_watches(void **state)
     say_status(&b, KUBE_VERDICT_INTERNAL);
     assert_true(b.r.demand.wanted);
 
+    /* nor is one of a replica that lags */
+    bed_in(&b, KUBE_REFLECTOR_OPENING);
+
+    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        say_status(&b, KUBE_VERDICT_INTERNAL);
+        (void) wake(&b);
+    }
+
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_int_equal(say_rv(&b, KUBE_INPUT_META, "99"), KUBE_ACTION_SLEEP);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+
     /* nor does a list follow what never reached the server */
     bed_in(&b, KUBE_REFLECTOR_OPENING);
 
@@ -1393,6 +1416,91 @@ test_list_comes_again(void **state)
 }
 
 
+static kube_action_kind_t
+say_urgent(bed_t *b, bool beside)
+{
+    return feed(b, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                     .reason = KUBE_RELIST_ROOM,
+                                     .urgent = true,
+                                     .beside = beside });
+}
+
+
+/* It is as far from the end of the one before as that was to have it. */
+static void
+test_list_comes_again_in_time(void **state)
+{
+    bed_t     b;
+    unsigned  i, later;
+    uint64_t  due_ms, urgent_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    due_ms = b.r.demand.due_ms - b.now_ms;
+    urgent_ms = b.r.demand.urgent_ms - b.now_ms;
+
+    b.now_ms += KUBE_URGENT_FIRST_MS / 2;
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_WATCH);
+    assert_int_equal(b.r.demand.due_ms - b.now_ms, due_ms);
+    assert_int_equal(b.r.demand.urgent_ms - b.now_ms, urgent_ms);
+
+    /* those that were told the same do not come all at once */
+
+    later = 0;
+
+    for (i = 0; i < 8; i++) {
+        do {
+            say(&b, KUBE_INPUT_OPENED);
+            say_rv(&b, KUBE_INPUT_EVENT, "100");
+        } while (say_timer(&b) == KUBE_ACTION_WATCH);
+
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+        assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 70),
+                         KUBE_ACTION_WATCH);
+        assert_in_range(b.r.demand.due_ms - b.now_ms, 70000, 105000);
+        later += (b.r.demand.due_ms - b.now_ms > 75000);
+    }
+
+    assert_in_range(later, 1, 8);
+}
+
+
+/* The haste is that of the list that was urgent, until it is done. */
+static void
+test_list_in_haste(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    /* that one went beside the watch */
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    assert_int_equal(say_urgent(&b, true), KUBE_ACTION_BESIDE);
+    b.now_ms += KUBE_BACKOFF_RESET_MS;
+    say(&b, KUBE_INPUT_ALIVE);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_WATCH);
+    assert_in_range(b.r.demand.due_ms - b.now_ms, KUBE_DEMAND_FIRST_MS / 2,
+                    KUBE_DEMAND_MAX_MS);
+
+    /* it was asked for while another was under way, which ends */
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    assert_int_equal(say_urgent(&b, false), KUBE_ACTION_NONE);
+    say_rv(&b, KUBE_INPUT_META, "101");
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_WATCH);
+    assert_in_range(b.r.demand.due_ms - b.now_ms, 1, KUBE_URGENT_MAX_MS);
+}
+
+
 /* Others have no watch to give way to, or nothing that is known to be right. */
 static void
 test_list_does_not_give_way(void **state)
@@ -1488,6 +1596,42 @@ damage_twice(bed_t *b)
     say(b, KUBE_INPUT_OPENED);
     assert_int_equal(say(b, KUBE_INPUT_PROTOCOL), KUBE_ACTION_SLEEP);
     (void) wake(b);
+}
+
+
+/* Retry-After is of the WatchList; one that is done is not what comes later. */
+static void
+test_stream_gives_way_once(void **state)
+{
+    bed_t     b;
+    uint64_t  failed_ms;
+
+    (void) state;
+
+    bed_make(&b, KUBE_WATCH_LIST_ON);
+    say_rv(&b, KUBE_INPUT_START, "100");
+    say(&b, KUBE_INPUT_OPENED);
+
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_STREAM);
+    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 40),
+                     KUBE_ACTION_WATCH);
+    failed_ms = b.now_ms;
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_STREAM);
+    assert_in_range(b.now_ms - failed_ms, 40000, 60000);
+
+    /* nothing was there to be listed; then its version has expired */
+    say(&b, KUBE_INPUT_OPENED);
+    say_rv(&b, KUBE_INPUT_META, "101");
+    say(&b, KUBE_INPUT_LIST_DONE);
+    assert_int_equal(b.r.state, KUBE_REFLECTOR_WATCHING);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_SLEEP);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_STREAM);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_SLEEP);
+    (void) wake(&b);
+    assert_int_not_equal(b.action.kind, KUBE_ACTION_WATCH);
 }
 
 
@@ -1954,8 +2098,11 @@ main(void)
         cmocka_unit_test(test_relist_beside),
         cmocka_unit_test(test_list_gives_way),
         cmocka_unit_test(test_list_comes_again),
+        cmocka_unit_test(test_list_comes_again_in_time),
+        cmocka_unit_test(test_list_in_haste),
         cmocka_unit_test(test_list_does_not_give_way),
         cmocka_unit_test(test_stream_gives_way),
+        cmocka_unit_test(test_stream_gives_way_once),
         cmocka_unit_test(test_damaged_list_gives_way),
         cmocka_unit_test(test_rollback_does_not_give_way),
         cmocka_unit_test(test_pace_beside),

@@ -1228,8 +1228,9 @@ state_put(bed_t *b, const char *name)
 static void
 test_state_file(void **state)
 {
-    bed_t     b;
-    unsigned  i;
+    bed_t               b;
+    unsigned            i;
+    kube_writer_info_t  writer;
 
     static view_t  view;
 
@@ -1243,7 +1244,11 @@ test_state_file(void **state)
     assert_false(kube_informer_wants_state(b.inf));
 
     state_put(&b, "old");
+    kube_zone_writer_info(&b.zone, &writer);
+    assert_int_equal(writer.state_in_use, KUBE_STATE_FILE_LOADING);
     bed_settle(&b);
+    kube_zone_writer_info(&b.zone, &writer);
+    assert_int_equal(writer.state_in_use, KUBE_STATE_FILE_WHOLE);
     view_make(&view, &b.zone);
     assert_int_equal(view.n, 1);
     assert_int_equal(bed_version(&b, 0), 0);
@@ -1289,6 +1294,10 @@ test_state_file_in_turns(void **state)
     for (turns = 0; kube_informer_loading(b.inf); turns++) {
         assert_in_range(turns, 0, 2);
         (void) bed_process(&b);
+
+        /* the next turn is at once */
+        assert_true(!kube_informer_loading(b.inf)
+                    || kube_informer_deadline(b.inf) <= b.server->io.now_ms);
     }
 
     view_make(&view, &b.zone);
@@ -1317,8 +1326,9 @@ state_put_many(bed_t *b)
 static void
 test_state_file_half_loaded(void **state)
 {
-    bed_t     b;
-    unsigned  i;
+    bed_t               b;
+    unsigned            i;
+    kube_writer_info_t  writer;
 
     static view_t  view;
 
@@ -1336,6 +1346,10 @@ test_state_file_half_loaded(void **state)
         bed_stop(&b);
         bed_start(&b);
         (void) bed_process(&b);
+
+        /* until it has the file this is no more than it was */
+        kube_zone_writer_info(&b.zone, &writer);
+        assert_int_equal(writer.state_in_use, KUBE_STATE_FILE_LOADING);
         assert_true(kube_informer_wants_state(b.inf));
     }
 
@@ -1347,6 +1361,30 @@ test_state_file_half_loaded(void **state)
     /* that was all */
 
     bed_stop(&b);
+    bed_start(&b);
+    (void) bed_process(&b);
+    assert_false(kube_informer_wants_state(b.inf));
+    bed_done(&b);
+}
+
+
+/* Who dies of what the server says leaves nothing to the file. */
+static void
+test_state_file_after_a_death(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    say_slice(&b, "web-a");
+    bed_stop(&b);
+    b.namespaces[0] = KUBE_STR("shop");
+    b.namespaces_n = 1;
+    b.selector = "app=web";
+    b.server->mute = true;
     bed_start(&b);
     (void) bed_process(&b);
     assert_false(kube_informer_wants_state(b.inf));
@@ -1416,6 +1454,7 @@ main(void)
         cmocka_unit_test(test_state_file_in_turns),
         cmocka_unit_test(test_state_file_half_loaded),
         cmocka_unit_test(test_state_file_half_lost),
+        cmocka_unit_test(test_state_file_after_a_death),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
