@@ -871,6 +871,19 @@ class TestStrained:
                 assert c.get("shop/tiny:http").status == 200
                 short("nothing")
 
+    def test_a_small_one_that_changes_then(self, gateway, many, short):
+        """Nor is it paced like one."""
+        many.service("large", 16000)
+        gateway.status.wait_rv(many.service("tiny", 1))
+        short("nothing")
+        with client(gateway) as c:
+            for n in range(1, 6):
+                for name in ("large", "tiny"):
+                    assert c.get(f"shop/{name}:http").status == 200
+                gateway.status.wait_rv(many.put("tiny", 1, skip=n))
+                answer = c.get("shop/tiny:http")
+                assert answer.headers["x-upstream-addr"] == f"127.2.0.{n + 1}:{many.port}"
+
     @pytest.mark.skipif(SANITIZED, reason="the sanitizer's time")
     @pytest.mark.parametrize("path", ["/", "/resolved"])
     def test_a_middling_one(self, gateway, many, short, path):
@@ -889,6 +902,43 @@ class TestStrained:
             assert made.getresponse().status == 200
             made.close()
             short("nothing")
+
+    def test_a_large_one_that_is_new(self, gateway, many, short):
+        """It is a large one from its first piece on: others are not behind it."""
+        many.service("snew", 500)
+        gateway.status.wait_rv(many.service("tiny", 1))
+        short("some")
+        with self.asked(gateway, "/", "snew"), client(gateway) as c:
+            c.made.timeout = 5
+            assert c.get("shop/tiny:http").status == 200
+            short("nothing")
+
+    def test_some_that_are_large(self, gateway, short):
+        """One is made after the other, though nothing else is."""
+        short("stuck")
+        with contextlib.ExitStack() as stack:
+            made = [stack.enter_context(self.asked(gateway, "/", name)) for name in ("s0", "s1")]
+            short("costly")
+            for one in made:
+                one.sock.settimeout(5)
+                assert one.getresponse().status == 200
+
+    @pytest.mark.skipif(SANITIZED, reason="the sanitizer's time")
+    def test_some_of_one_piece(self, gateway, many, short):
+        """One is made after the other, though nothing else is."""
+        names = [f"new{n}" for n in range(20)]
+        gateway.status.wait_rv([many.service(name, 1) for name in names][-1])
+        with contextlib.ExitStack() as stack:
+            made = []
+            for _ in names:
+                made.append(http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=5))
+                stack.callback(made[-1].close)
+                made[-1].request("GET", "/none")
+                made[-1].getresponse().read()
+            short("late")
+            for one, name in zip(made, names, strict=True):
+                one.request("GET", "/", headers={"X-Service": f"shop/{name}:http"})
+            assert {one.getresponse().status for one in made} == {200}
 
     def test_bodies_begun_before(self, cluster, many, library, short):
         """Also where the worker was not strained yet, their views are made again."""
