@@ -24,7 +24,7 @@ import pytest
 from apiserver import ApiServer
 from cluster import Cluster, informer, root
 from library import Clock, preloaded
-from nginx import PATIENCE, WAIT, wait_until
+from nginx import PATIENCE, WAIT, never, wait_until
 
 PROGRAM = os.path.join(os.environ.get("KUBE_BUILD_DIR", "build/release"), "kube-informer")
 CONF = """
@@ -274,7 +274,10 @@ class TestUsed:
         """It serves until the server answers, and is named no more."""
         gateway = cold(away, away.bytes)
         served(gateway)
+        taken = gateway.status.informer()["writer"]["takeovers"]
         gateway.change(block=informer(away.api.url, state="state_path off;"), gone=True)
+        gateway.status.wait(lambda i: i["writer"]["takeovers"] > taken)
+        never(lambda: not gateway.status.informer()["state_file"]["in_use"], 1)
         served(gateway)
         away.api.listen()
         none = {"written": None, "in_use": False, "error": None}
@@ -396,6 +399,15 @@ class TestFile:
             served(gateway)
             (line,) = gateway.grep_log(r"\d+ objects of state file")
             assert int(re.search(r"(\d+) objects", line).group(1)) >= 6002
+
+    def test_none_is_written_after_a_reload(self, seed):
+        """The last one's age is of no use any more."""
+        gateway = seed.nginx(CONF, block=informer(seed.api.url, state=KEEP))
+        gateway.status.wait(lambda i: i["synced"] and i["state_file"]["written"])
+        gateway.change(block=informer(seed.api.url, state="state_path off;"), gone=True)
+        gateway.status.wait(lambda i: i["synced"] and not i["state_file"]["written"])
+        seed.running.remove(gateway)
+        gateway.stop()
 
     @pytest.mark.skipif(not root(), reason="needs root")
     def test_unwritable_directory_is_a_warning(self, seed):
