@@ -365,12 +365,8 @@ kube_eviction_release(kube_eviction_t *eviction, kube_group_t *group)
 uint32_t
 kube_eviction_charge(const kube_eviction_t *eviction, size_t size)
 {
-    uint64_t  least;
-
-    least = kube_zone_room_an_object(eviction->writer);
-    size += sizeof(kube_ref_t);
-
-    return (uint32_t) (size > least ? size : least);
+    return (uint32_t) kube_zone_room_of(eviction->writer,
+                                        size + sizeof(kube_ref_t));
 }
 
 

@@ -18,6 +18,10 @@
 #include "kube_zone_writer.h"
 
 
+/* A record of more than such a part of a segment is large. */
+#define ZONE_LARGE  8
+
+
 /* The sizes of the writer's tables, in bytes. */
 static size_t
 writer_side_size(const kube_zone_t *zone)
@@ -493,9 +497,18 @@ kube_zone_names_left(const kube_zone_writer_t *w)
 
 
 uint64_t
-kube_zone_room_an_object(const kube_zone_writer_t *w)
+kube_zone_room_of(const kube_zone_writer_t *w, uint64_t size)
 {
-    return kube_zone_log_limit(w) / w->zone->geometry.objects_max + 1;
+    uint64_t  least, segment;
+
+    least = kube_zone_log_limit(w) / w->zone->geometry.objects_max + 1;
+    segment = w->zone->geometry.segment_size;
+
+    if (size > segment / ZONE_LARGE && size <= segment) {
+        size = segment / (segment / size);
+    }
+
+    return (size > least) ? size : least;
 }
 
 

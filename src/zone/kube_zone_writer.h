@@ -144,8 +144,12 @@ void kube_zone_evict_end(kube_zone_writer_t *writer);
  */
 uint64_t kube_zone_room(const kube_zone_writer_t *writer);
 
-/* The same, of one object where as many are held as may be. */
-uint64_t kube_zone_room_an_object(const kube_zone_writer_t *writer);
+/*
+ * What an object of size bytes costs of it: at least its part where as many are
+ * held as may be, and of a large one, for records lie whole in segments, the
+ * part of a segment in which as many of it fit.
+ */
+uint64_t kube_zone_room_of(const kube_zone_writer_t *writer, uint64_t size);
 
 /* Something found no room: failures + 1. */
 void kube_zone_count_failure(kube_zone_writer_t *writer);

@@ -696,6 +696,97 @@ test_full_oom(void **state)
 }
 
 
+#define LARGE_ZONE    (512u << 10)
+#define LARGE_HOG     200
+
+
+static void
+full_large_send(it_t *it, const char *ns, const char *name,
+    unsigned endpoints)
+{
+    it_object_t  service, slice;
+
+    service = it_service(it, ns, name);
+    slice = it_slice(it, ns, name, name);
+    slice.endpoints = endpoints;
+    IT_UPDATE(it, &service);
+    IT_UPDATE(it, &slice);
+    it_publish(it);
+}
+
+
+static unsigned
+full_large_run(unsigned small, unsigned endpoints)
+{
+    it_t         *it;
+    char          name[24], text[256], expected[64];
+    unsigned      i, bad;
+    it_object_t   slice;
+
+    bad = 0;
+    it = calloc(1, sizeof(it_t));
+    assert_non_null(it);
+    it_init(it, LARGE_ZONE);
+    it->rv = 1000;
+
+    full_large_send(it, "other", "web", endpoints);
+
+    for (i = 0; i < small; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        full_large_send(it, (i % 2 == 0) ? "small-0" : "small-1", name, 20);
+    }
+
+    for (i = 0; i < LARGE_HOG; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        full_large_send(it, "hog", name, endpoints);
+    }
+
+    slice = it_slice(it, "other", "web", "web");
+    slice.endpoints = endpoints;
+
+    for (i = 0; i < 4; i++) {
+        it_change(it, &slice);
+        it_publish(it);
+        it_read(it, "other", "web", text, sizeof(text), NULL);
+        snprintf(expected, sizeof(expected), "1 web=%u*%u", slice.version,
+                 endpoints);
+
+        if (strcmp(text, expected) != 0) {
+            print_message("%u small ones, %u endpoints: %s, not %s\n",
+                          small, endpoints, text, expected);
+            bad++;
+        }
+    }
+
+    it_done(it);
+    free(it);
+
+    return bad;
+}
+
+
+/*
+ * Slices of which few fit in a segment: one namespace has more of them than
+ * there is room for, and what another one changes of its own is taken.
+ */
+static void
+test_full_large(void **state)
+{
+    unsigned  small, endpoints, bad;
+
+    (void) state;
+    bad = 0;
+
+    for (small = 40; small <= 240; small += 40) {
+        for (endpoints = 40; endpoints <= 560; endpoints += 20) {
+            bad += full_large_run(small, endpoints);
+        }
+    }
+
+    assert_int_equal(bad, 0);
+}
+
+
 int
 main(void)
 {
@@ -708,6 +799,7 @@ main(void)
         cmocka_unit_test(test_full_names_alone),
         cmocka_unit_test(test_full_found_unnamed),
         cmocka_unit_test(test_full_newcomer),
+        cmocka_unit_test(test_full_large),
         cmocka_unit_test(test_full_oom),
     };
 
