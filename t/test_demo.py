@@ -33,11 +33,17 @@ class Demo:
             [sys.executable, DEMO, "--port", str(self.port), *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
             env={**os.environ, "KUBECONFIG": "", **(env or {})},
         )
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.text = ""
         self.family = set()
         self.prefixes = set()
+
+    def said(self):
+        """What it has printed so far."""
+        self.text += (self.process.stdout.read() or b"").decode()
+        return self.text
 
     def look(self):
         """Remembers its processes, and nginx's directory."""
@@ -61,7 +67,7 @@ class Demo:
         """Until that is answered."""
 
         def check():
-            assert self.process.poll() is None, self.process.stdout.read()
+            assert self.process.poll() is None, self.said()
             answer = self.get(path, **more)
             return answer if answer is not None and answer.status == code else None
 
@@ -73,7 +79,8 @@ class Demo:
         assert not running or self.prefixes and len(self.family) >= 4
         if sig is not None:
             os.kill(self.process.pid, sig)
-        text = self.process.communicate(timeout=30 * PATIENCE)[0]
+        wait_until(lambda: self.said() and self.process.poll() is not None)
+        text = self.said()
         with contextlib.suppress(Timeout):
             wait_until(lambda: not any(alive(p) for p in self.family))
         assert not [p for p in self.family if alive(p)], text
@@ -98,6 +105,7 @@ def test_stand_in():
         return sorted((e["ready"], e["terminating"]) for e in found)
 
     wait_until(lambda: pods() == [(False, True)] + [(True, False)] * 3, what=pods)
+    wait_until(lambda: "1 terminating" in demo.said(), what=demo.said)
     code, text = demo.finish(signal.SIGINT)
     assert code == 0, text
     assert f"http://127.0.0.1:{demo.port}/kube/" in text and "curl" in text
