@@ -104,8 +104,8 @@
  * Retry-After or the time that it took, which does not double.
  *
  * Timers that end a list or the opening of a watch double each time, up to
- * KUBE_TIMEOUT_MAX_MS: what is merely slow must succeed in the end.  The idle
- * timer of an open watch never does.
+ * KUBE_TIMEOUT_MAX_MS: what is merely slow must succeed in the end, but for a
+ * list that gives way.  The idle timer of an open watch never does.
  *
  * WatchList: a list by ADDED events, ended by the bookmark that says so, whose
  * stream goes on as the watch.  It is asked for in place of a first page at
@@ -337,6 +337,7 @@ typedef struct {
     bool                    instead;        /* in place of useless watches */
     bool                    yields;         /* to the watch, if it fails before
                                                anything of it was taken */
+    uint64_t                not_before_ms;  /* Retry-After of one that failed */
     bool                    plain;          /* no WatchList, until complete */
     bool                    suspect;        /* one was refused, or not ended */
     unsigned                broken;         /* WatchLists in a row */

@@ -289,6 +289,13 @@ kube_step_list(kube_reflector_machine_t *m)
     list = &m->list;
     floor = kube_reflector_floor(m);
 
+    /* a watch was in between, and it is that which wants a list */
+
+    if (m->now_ms < list->not_before_ms) {
+        return kube_step_sleep(m, KUBE_NEXT_LIST, false,
+                               list->not_before_ms - m->now_ms);
+    }
+
     if (list->ask == KUBE_ASK_FROM_CACHE && floor->len != 0) {
         list->ask = KUBE_ASK_NOT_OLDER;
     }
@@ -499,6 +506,8 @@ kube_step_same(kube_reflector_machine_t *m)
 kube_action_t
 kube_step_refused(kube_reflector_machine_t *m, uint64_t floor_ms)
 {
+    m->list.not_before_ms = m->now_ms + floor_ms;
+
     if (reflector_lists(m) && m->list.yields) {
         reflector_yield(m, floor_ms);
         return kube_step_watch(m);

@@ -315,6 +315,7 @@ typedef struct {
     uint64_t      requests_ms[SIM_SCOPES][64];    /* a ring each */
     uint64_t      requests[SIM_SCOPES];
     uint64_t      not_before_ms[SIM_SCOPES];      /* Retry-After */
+    bool          not_listed[SIM_SCOPES];         /* to a list, that was */
     uint64_t      slow_ms;     /* a list was seen to be slow */
     bool          absent[SIM_KEYS];    /* Services, when a process died */
     bool          reading;

@@ -1192,10 +1192,14 @@ sim_check_request(sim_t *s, const sim_exchange_t *x)
 
     request_beside(s, x);
 
-    /* a list on demand may have been decided upon before the answer came */
+    /*
+     * A list on demand may have been decided upon before the answer came; one
+     * that is refused may give way to the watch, which it says nothing of.
+     */
 
     if (!(s->faults & (SIM_FAULT(FULL) | SIM_FAULT(AHEAD) | SIM_FAULT(CRASH)))
         && !s->fills
+        && !(x->watch && !x->initial && s->check.not_listed[scope])
         && s->now_ms < s->check.not_before_ms[scope])
     {
         sim_fail(s, "C10: a request %llu ms before Retry-After allows it",
@@ -1249,6 +1253,7 @@ sim_check_status(sim_t *s, const sim_exchange_t *x, int code,
     if (retry_after_s != 0 && (code == 429 || code == 503)) {
         s->check.not_before_ms[request_scope(s, x)]
             = s->now_ms + retry_after_s * 1000ull;
+        s->check.not_listed[request_scope(s, x)] = (!x->watch || x->initial);
     }
 }
 

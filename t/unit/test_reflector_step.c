@@ -1599,6 +1599,35 @@ damage_twice(bed_t *b)
 }
 
 
+/* The watch that a list gave way to expires: Retry-After is not over yet. */
+static void
+test_refused_then_expired(void **state)
+{
+    bed_t     b;
+    uint64_t  failed_ms;
+
+    (void) state;
+
+    bed_make(&b, KUBE_WATCH_LIST_OFF);
+    say_rv(&b, KUBE_INPUT_START, "100");
+    say(&b, KUBE_INPUT_OPENED);
+
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 60),
+                     KUBE_ACTION_WATCH);
+    failed_ms = b.now_ms;
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_SLEEP);
+    while (b.action.kind == KUBE_ACTION_SLEEP) {
+        (void) wake(&b);
+    }
+
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_in_range(b.now_ms - failed_ms, 60000, 120000);
+    assert_int_equal(b.r.state, KUBE_REFLECTOR_LISTING);
+}
+
+
 /* Retry-After is of the WatchList; one that is done is not what comes later. */
 static void
 test_stream_gives_way_once(void **state)
@@ -2103,6 +2132,7 @@ main(void)
         cmocka_unit_test(test_list_does_not_give_way),
         cmocka_unit_test(test_stream_gives_way),
         cmocka_unit_test(test_stream_gives_way_once),
+        cmocka_unit_test(test_refused_then_expired),
         cmocka_unit_test(test_damaged_list_gives_way),
         cmocka_unit_test(test_rollback_does_not_give_way),
         cmocka_unit_test(test_pace_beside),
