@@ -325,6 +325,8 @@ ngx_kube_state_last(ngx_kube_state_t *state, kube_informer_t *inf,
         return;
     }
 
+    state->leaving = 1;
+
     ngx_kube_state_abandon(state);
     (void) ngx_kube_state_begin(state, inf, now_ms);
 }
@@ -573,7 +575,12 @@ ngx_kube_state_lock(ngx_kube_state_t *state, uint64_t now_ms)
     }
 
     state->lock = fd;
-    ngx_kube_state_hear(state);
+
+    /* there are no connections any more, nor anybody to ask, at the end */
+
+    if (!state->leaving) {
+        ngx_kube_state_hear(state);
+    }
 
     return NGX_OK;
 }

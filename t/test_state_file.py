@@ -7,6 +7,7 @@
 
 import contextlib
 import datetime
+import fcntl
 import json
 import itertools
 import os
@@ -585,6 +586,24 @@ class TestStop:
             gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP))
             gateway.restart(change=made.api.refuse)
             served(gateway)
+
+    @pytest.mark.skipif(not root(), reason="needs root")
+    def test_the_directory_is_free_by_then(self):
+        """Another tree has held it so far: the lock is taken at the end."""
+        with Cluster() as made:
+            made.service("shop", "web")
+            gateway = made.nginx(CONF, block=informer(made.api.url, state=KEEP), start=False)
+            self.gateways.append(gateway)
+            os.mkdir(gateway.path("state"), mode=0o700)
+            with open(gateway.path("state", NAME + ".lock"), "wb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                own(gateway.path("state"))
+                own(lock.name)
+                gateway.start()
+                gateway.status.wait_synced()
+                gateway.wait_status_code(200)
+            stopped(gateway)
+            assert os.path.isfile(gateway.path("state", NAME))
 
     def test_nothing_has_changed(self):
         with Cluster() as made:
