@@ -653,14 +653,19 @@ class TestAsked:
     IN_VAIN = "has written no state file"
 
     def asked(self, gateway):
-        """Asks; waits for the new file."""
-        before = os.stat(gateway.path("state", NAME)).st_ino
+        """Asks; waits for the new file: the second one may have the first one's number."""
+
+        def stands():
+            found = os.stat(gateway.path("state", NAME))
+            return found.st_ino, found.st_mtime_ns
+
+        before = stands()
         fd = os.open(gateway.path("state", self.ASK), os.O_WRONLY | os.O_NONBLOCK)
         try:
             assert os.write(fd, b"wwww" * 64) == 256
         finally:
             os.close(fd)
-        wait_until(lambda: os.stat(gateway.path("state", NAME)).st_ino != before)
+        wait_until(lambda: stands() != before)
 
     def test_it_is_written(self, seed):
         gateway = seed.nginx(CONF, block=informer(seed.api.url, state=KEEP))
