@@ -61,12 +61,12 @@ fill_again(bed_t *b, io_exchange_t *watch)
 }
 
 
-/* Its version, and one item: more is to come. */
+/* Its version, and one item: more is to come, after the comma. */
 static void
 list_begins(bed_t *b, io_exchange_t *list)
 {
     assert_true(io_head(list, 200, "application/json", 0));
-    assert_true(io_body(&b->io, list, BEGUN("8", SERVICE("web", "3"))));
+    assert_true(io_body(&b->io, list, BEGUN("8", SERVICE("web", "3") ",")));
     assert_string_equal(drained(b), "{ U:shop/web@3");
 }
 
@@ -247,9 +247,7 @@ test_watch_goes_on(void **state)
     (void) state;
 
     list = fill_bed(&b, &watch);
-    assert_true(io_head(list, 200, "application/json", 0));
-    assert_true(io_body(&b.io, list, BEGUN("8", SERVICE("web", "3") ",")));
-    assert_string_equal(drained(&b), "{ U:shop/web@3");
+    list_begins(&b, list);
 
     /* one that was deleted, which the server had listed before that */
 
@@ -1034,9 +1032,7 @@ test_asked_for_meanwhile(void **state)
     (void) state;
 
     list = fill_bed(&b, &watch);
-    assert_true(io_head(list, 200, "application/json", 0));
-    assert_true(io_body(&b.io, list, BEGUN("8", SERVICE("web", "3") ",")));
-    assert_string_equal(drained(&b), "{ U:shop/web@3");
+    list_begins(&b, list);
     assert_true(io_body(&b.io, watch, EVENT("DELETED", FULL("gone", "6"))));
     assert_string_equal(drained(&b), "D:shop/gone@6");
 

@@ -1225,6 +1225,22 @@ state_put(bed_t *b, const char *name)
 }
 
 
+/* Services of a file that takes three turns, as the host puts them. */
+static void
+state_put_many(bed_t *b)
+{
+    char      name[16];
+    unsigned  i;
+
+    for (i = 0; i < 2 * KUBE_INFORMER_SERVICES + 1; i++) {
+        snprintf(name, sizeof(name), "s-%u", i);
+        state_put(b, name);
+    }
+
+    kube_zone_set_state_file(&b->zone, 1, true, false);
+}
+
+
 static void
 test_state_file(void **state)
 {
@@ -1273,8 +1289,7 @@ static void
 test_state_file_in_turns(void **state)
 {
     bed_t     b;
-    char      name[16];
-    unsigned  i, turns;
+    unsigned  turns;
 
     static view_t  view;
 
@@ -1286,10 +1301,7 @@ test_state_file_in_turns(void **state)
     assert_true(kube_informer_wants_state(b.inf));
     assert_false(kube_informer_loading(b.inf));
 
-    for (i = 0; i < 2 * KUBE_INFORMER_SERVICES + 1; i++) {
-        snprintf(name, sizeof(name), "s-%u", i);
-        state_put(&b, name);
-    }
+    state_put_many(&b);
 
     for (turns = 0; kube_informer_loading(b.inf); turns++) {
         assert_in_range(turns, 0, 2);
@@ -1301,24 +1313,8 @@ test_state_file_in_turns(void **state)
     }
 
     view_make(&view, &b.zone);
-    assert_int_equal(view.n, i);
+    assert_int_equal(view.n, 2 * KUBE_INFORMER_SERVICES + 1);
     bed_done(&b);
-}
-
-
-/* Services of a file that takes three turns, as the host puts them. */
-static void
-state_put_many(bed_t *b)
-{
-    char      name[16];
-    unsigned  i;
-
-    for (i = 0; i < 2 * KUBE_INFORMER_SERVICES + 1; i++) {
-        snprintf(name, sizeof(name), "s-%u", i);
-        state_put(b, name);
-    }
-
-    kube_zone_set_state_file(&b->zone, 1, true, false);
 }
 
 
