@@ -224,6 +224,7 @@ def test_allow_state(cluster):
     gateway.restart()
     gateway.status.wait(lambda i: i["state_file"]["in_use"])
     assert ready(gateway)[0] == 503
-    assert gateway.get("/state").status == 200
+    # in use from its first object on; ready once all of it is loaded
+    wait_until(lambda: gateway.get("/state").status == 200)
     # said a moment before it is published
     gateway.wait_status_code(200)

@@ -142,6 +142,8 @@ def served(gateway):
     """Requests go where the file says."""
     gateway.status.wait(lambda i: i["state_file"]["in_use"])
     gateway.wait_status_code(200)
+    # it is in use from its first object on, and whole only then
+    wait_until(lambda: gateway.get("/state").status == 200)
 
 
 class TestUsed:
@@ -167,15 +169,20 @@ class TestUsed:
             env = {"LD_PRELOAD": library, "KUBE_POISON": "state_file:web-"}
             gateway = cold(away, away.bytes, env=env)
             gateway.allow(r"cache manager process \d+ exited|AddressSanitizer|deadly signal")
-            gateway.status.wait(lambda i: i["state_file"]["in_use"])
+            # the first to load it says that it is in use, and dies
+            wait_until(lambda: gateway.get("/state").status == 200)
         answer = gateway.get()
         assert (answer.status, answer.headers["x-kube-error"]) == (502, "not_synced")
         lines = gateway.grep_log("crashed_informer: ")
         assert len(lines) == 2 and all("(state_file, signal" in x for x in lines), lines
-        value = gateway.status.metrics().value
-        assert value(
-            "nginx_kube_skipped_objects_total", resource="endpointslices", reason="crashed_informer"
-        ) == 1
+        wait_until(
+            lambda: gateway.status.metrics().value(
+                "nginx_kube_skipped_objects_total",
+                resource="endpointslices",
+                reason="crashed_informer",
+            )
+            == 1
+        )
 
     def test_until_the_server_answers(self, away):
         gateway = cold(away, away.bytes)
