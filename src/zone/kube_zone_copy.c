@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kube_zone_copy.h"
+#include "kube_zone_guard.h"
 #include "kube_zone_image.h"
 #include "kube_zone_reader.h"
 #include "kube_zone_recover.h"
@@ -32,6 +33,7 @@ typedef struct {
     bool                 left_out;
     uint64_t             evicting;        /* from's, when the copy began */
     uint64_t             epoch;
+    uint64_t             state_in_use;
 } copy_t;
 
 
@@ -273,6 +275,14 @@ copy_header(copy_t *copy)
     }
 
     copy_words(&to->history, &from->history, sizeof(kube_zone_history_t));
+
+    /* what was whole by the end only may have been copied in part */
+    if (copy->state_in_use != KUBE_STATE_FILE_WHOLE
+        && kube_word_get(&to->history.state_in_use) == KUBE_STATE_FILE_WHOLE)
+    {
+        kube_zone_set_state_loading(copy->to, true);
+    }
+
     copy_words(to->histograms, from->histograms, sizeof(to->histograms));
 
     for (i = 0; i < KUBE_WORKER_COUNTERS; i++) {
@@ -311,6 +321,8 @@ copy_all(copy_t *copy)
 
         copy->evicting = kube_word_get(&copy->from->image->evicting);
         copy->epoch = kube_word_get(&copy->from->image->history.epoch);
+        copy->state_in_use =
+                   kube_word_get(&copy->from->image->history.state_in_use);
         rc = copy_scopes(copy, copy_scope);
     }
 

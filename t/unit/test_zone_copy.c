@@ -7,6 +7,7 @@
  */
 
 #include "kube_zone_copy.h"
+#include "kube_zone_guard.h"
 #include "zone_test.h"
 
 
@@ -266,6 +267,14 @@ copy_change_epoch(zone_test_t *t)
 }
 
 
+static void
+copy_change_whole(zone_test_t *t)
+{
+    kube_zone_set_state_loading(&t->zone, true);
+    kube_zone_set_state_loading(&t->zone, false);
+}
+
+
 /* What went while it was copied, and no event brings: it is listed again. */
 static void
 test_copy_of_a_moment(void **state)
@@ -327,6 +336,65 @@ test_copy_of_a_moment(void **state)
 }
 
 
+/* Of a state file that was loaded meanwhile the copy may have a part. */
+static void
+test_copy_of_a_load(void **state)
+{
+    void                *mem;
+    size_t               i;
+    unsigned             calls;
+    copy_hook_t          h;
+    zone_test_t          t;
+    kube_zone_t          to;
+    kube_writer_info_t   info;
+
+    static const struct {
+        bool      loading;
+        bool      before;
+        uint64_t  shown;
+    } rows[] = {
+        { false, true, KUBE_STATE_FILE_WHOLE },
+        { false, false, KUBE_STATE_FILE_LOADING },
+        { true, false, KUBE_STATE_FILE_LOADING },
+    };
+
+    (void) state;
+    calls = 0;
+    mem = zone_test_memory(1u << 20);
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        copy_setup(&t);
+        memset(&h, 0, sizeof(copy_hook_t));
+        h.alloc = (kube_alloc_t) { .alloc = copy_hook_alloc,
+                                   .free = copy_hook_free, .ctx = &h };
+        h.t = &t;
+        h.change = copy_change_whole;
+        h.change_at = calls;
+
+        if (rows[i].loading) {
+            kube_zone_set_state_loading(&t.zone, true);
+        }
+
+        if (rows[i].before) {
+            copy_change_whole(&t);
+            h.change_at = 0;
+        }
+
+        memset(mem, 0, 1u << 20);
+        assert_int_equal(kube_zone_create(&to, mem, 1u << 20,
+                                          zone_test_seed), KUBE_OK);
+        assert_int_equal(kube_zone_copy(&to, &t.zone, &h.alloc), KUBE_OK);
+        kube_zone_writer_info(&to, &info);
+        assert_int_equal(info.state_in_use, rows[i].shown);
+
+        calls = h.calls;
+        zone_test_close(&t);
+    }
+
+    free(mem);
+}
+
+
 int
 main(void)
 {
@@ -335,6 +403,7 @@ main(void)
         cmocka_unit_test(test_copy_shrinks),
         cmocka_unit_test(test_copy_no_memory),
         cmocka_unit_test(test_copy_of_a_moment),
+        cmocka_unit_test(test_copy_of_a_load),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
