@@ -635,10 +635,6 @@ ngx_kube_host_run(void *data)
 
     if (host->state == NULL) {
         host->state_deadline = UINT64_MAX;
-
-        /* what a predecessor was loading comes from the server now */
-
-        (void) kube_informer_wants_state(host->informer);
         ngx_kube_state_off(host->block, host->informer);
         return;
     }

@@ -250,9 +250,9 @@ class TestUsed:
             served(gateway)
             assert gateway.status.informer()["state_file"]["in_use"]
 
-    @pytest.mark.parametrize("how", ["killed", "reload"])
-    def test_who_is_loading_ends(self, how):
-        """The next one has the rest of the file, while the server stays away."""
+    @pytest.fixture
+    def loading(self):
+        """A gateway that has a part of its file, while the server is away."""
         with preloaded("dawdle") as library, Cluster() as made:
             made.api.load_scale(6000, 1)
             block = informer(made.api.url, "namespaces all;", zone="kube 32m", state=KEEP)
@@ -262,15 +262,35 @@ class TestUsed:
             gateway.restart(change=made.api.refuse)
             wait_until(lambda: gateway.status.services())
             assert gateway.get("/state").status == 503
-            if how == "reload":
-                gateway.reload(gone=True)
-            else:
-                gateway.allow(r"cache manager process \d+ exited on signal 9")
-                gateway.kill(signal.SIGKILL, gateway.informer())
-            gateway.wait_log("objects of state file .* in use", 2)
-            wait_until(lambda: len(gateway.status.services()) == 6001)
-            served(gateway)
-            wait_until(lambda: gateway.get("/state").status == 200)
+            yield gateway
+
+    @pytest.mark.parametrize("how", ["killed", "reload"])
+    def test_who_is_loading_ends(self, loading, how):
+        """The next one has the rest of the file, while the server stays away."""
+        if how == "reload":
+            loading.reload(gone=True)
+        else:
+            loading.allow(r"cache manager process \d+ exited on signal 9")
+            loading.kill(signal.SIGKILL, loading.informer())
+        loading.wait_log("objects of state file .* in use", 2)
+        wait_until(lambda: len(loading.status.services()) == 6001)
+        served(loading)
+
+    @pytest.mark.parametrize(
+        "change",
+        [(KEEP, "state_path off;"), ("namespaces all;", "namespaces shop;")],
+        ids=["off", "namespaces"],
+    )
+    def test_a_part_of_it_is_never_all(self, loading, change):
+        """Of no use after a reload: what is there serves, and the rest after the next one."""
+        block = loading.block
+        loading.change(block=block.replace(*change), gone=True)
+        held = len(loading.status.services())
+        never(lambda: loading.get("/state").status == 200, 1)
+        assert held < 6001 and loading.status.informer()["state_file"]["in_use"]
+        loading.change(block=block, gone=True)
+        wait_until(lambda: len(loading.status.services()) == 6001)
+        served(loading)
 
     def test_reload_keeps_serving_from_it(self, away):
         gateway = cold(away, away.bytes)

@@ -811,7 +811,10 @@ informer_fill(kube_informer_t *inf, unsigned scope)
 static void
 informer_publish(kube_informer_t *inf)
 {
+    bool      loading;
     unsigned  n;
+
+    loading = (inf->loading != 0);
 
     n = kube_publisher_run(inf->publisher, KUBE_INFORMER_SERVICES,
                            inf->now_ms, inf->now_unix_ms);
@@ -829,9 +832,9 @@ informer_publish(kube_informer_t *inf)
         inf->loading -= n;
     }
 
-    /* what a predecessor has begun ends where the file is of no use now */
+    /* a part of a predecessor's, of which no file has the rest, stays one */
 
-    if (inf->loading == 0 && !inf->wants_state) {
+    if (loading && inf->loading == 0) {
         kube_zone_set_state_loading(inf->conf.zone, false);
     }
 }
