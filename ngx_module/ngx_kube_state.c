@@ -280,9 +280,17 @@ ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
         state->failed = writer.state_failed != 0;
     }
 
-    if (state->fd != -1) {
+    if (state->fd != -1 && (!state->asked || state->anew)) {
         return ngx_kube_state_slice(state, now_ms);
     }
+
+    /*
+     * Who asks meanwhile would take what was begun before for the file of now.
+     * Once a file: there is an end to it, however often one asks.
+     */
+
+    state->anew = (state->fd != -1);
+    ngx_kube_state_abandon(state);
 
     if (!kube_informer_synced(inf)) {
         return UINT64_MAX;

@@ -60,6 +60,7 @@ struct ngx_kube_state_s {
     unsigned                 failed:1;
     unsigned                 said:1;         /* that, by this process */
     unsigned                 asked:1;        /* for a file of now */
+    unsigned                 anew:1;         /* for that one was given up */
     unsigned                 leaving:1;      /* this one is the last */
 };
 

@@ -712,6 +712,28 @@ class TestAsked:
         seed.running.remove(gateway)
         gateway.stop()
 
+    def test_another_one_is_being_written(self):
+        """What was begun before somebody asked is no file of now."""
+        with preloaded("slow_disk") as library, Cluster() as made:
+            made.api.load_scale(10000, 1)
+            block = informer(made.api.url, "namespaces all;", zone="kube 32m", state=KEEP)
+            gateway = made.nginx(CONF, block=block, env={"LD_PRELOAD": library})
+            made.service("shop", "web")
+            path = gateway.path("state", NAME)
+            gateway.status.wait(lambda i: i["state_file"]["written"])
+            made.slice("shop", "web", made.pods(1, "old"))
+            gateway.wait_backends({"old-1"})
+            fd = os.open(path + ".ask", os.O_WRONLY | os.O_NONBLOCK)
+            os.write(fd, b"w")
+            wait_until(lambda: os.path.exists(path + ".new"))
+            made.slice("shop", "web", made.pods(1, "new"))
+            wait_until(lambda: gateway.get().backend == "new-1")
+            before = os.stat(path).st_ino
+            os.write(fd, b"w")
+            os.close(fd)
+            another(path, before)
+            assert b"new-1" in read(path)
+
     @pytest.mark.parametrize("what", ["file", "link", "directory"])
     def test_something_else_stands_there(self, seed, what):
         """Nobody is heard; the file is written as ever, and what stands there stays."""

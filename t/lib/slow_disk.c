@@ -1,0 +1,29 @@
+/*
+ * slow_disk - a disk on which each slice of a state file takes its time.  Loaded
+ * before nginx's modules (LD_PRELOAD) by test_state_file.py, so that nothing of
+ * it is in what we build.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#define _GNU_SOURCE
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+
+/* Of a whole slice, in us; nothing else that nginx writes is so large. */
+#define SLOW_DISK_SLICE  (256 * 1024)
+#define SLOW_DISK_TAKES  40000
+
+
+ssize_t
+write(int fd, const void *bytes, size_t size)
+{
+    if (size == SLOW_DISK_SLICE) {
+        (void) usleep(SLOW_DISK_TAKES);
+    }
+
+    return ((__typeof__(&write)) dlsym(RTLD_NEXT, "write"))(fd, bytes, size);
+}
