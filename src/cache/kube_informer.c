@@ -832,9 +832,9 @@ informer_publish(kube_informer_t *inf)
         inf->loading -= n;
     }
 
-    /* a part of a predecessor's, of which no file has the rest, stays one */
+    /* a part, as a predecessor's that no file has the rest of, stays one */
 
-    if (loading && inf->loading == 0) {
+    if (loading && inf->loading == 0 && !inf->lacks_state) {
         kube_zone_set_state_loading(inf->conf.zone, false);
     }
 }
@@ -1083,6 +1083,8 @@ kube_informer_put_state(void *informer, const kube_record_t *record)
     rc = kube_indexer_put_state(inf->indexer, record, what.scope,
                                 inf->now_ms);
     kube_hand_leave(&inf->hand);
+
+    inf->lacks_state |= (rc != KUBE_OK);
 
     if (rc == KUBE_OK && kube_rv_parse(id.meta.rv, &rv) == KUBE_OK) {
         kube_reflector_not_older(inf->scopes[what.scope].reflector, &rv);

@@ -78,6 +78,7 @@ struct kube_informer_s {
                                                 wait */
     kube_takeover_t         takeover;
     bool                    wants_state;
+    bool                    lacks_state;  /* no memory for all of it */
     bool                    swept;        /* what no scope covers is gone */
     bool                    again;        /* more work is left */
     bool                    lacks_room;   /* so does some scope */

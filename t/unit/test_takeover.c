@@ -1201,8 +1201,8 @@ test_poison_trial_scope(void **state)
 
 
 /* A Service of shop, of a state file. */
-static void
-state_put(bed_t *b, const char *name)
+static kube_rc_t
+state_try(bed_t *b, const char *name)
 {
     uint64_t       mem[512];
     kube_port_t    port;
@@ -1221,7 +1221,14 @@ state_put(bed_t *b, const char *name)
     assert_true(kube_record_size(&object) <= sizeof(mem));
     kube_record_encode(&object, mem);
 
-    assert_int_equal(kube_informer_put_state(b->inf, (void *) mem), KUBE_OK);
+    return kube_informer_put_state(b->inf, (void *) mem);
+}
+
+
+static void
+state_put(bed_t *b, const char *name)
+{
+    assert_int_equal(state_try(b, name), KUBE_OK);
 }
 
 
@@ -1430,6 +1437,42 @@ test_state_file_half_lost(void **state)
 }
 
 
+/* There was no memory for all: who has it comes next. */
+static void
+test_state_file_no_memory(void **state)
+{
+    bed_t               b;
+    kube_writer_info_t  writer;
+
+    (void) state;
+
+    bed_init(&b);
+    b.server->mute = true;
+    (void) bed_process(&b);
+    assert_true(kube_informer_wants_state(b.inf));
+    state_put(&b, "web");
+    b.own.fail_from = true;
+    b.own.fail_at = b.own.calls + 1;
+    assert_int_equal(state_try(&b, "other"), KUBE_NOMEM);
+    b.own.fail_from = false;
+    b.own.fail_at = 0;
+    bed_settle(&b);
+    assert_false(kube_informer_loading(b.inf));
+    kube_zone_writer_info(&b.zone, &writer);
+    assert_int_equal(writer.state_in_use, KUBE_STATE_FILE_LOADING);
+
+    bed_stop(&b);
+    bed_start(&b);
+    (void) bed_process(&b);
+    assert_true(kube_informer_wants_state(b.inf));
+    state_put_many(&b);
+    bed_settle(&b);
+    kube_zone_writer_info(&b.zone, &writer);
+    assert_int_equal(writer.state_in_use, KUBE_STATE_FILE_WHOLE);
+    bed_done(&b);
+}
+
+
 int
 main(void)
 {
@@ -1461,6 +1504,7 @@ main(void)
         cmocka_unit_test(test_state_file_in_turns),
         cmocka_unit_test(test_state_file_half_loaded),
         cmocka_unit_test(test_state_file_half_lost),
+        cmocka_unit_test(test_state_file_no_memory),
         cmocka_unit_test(test_state_file_after_a_death),
     };
 
