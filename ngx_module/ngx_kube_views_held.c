@@ -27,9 +27,12 @@
 #define NGX_KUBE_TRIM          (1024 * 1024)
 
 
-/* Of all directives in this process; lru: of keys with variables. */
+/* Of all directives in this process; lru, bare: of keys with variables. */
 typedef struct {
     ngx_queue_t             lru;            /* the first was used last */
+    ngx_queue_t             bare;           /* the same, of those without a
+                                               view: there may be thousands,
+                                               and none of them makes room */
     ngx_queue_t             large;          /* truncated, of all keys */
     ngx_event_t             timer;
     uint64_t                trimmed;        /* bytes gone until then */
@@ -40,9 +43,12 @@ typedef struct {
 } ngx_kube_instances_t;
 
 
+static ngx_queue_t *ngx_kube_instances_of(
+    const ngx_kube_instance_t *instance);
 static void ngx_kube_instances_timer(ngx_msec_t ms);
 static void ngx_kube_instances_mark(ngx_kube_informer_t *informer);
 static void ngx_kube_instances_expire(ngx_event_t *ev);
+static ngx_msec_t ngx_kube_instances_idle(ngx_queue_t *lru);
 
 
 static ngx_kube_instances_t  ngx_kube_instances;
@@ -74,7 +80,8 @@ ngx_kube_instance_hold(ngx_kube_instance_t *instance)
     ngx_kube_instances_timer(NGX_KUBE_IDLE);
 
     if (!instance->views->ref->is_static) {
-        ngx_queue_insert_head(&ngx_kube_instances.lru, &instance->queue);
+        ngx_queue_insert_head(ngx_kube_instances_of(instance),
+                              &instance->queue);
     }
 }
 
@@ -86,8 +93,17 @@ ngx_kube_instance_use(ngx_kube_instance_t *instance)
         instance->used = ngx_current_msec;
 
         ngx_queue_remove(&instance->queue);
-        ngx_queue_insert_head(&ngx_kube_instances.lru, &instance->queue);
+        ngx_queue_insert_head(ngx_kube_instances_of(instance),
+                              &instance->queue);
     }
+}
+
+
+static ngx_queue_t *
+ngx_kube_instances_of(const ngx_kube_instance_t *instance)
+{
+    return (instance->view != NULL) ? &ngx_kube_instances.lru
+                                    : &ngx_kube_instances.bare;
 }
 
 
@@ -100,6 +116,7 @@ ngx_kube_instances_timer(ngx_msec_t ms)
 
     if (!ngx_kube_instances.ready) {
         ngx_queue_init(&ngx_kube_instances.lru);
+        ngx_queue_init(&ngx_kube_instances.bare);
         ngx_queue_init(&ngx_kube_instances.large);
         ngx_kube_views_event(timer, ngx_kube_instances_expire);
         ngx_kube_instances.ready = 1;
@@ -294,10 +311,8 @@ ngx_kube_instances_fit(ngx_kube_views_t *views, ngx_kube_instance_t *keep)
         prev = ngx_queue_prev(q);
         instance = ngx_queue_data(q, ngx_kube_instance_t, queue);
 
-        if (instance != keep
-            && instance->view != NULL
-            && instance->view->refs == 1)
-        {
+        if (instance != keep && instance->view->refs == 1) {
+
             if (instance->costly) {
                 ngx_kube_instances.strained = ngx_current_msec;
                 ngx_kube_instances.strains = 1;
@@ -322,27 +337,13 @@ ngx_kube_instances_expire(ngx_event_t *ev)
 {
     uint64_t               gone;
     ngx_uint_t             i;
-    ngx_msec_t             idle, next;
-    ngx_queue_t           *q;
+    ngx_msec_t             next, bare;
     ngx_kube_conf_t       *kcf;
     ngx_kube_informer_t  **informers;
-    ngx_kube_instance_t   *instance;
 
-    next = NGX_KUBE_IDLE;
-
-    while (!ngx_queue_empty(&ngx_kube_instances.lru)) {
-
-        q = ngx_queue_last(&ngx_kube_instances.lru);
-        instance = ngx_queue_data(q, ngx_kube_instance_t, queue);
-        idle = ngx_current_msec - instance->used;
-
-        if (idle < NGX_KUBE_IDLE) {
-            next = NGX_KUBE_IDLE - idle;
-            break;
-        }
-
-        ngx_kube_instance_drop(instance);
-    }
+    next = ngx_kube_instances_idle(&ngx_kube_instances.lru);
+    bare = ngx_kube_instances_idle(&ngx_kube_instances.bare);
+    next = ngx_min(next, bare);
 
     if (ngx_kube_instances.marked) {
         ngx_kube_instances.marked = !ngx_queue_empty(&ngx_kube_instances.large);
@@ -366,4 +367,30 @@ ngx_kube_instances_expire(ngx_event_t *ev)
     if (ngx_kube_view_bytes() != 0) {
         ngx_kube_instances_timer(next);
     }
+}
+
+
+/* Drops those that were not used for long.  In how many ms the next one is. */
+
+static ngx_msec_t
+ngx_kube_instances_idle(ngx_queue_t *lru)
+{
+    ngx_msec_t            idle;
+    ngx_queue_t          *q;
+    ngx_kube_instance_t  *instance;
+
+    while (!ngx_queue_empty(lru)) {
+
+        q = ngx_queue_last(lru);
+        instance = ngx_queue_data(q, ngx_kube_instance_t, queue);
+        idle = ngx_current_msec - instance->used;
+
+        if (idle < NGX_KUBE_IDLE) {
+            return NGX_KUBE_IDLE - idle;
+        }
+
+        ngx_kube_instance_drop(instance);
+    }
+
+    return NGX_KUBE_IDLE;
 }

@@ -822,6 +822,26 @@ class TestStrained:
                 assert worked_us(worker) - before < 80000
             assert {one.getresponse().status for one in made} == {200}
 
+    @pytest.mark.skipif(SANITIZED, reason="memory of the sanitizer's own")
+    def test_so_many_that_wait(self, gateway, many, short, figure):
+        """Those that are not made yet keep none that are from making room."""
+        (worker,) = gateway.workers()
+        names = [f"new{n}" for n in range(120)]
+        gateway.status.wait_rv([many.service(name, 400) for name in names][-1])
+        with contextlib.ExitStack() as stack:
+            made = self.connected(gateway, stack, len(names))
+            short("stuck")
+            before = rss(worker)
+            for one, name in zip(made, names, strict=True):
+                one.request("GET", "/", headers={"X-Service": f"shop/{name}:http"})
+            with client(gateway) as c:
+                assert c.get("shop/s11:http").status == 200
+            short("costly")
+            assert {one.getresponse().status for one in made} == {200}
+        grown = rss(worker) - before
+        figure(f"120 Services of 400 endpoints that were awaited at once: {grown} KiB")
+        assert grown < 8 * 1024
+
     def test_a_small_one_that_changes(self, gateway, many, short):
         """Its view is made anew at once, not behind large ones of others."""
         short("nothing")
