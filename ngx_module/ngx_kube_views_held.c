@@ -311,7 +311,13 @@ ngx_kube_instances_fit(ngx_kube_views_t *views, ngx_kube_instance_t *keep)
         prev = ngx_queue_prev(q);
         instance = ngx_queue_data(q, ngx_kube_instance_t, queue);
 
-        if (instance != keep && instance->view->refs == 1) {
+        if (instance->view->refs != 1) {
+
+            /* requests use it: they are not to hide what others do not */
+
+            ngx_kube_instance_use(instance);
+
+        } else if (instance != keep) {
 
             if (instance->costly) {
                 ngx_kube_instances.strained = ngx_current_msec;

@@ -5,6 +5,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Unknown balancing methods, played by t/lib/balancer.c."""
 
+import contextlib
+import http.client
 import os
 import subprocess
 import threading
@@ -13,7 +15,7 @@ import pytest
 import test_views as views
 from cluster import Gateway
 from library import build_library
-from nginx import BUILD_DIR, NGINX, ROOT, configured, nginx_t, wait_until
+from nginx import BUILD_DIR, NGINX, ROOT, configured, nginx_t, rss, wait_until
 from test_conf_errors import in_upstream, refused
 
 PROBE = "kube_balancer unknown=probe;\n"
@@ -139,3 +141,38 @@ def test_held_revisions_keep_the_budget(cluster, module):
     now = str(gateway.status.generation("shop", "web"))
     wait_until(lambda: gateway.get(headers=ask).headers["x-kube-generation"] == now)
     assert views.rebuilds(gateway) == before + 1
+
+
+@pytest.mark.skipif(views.SANITIZED, reason="memory of the sanitizer's own")
+def test_held_revisions_hide_no_others(cluster, module, figure):
+    """However many Services requests keep, those that none keeps make room."""
+    backend = cluster.backends.add("0.0.0.0", 0, "any")
+    many = views.Many(cluster)
+    many.port = backend.port
+    kept = [f"kept{n}" for n in range(80)]
+    names = [f"s{n}" for n in range(100)]
+    for name in names:
+        many.service(name, 500)
+    rv = [many.service(name, 1) for name in kept][-1]
+    Loaded.module = module
+    gateway = cluster.nginx(
+        views.dynamic(main=PROBE + "kube_instances size=1m;", more="test_method good;"),
+        workers=1,
+        cls=Loaded,
+        connections=1024,
+    )
+    gateway.status.wait_rv(rv)
+    (worker,) = gateway.workers()
+    with contextlib.ExitStack() as stack:
+        for name in kept:
+            made = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+            stack.callback(made.close)
+            made.request("GET", "/?hold=1", headers={"X-Service": f"shop/{name}:http"})
+        wait_until(lambda: backend.active == len(kept))
+        before = rss(worker)
+        with views.client(gateway) as client:
+            for name in names:
+                assert client.get(f"shop/{name}:http").status == 200
+        grown = rss(worker) - before
+    figure(f"100 Services of 500 endpoints beside 80 that requests keep: {grown} KiB")
+    assert grown < 8 * 1024
