@@ -108,6 +108,21 @@ ngx_http_kube_pick_release(ngx_http_kube_pick_t *pick)
 }
 
 
+/*
+ * The same where nothing is picked of it: the request may last elsewhere, and
+ * variables tell of it.
+ */
+static ngx_inline void
+ngx_http_kube_pick_leave(ngx_http_kube_pick_t *pick)
+{
+    if (pick->view != NULL && pick->noted == NULL && !pick->ended) {
+        ngx_http_kube_pick_note(pick, NULL);
+    }
+
+    ngx_http_kube_pick_release(pick);
+}
+
+
 /* The same, and tells nothing of it any more. */
 static ngx_inline void
 ngx_http_kube_pick_end(ngx_http_kube_pick_t *pick)

@@ -336,6 +336,7 @@ ngx_http_kube_resolve_pick(ngx_http_kube_request_t *kr,
     if (view == NULL || view->n == 0) {
         ngx_kube_unresolved(resolve->key.ref, r->connection->log,
                             resolution->pick.error, text);
+        ngx_http_kube_pick_leave(&resolution->pick);
         return resolution;
     }
 

@@ -30,6 +30,8 @@ static ngx_int_t ngx_http_kube_stock_again(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr) NGX_HTTP_KUBE_RARE;
 static ngx_int_t ngx_http_kube_stock_reject(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b) NGX_HTTP_KUBE_RARE;
+static void ngx_http_kube_stock_none(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr) NGX_HTTP_KUBE_RARE;
 static ngx_int_t ngx_http_kube_stock_unknown(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b) NGX_HTTP_KUBE_RARE;
 static void ngx_http_kube_stock_free_plain(ngx_peer_connection_t *pc,
@@ -208,7 +210,7 @@ pick:
     if (rc != NGX_OK && rc != NGX_DONE) {
 
         if (rc == NGX_BUSY) {
-            pc->name = &ngx_http_kube_conf_of(kr)->upstream->host;
+            ngx_http_kube_stock_none(pc, kr);
         }
 
         return rc;
@@ -243,6 +245,7 @@ pick:
         && ngx_http_kube_attempt_tried(b, pc->sockaddr, pc->socklen))
     {
         if (ngx_http_kube_stock_reject(pc, b) != NGX_OK) {
+            ngx_http_kube_stock_none(pc, kr);
             return NGX_BUSY;
         }
 
@@ -309,12 +312,21 @@ ngx_http_kube_stock_reject(ngx_peer_connection_t *pc,
     b->row = NULL;
     pc->sockaddr = NULL;
 
-    if (--b->rejections == 0) {
-        pc->name = &ngx_http_kube_pick_conf(&b->pick)->upstream->host;
-        return NGX_BUSY;
-    }
+    return (--b->rejections == 0) ? NGX_BUSY : NGX_OK;
+}
 
-    return NGX_OK;
+
+/* No server is left: such a request may last elsewhere, without the view. */
+
+static void
+ngx_http_kube_stock_none(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr)
+{
+    pc->name = &ngx_http_kube_conf_of(kr)->upstream->host;
+
+    if (ngx_http_kube_conf_of(kr)->balancer.plain) {
+        ngx_http_kube_pick_leave(&kr->balancing.pick);
+    }
 }
 
 

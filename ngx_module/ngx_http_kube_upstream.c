@@ -232,6 +232,8 @@ ngx_http_kube_unresolved(ngx_http_kube_request_t *kr)
     ngx_kube_unresolved(pick->of->ref, kr->request->connection->log,
                         pick->error, &pick->text);
 
+    ngx_http_kube_pick_leave(pick);
+
     pc = &kr->request->upstream->peer;
 
     ngx_http_kube_hooks_clear(pc);

@@ -267,6 +267,32 @@ class TestBudget:
             follows(gateway, c, "large")
         assert rebuilds(gateway) == before + 1
 
+    def test_not_kept_by_who_was_not_served(self, cluster, many):
+        """A request that found no server and lasts elsewhere keeps no view."""
+        alive = cluster.backends.add("0.0.0.0", 0, "alive")
+        many.port = free_port(["0.0.0.0"])
+        many.service("web", 2000)
+        conf = dynamic(main="kube_instances size=1m;").replace(
+            "location / {",
+            f"""location @kept {{ proxy_pass http://127.2.0.1:{alive.port}; }}
+            location / {{ error_page 502 = @kept;""",
+        )
+        gateway = cluster.nginx(conf, workers=1)
+        gateway.allow(r"connect\(\) failed|no live upstreams|temporarily disabled")
+        with client(gateway) as c, contextlib.ExitStack() as stack:
+            # each finds so many failing that the last ones find none at all
+            for _ in range(12):
+                c.get("shop/web:http")
+            kept = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+            stack.callback(kept.close)
+            kept.request("GET", "/?hold=1", headers={"X-Service": "shop/web:http"})
+            wait_until(lambda: alive.active == 1)
+            many.port = alive.port
+            cluster.api.delete("endpointslices", "shop", "web-s1")
+            gateway.status.wait_rv(many.put("web", 1, skip=4))
+            server = f"127.2.0.5:{alive.port}"
+            wait_until(lambda: c.get("shop/web:http").headers["x-upstream-addr"] == server, 10)
+
 
 class TestUnused:
     """An upstream that is configured and not used costs next to nothing."""
