@@ -26,13 +26,19 @@ ngx_http_kube_request_find(ngx_http_request_t *r, ngx_uint_t create)
     ngx_http_kube_kept_t     *kept;
     ngx_http_kube_request_t  *kr;
 
-    /* an internal redirect has cleared the context, not the pool */
+    /*
+     * An internal redirect has cleared the context, not the pool.  Where there
+     * was none nobody is looked for: a request may have thousands of
+     * subrequests, each with a clean-up in the one pool.
+     */
 
-    kr = ngx_http_kube_remembered(r, ngx_http_kube_request_cleanup);
+    if (r->uri_changes <= NGX_HTTP_MAX_URI_CHANGES) {
+        kr = ngx_http_kube_remembered(r, ngx_http_kube_request_cleanup);
 
-    if (kr != NULL) {
-        ngx_http_set_ctx(r, kr, ngx_http_kube_module);
-        return kr;
+        if (kr != NULL) {
+            ngx_http_set_ctx(r, kr, ngx_http_kube_module);
+            return kr;
+        }
     }
 
     if (!create) {
