@@ -215,7 +215,8 @@ publisher_load_end(kube_publisher_t *p)
 
         /* the next one that goes from it tells */
         if (member->group != NULL
-            && member->group->slices_n >= KUBE_SERVICE_SLICES_MAX
+            && member->group->slices_n
+               >= kube_zone_slices_max(p->publication.conf.zone)
             && member->group->name_len != 0)
         {
             p->publication.scopes[member->scope].room.has_place = false;

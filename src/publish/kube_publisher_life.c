@@ -36,7 +36,8 @@ life_unlink(kube_publisher_t *p, uint32_t entry)
     kube_service_index_unlink(&p->index, entry);
 
     if (group->name_len != 0
-        && group->slices_n == KUBE_SERVICE_SLICES_MAX - 1)
+        && group->slices_n == kube_zone_slices_max(p->publication.conf.zone)
+                              - 1)
     {
         room->has_place = room->crowded;
     }
@@ -315,6 +316,7 @@ static void
 life_publish_or_end(kube_publisher_t *p, kube_group_t *group,
     uint64_t read_ms)
 {
+    kube_rc_t       rc;
     kube_refusal_t  refusal;
 
     if (p->index.members[group->service].life == KUBE_LIFE_DELETING) {
@@ -322,8 +324,17 @@ life_publish_or_end(kube_publisher_t *p, kube_group_t *group,
         return;
     }
 
-    if (kube_publication_run(&p->publication, group, read_ms) != KUBE_OK) {
+    rc = kube_publication_run(&p->publication, group, read_ms);
+
+    if (rc != KUBE_OK) {
         refusal = life_no_room(p, group->service);
+
+        /* that of an older version: no list would bring it */
+        if (rc == KUBE_TOO_LARGE) {
+            refusal.reason = kube_reason_text(KUBE_REASON_TOO_LARGE);
+            refusal.size = 0;
+        }
+
         life_end_service(p, group, &refusal);
     }
 }
@@ -629,6 +640,23 @@ life_stage_update(kube_publisher_t *p, kube_group_t *group,
 
 
 /*
+ * A Service without its refs: were it taken first, no room that others make
+ * would be enough for it with them.
+ */
+static size_t
+life_record_max(const kube_publisher_t *p, const kube_item_t *item)
+{
+    const kube_zone_t  *zone;
+
+    zone = p->publication.conf.zone;
+
+    return (kube_resource_info(item->zone.id.resource)->shape
+            == KUBE_SHAPE_SERVICE)
+           ? kube_zone_service_max(zone) : kube_zone_record_max(zone);
+}
+
+
+/*
  * Stages the item's record; if need be, room is made for it first.  What is
  * new is taken where all that its Service lacks has room.
  */
@@ -643,9 +671,7 @@ life_stage(kube_publisher_t *p, kube_group_t *group, kube_item_t *item)
 
     writer = p->publication.conf.writer;
 
-    if (item->zone.record->size > kube_zone_record_max(
-                                      p->publication.conf.zone))
-    {
+    if (item->zone.record->size > life_record_max(p, item)) {
         return KUBE_TOO_LARGE;
     }
 
@@ -749,7 +775,7 @@ life_has_place(const kube_publisher_t *p, const kube_group_t *group,
     return kube_resource_info(item->zone.id.resource)->shape
            == KUBE_SHAPE_SERVICE
            || group->name_len == 0
-           || group->slices_n < KUBE_SERVICE_SLICES_MAX
+           || group->slices_n < kube_zone_slices_max(p->publication.conf.zone)
            || p->index.members[item->zone.entry].group == group;
 }
 

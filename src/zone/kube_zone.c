@@ -221,6 +221,26 @@ kube_zone_record_max(const kube_zone_t *zone)
 }
 
 
+/* Refs have half of a segment; from segments of 16 KiB on that is for all. */
+size_t
+kube_zone_slices_max(const kube_zone_t *zone)
+{
+    size_t  n;
+
+    n = zone->geometry.segment_size / 2 / sizeof(kube_ref_t);
+
+    return (n < KUBE_SERVICE_SLICES_MAX) ? n : KUBE_SERVICE_SLICES_MAX;
+}
+
+
+size_t
+kube_zone_service_max(const kube_zone_t *zone)
+{
+    return kube_zone_record_max(zone)
+           - kube_zone_slices_max(zone) * sizeof(kube_ref_t);
+}
+
+
 uint32_t
 kube_key_hash(kube_seed_t seed, kube_resource_t resource, kube_str_t ns,
     kube_str_t name)

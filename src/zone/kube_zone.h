@@ -124,6 +124,14 @@ void kube_zone_usage(const kube_zone_t *zone, kube_zone_usage_t *usage);
 size_t kube_zone_record_max(const kube_zone_t *zone);
 
 /*
+ * A Service and the refs to its slices are one record: the most slices that one
+ * can have, and the largest record of one without refs, beside which so many
+ * refs fit.
+ */
+size_t kube_zone_slices_max(const kube_zone_t *zone);
+size_t kube_zone_service_max(const kube_zone_t *zone);
+
+/*
  * Hash of a key under a seed: one for all tables of keys.  ns and name are
  * not longer than KUBE_NAMESPACE_LEN_MAX and KUBE_NAME_LEN_MAX.
  */

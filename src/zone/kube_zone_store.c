@@ -171,6 +171,11 @@ kube_zone_store_service(kube_zone_writer_t *w, uint32_t service,
 
     size = kube_record_base(newest) + n * sizeof(kube_ref_t);
 
+    if (size > kube_zone_record_max(w->zone)) {
+        *changed = false;
+        return KUBE_TOO_LARGE;
+    }
+
     if (kube_zone_log_reserve(w, size, KUBE_ZONE_MOVES_FORCED) != KUBE_OK) {
         kube_word_add(&w->zone->image->history.failures, 1);
         *changed = false;

@@ -32,7 +32,8 @@ uint64_t kube_zone_store_revision(kube_zone_writer_t *w);
  * is when the revision grows.  broken: the published record's refs cannot be
  * followed (recovery alone).
  *
- * KUBE_OK, or KUBE_FULL: nothing was stored, failures + 1.
+ * KUBE_OK; KUBE_FULL: nothing was stored, failures + 1; KUBE_TOO_LARGE: no room
+ * would be enough for it.
  */
 kube_rc_t kube_zone_store_service(kube_zone_writer_t *w, uint32_t service,
     const uint32_t *slices, size_t n, bool broken, bool *changed)

@@ -86,6 +86,7 @@ bool kube_zone_is_same(const kube_zone_writer_t *writer, uint32_t entry,
  * May use the reserve.
  *
  * KUBE_OK; KUBE_FULL (nothing changed for readers, failures + 1);
+ * KUBE_TOO_LARGE (with these refs it is longer than a record may be);
  * KUBE_INVALID (not a Service; a slice whose newest record does not name it;
  * more than KUBE_SERVICE_SLICES_MAX).
  */

@@ -40,6 +40,7 @@ typedef struct {
     char             rv[16];
     unsigned         version;          /* of the content */
     unsigned         endpoints;        /* slices */
+    unsigned         ports;            /* Services; 0: one */
 } it_object_t;
 
 typedef struct {
@@ -245,12 +246,35 @@ it_slice(it_t *it, const char *ns, const char *name, const char *service)
 }
 
 
+/* As many ports as it has, from port on; NULL: one. */
+static inline kube_port_t *
+it_ports(const it_object_t *o, const kube_port_t *port)
+{
+    unsigned      i;
+    kube_port_t  *ports;
+
+    if (o->ports == 0) {
+        return NULL;
+    }
+
+    ports = calloc(o->ports, sizeof(kube_port_t));
+    assert_non_null(ports);
+
+    for (i = 0; i < o->ports; i++) {
+        ports[i] = *port;
+        ports[i].port = (uint16_t) (port->port + i);
+    }
+
+    return ports;
+}
+
+
 /* The object as a record, in memory of malloc. */
 static inline kube_record_t *
 it_record(const it_object_t *o)
 {
     size_t            i, size;
-    kube_port_t       port;
+    kube_port_t       port, *ports;
     kube_meta_t      *meta;
     kube_object_t     object;
     kube_record_t    *record;
@@ -263,12 +287,14 @@ it_record(const it_object_t *o)
     object.resource = o->resource;
     port.name = KUBE_STR("http");
     port.port = 8080;
+    ports = NULL;
 
     if (o->resource == KUBE_RESOURCE_SERVICES) {
         meta = &object.u.service.meta;
         port.port = (uint16_t) (1 + o->version % 65535);
-        object.u.service.ports = &port;
-        object.u.service.ports_n = 1;
+        ports = it_ports(o, &port);
+        object.u.service.ports = (ports != NULL) ? ports : &port;
+        object.u.service.ports_n = (ports != NULL) ? o->ports : 1;
 
     } else {
         meta = &object.u.slice.meta;
@@ -301,6 +327,7 @@ it_record(const it_object_t *o)
     record = malloc(size);
     assert_non_null(record);
     kube_record_encode(&object, record);
+    free(ports);
 
     return record;
 }
@@ -453,7 +480,7 @@ it_read(const it_t *it, const char *ns, const char *name, char *text,
 
     assert_int_equal(kube_zone_read(&it->zone, entry, kube_str(ns),
                                     kube_str(name), &arena, &s), KUBE_OK);
-    assert_int_equal(s.service.ports_n, 1);
+    assert_true(s.service.ports_n >= 1);
     len = (size_t) snprintf(text, size, "%u", s.service.ports[0].port - 1u);
 
     for (i = 1; i < s.slices_n; i++) {

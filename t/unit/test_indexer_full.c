@@ -787,6 +787,117 @@ test_full_large(void **state)
 }
 
 
+#define GIANT_ZONE    (1u << 20)
+#define GIANT_OTHERS  200
+#define GIANT_TEXT    (64u << 10)
+
+
+static unsigned
+full_giant_served(const it_t *it)
+{
+    char      name[24], text[256];
+    unsigned  i, n;
+
+    n = 0;
+
+    for (i = 0; i < GIANT_OTHERS; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        n += (strchr(it_read(it, "other", name, text, sizeof(text), NULL), ' ')
+              != NULL);
+    }
+
+    return n;
+}
+
+
+/*
+ * A Service with so many slices comes to have so many ports: which version of
+ * it is served, and how many slices are not.
+ */
+static unsigned
+full_giant_run(size_t size, unsigned ports, unsigned slices,
+    unsigned *refused)
+{
+    it_t         *it;
+    char          name[24], *text;
+    unsigned      i, version;
+    it_object_t   giant, slice;
+
+    it = calloc(1, sizeof(it_t));
+    text = malloc(GIANT_TEXT);
+    assert_non_null(it);
+    assert_non_null(text);
+    it_zone(it, size);
+    it->conf.max_outdated_ms = 60000;
+    assert_int_equal(it_start(it), KUBE_OK);
+    assert_int_equal(it_scopes(it), KUBE_OK);
+    assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
+    it->rv = 1000;
+
+    for (i = 0; i < GIANT_OTHERS && size == GIANT_ZONE; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        full_large_send(it, "other", name, 120);
+    }
+
+    giant = it_service(it, "hog", "giant");
+    IT_UPDATE(it, &giant);
+
+    for (i = 0; i < slices; i++) {
+        snprintf(name, sizeof(name), "g%03u", i);
+        slice = it_slice(it, "hog", name, "giant");
+        slice.endpoints = 1;
+        IT_UPDATE(it, &slice);
+    }
+
+    it_publish(it);
+    giant.ports = ports;
+
+    for (i = 0; i < 4; i++) {
+        it_change(it, &giant);
+        it_publish(it);
+    }
+
+    if (size == GIANT_ZONE) {
+        assert_int_equal(full_giant_served(it), GIANT_OTHERS);
+    }
+
+    it_read(it, "hog", "giant", text, GIANT_TEXT, NULL);
+    assert_non_null(strstr(text, " g255=1*1"));
+    version = (unsigned) strtoul(text, NULL, 10);
+    *refused = it_refused(it, KUBE_RESOURCE_ENDPOINTSLICES, NULL, 0);
+    it_done(it);
+    free(it);
+    free(text);
+
+    return version;
+}
+
+
+/*
+ * A Service and the refs to its slices are one record.  What would be too long
+ * with these is not taken: nobody makes room for it, and what is held stays.
+ */
+static void
+test_full_giant(void **state)
+{
+    unsigned  ports, refused;
+
+    (void) state;
+
+    for (ports = 2400; ports <= 4000; ports += 100) {
+        assert_int_equal(full_giant_run(GIANT_ZONE, ports, 500, &refused),
+                         (ports <= 2700) ? 5 : 1);
+        assert_int_equal(refused, 0);
+    }
+
+    /* segments of 4 KiB: half of one has 256 refs */
+    (void) full_giant_run(160u << 10, 0, 256, &refused);
+    assert_int_equal(refused, 0);
+    (void) full_giant_run(160u << 10, 0, 260, &refused);
+    assert_int_equal(refused, 4);
+}
+
+
 int
 main(void)
 {
@@ -800,6 +911,7 @@ main(void)
         cmocka_unit_test(test_full_found_unnamed),
         cmocka_unit_test(test_full_newcomer),
         cmocka_unit_test(test_full_large),
+        cmocka_unit_test(test_full_giant),
         cmocka_unit_test(test_full_oom),
     };
 
