@@ -382,13 +382,19 @@ refill_on_end(kube_reflector_t *r, const kube_result_t *result)
 
 /* A later page whose token has expired: a list knows what to do then. */
 static void
-refill_on_status(kube_reflector_t *r, kube_verdict_t verdict)
+refill_on_status(kube_reflector_t *r, const kube_status_t *status)
 {
+    kube_verdict_t  verdict;
+
+    verdict = status->verdict;
     kube_reflector_count(r, kube_reflector_verdict(verdict), 1);
 
     if (verdict == KUBE_VERDICT_UNAUTHORIZED) {
         r->lw.credentials(r->lw.ctx, r->now_ms);
     }
+
+    kube_reflector_refused_beside(&r->machine, status->retry_after_s * 1000ull,
+                                  r->now_ms);
 
     refill_broken(r, kube_verdict_text(verdict),
                   r->refill.pages != 0 && verdict == KUBE_VERDICT_EXPIRED);
@@ -412,7 +418,7 @@ refill_result(kube_reflector_t *r, const kube_result_t *result)
         return;
 
     case KUBE_RESULT_STATUS:
-        refill_on_status(r, result->status->verdict);
+        refill_on_status(r, result->status);
         return;
 
     case KUBE_RESULT_END:

@@ -449,5 +449,12 @@ void kube_reflector_raise(kube_reflector_machine_t *m, const kube_rv_t *rv);
 bool kube_reflector_replaces(const kube_reflector_machine_t *m,
     uint64_t now_ms);
 
+/*
+ * The list beside the watch was refused, with Retry-After: the next one, beside
+ * it or not, is not asked for before.
+ */
+void kube_reflector_refused_beside(kube_reflector_machine_t *m,
+    uint64_t floor_ms, uint64_t now_ms);
+
 
 #endif /* KUBE_REFLECTOR_STEP_H */

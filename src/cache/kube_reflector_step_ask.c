@@ -348,6 +348,37 @@ kube_step_yielding_list(kube_reflector_machine_t *m)
 }
 
 
+/* No list on demand before that time, nor all of a server's at once then. */
+static void
+reflector_put_off(kube_reflector_machine_t *m, uint64_t at_ms)
+{
+    kube_reflector_demand_t  *demand;
+
+    demand = &m->demand;
+
+    if (demand->due_ms < at_ms) {
+        demand->due_ms = at_ms;
+    }
+
+    if (demand->urgent_ms < at_ms) {
+        demand->urgent_ms = at_ms;
+    }
+}
+
+
+/* When a list may be asked for that was refused for so long. */
+static uint64_t
+reflector_after(kube_reflector_machine_t *m, uint64_t floor_ms)
+{
+    if (floor_ms == 0) {
+        return m->now_ms;
+    }
+
+    return m->now_ms + floor_ms + kube_random_range(&m->random, 0,
+                                                    floor_ms / 2);
+}
+
+
 /*
  * The list that gives way is wanted again: as far from this one's end as it was
  * to be from its beginning, and not before the watch has had the time that the
@@ -365,12 +396,6 @@ reflector_yield(kube_reflector_machine_t *m, uint64_t floor_ms)
     m->list.yields = false;
     m->list.timeouts = 0;
 
-    if (floor_ms != 0) {
-        floor_ms += kube_random_range(&m->random, 0, floor_ms / 2);
-    }
-
-    floor_ms = m->now_ms + ((floor_ms > took_ms) ? floor_ms : took_ms);
-
     demand->wanted = true;
     demand->beside = false;
     demand->due_ms += took_ms;
@@ -380,13 +405,8 @@ reflector_yield(kube_reflector_machine_t *m, uint64_t floor_ms)
         demand->due_ms = demand->urgent_ms;
     }
 
-    if (demand->due_ms < floor_ms) {
-        demand->due_ms = floor_ms;
-    }
-
-    if (demand->urgent_ms < floor_ms) {
-        demand->urgent_ms = floor_ms;
-    }
+    reflector_put_off(m, m->now_ms + took_ms);
+    reflector_put_off(m, reflector_after(m, floor_ms));
 }
 
 
@@ -514,6 +534,24 @@ kube_step_refused(kube_reflector_machine_t *m, uint64_t floor_ms)
     }
 
     return kube_step_sleep(m, kube_step_same(m), false, floor_ms);
+}
+
+
+void
+kube_reflector_refused_beside(kube_reflector_machine_t *m, uint64_t floor_ms,
+    uint64_t now_ms)
+{
+    if (floor_ms == 0) {
+        return;
+    }
+
+    m->now_ms = now_ms;
+    m->list.not_before_ms = now_ms + floor_ms;
+    reflector_put_off(m, reflector_after(m, floor_ms));
+
+    if (m->state == KUBE_REFLECTOR_WATCHING) {
+        m->deadline_ms = kube_step_watch_deadline(m);
+    }
 }
 
 

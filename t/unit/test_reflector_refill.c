@@ -578,6 +578,52 @@ test_refused(void **state)
 }
 
 
+/* Retry-After is a floor of the next one, in haste or not, and of any list. */
+static void
+test_retry_after(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    uint64_t        refused_ms;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        list = fill_bed(&b, &watch);
+        assert_true(io_head(list, 429, "application/json", 120));
+        assert_true(io_body(&b.io, list, STATUS(429, "TooManyRequests", "")));
+        io_done(list, KUBE_OK, "");
+        FILLED(&b, watch, "{ !");
+        refused_ms = b.io.now_ms;
+
+        kube_reflector_fill(b.r, true, b.io.now_ms);
+        bed_process(&b);
+
+        if (i == 1) {
+            assert_true(io_body(&b.io, watch,
+                                EVENT("ERROR", STATUS(410, "Expired", ""))));
+            bed_process(&b);
+        }
+
+        while (b.io.started < 3 && b.io.now_ms - refused_ms < 600000) {
+            b.io.now_ms += 500;
+
+            if (is_watched(watch)) {
+                assert_true(io_body(&b.io, watch, "\n"));
+            }
+
+            bed_process(&b);
+        }
+
+        assert_int_equal(b.io.started, 3);
+        assert_in_range(b.io.now_ms - refused_ms, 120000, 181000);
+        assert_int_equal(is_watched(watch), i == 0);
+        bed_done(&b);
+    }
+}
+
+
 /* Memory is missing for a key: the next one is beside the watch again. */
 static void
 test_no_memory_for_a_key(void **state)
@@ -1114,6 +1160,7 @@ main(void)
         cmocka_unit_test(test_end_is_owed),
         cmocka_unit_test(test_urgent),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_retry_after),
         cmocka_unit_test(test_no_memory_for_a_key),
         cmocka_unit_test(test_asked_for_meanwhile),
         cmocka_unit_test(test_no_memory_for_the_mark),
