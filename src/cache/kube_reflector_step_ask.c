@@ -521,7 +521,8 @@ kube_step_same(kube_reflector_machine_t *m)
 
 /*
  * The watch that a list gives way to need not pause, for lists are apart, and
- * what is refused to a list says nothing of it.
+ * what is refused to a list says nothing of it.  Nor of the watches that a list
+ * is in place of: they pause no longer than their own failures let them.
  */
 kube_action_t
 kube_step_refused(kube_reflector_machine_t *m, uint64_t floor_ms)
@@ -531,6 +532,14 @@ kube_step_refused(kube_reflector_machine_t *m, uint64_t floor_ms)
     if (reflector_lists(m) && m->list.yields) {
         reflector_yield(m, floor_ms);
         return kube_step_watch(m);
+    }
+
+    if (m->list.instead) {
+        reflector_put_off(m, reflector_after(m, floor_ms));
+
+        if (floor_ms > m->conf.backoff.max_ms) {
+            floor_ms = m->conf.backoff.max_ms;
+        }
     }
 
     return kube_step_sleep(m, kube_step_same(m), false, floor_ms);
@@ -603,6 +612,7 @@ kube_step_useless(kube_reflector_machine_t *m, bool outage)
     }
 
     if (++watch->useless < KUBE_USELESS_WATCHES_MAX
+        || m->now_ms < m->list.not_before_ms
         || (outage && m->now_ms - watch->useless_ms < KUBE_USELESS_MS))
     {
         return KUBE_NEXT_WATCH;
@@ -679,6 +689,7 @@ kube_step_is_silent(kube_reflector_machine_t *m)
     if (!m->list.bookmarks
         || watch->silent < KUBE_SILENT_WATCHES_MAX
         || m->now_ms - watch->silent_ms < KUBE_SILENT_MS
+        || m->now_ms < m->list.not_before_ms
         || (m->list.silent_ms != KUBE_NEVER
             && m->now_ms - m->list.silent_ms < KUBE_SILENT_LIST_MS))
     {

@@ -86,7 +86,7 @@ kube_step_unreadable(kube_reflector_machine_t *m)
 
     if (!m->watch.unreadable) {
         m->watch.unreadable = true;
-        return kube_step_pause(m);
+        return kube_step_sleep(m, KUBE_NEXT_WATCH, false, 0);
     }
 
     m->watch.alive_ms = m->now_ms;
@@ -100,7 +100,9 @@ kube_step_unreadable(kube_reflector_machine_t *m)
 static kube_action_t
 reflector_damaged(kube_reflector_machine_t *m, uint64_t floor_ms)
 {
-    if (++m->watch.protocol_errors < 2) {
+    if (++m->watch.protocol_errors < 2
+        || m->now_ms < m->list.not_before_ms)
+    {
         return kube_step_sleep(m, KUBE_NEXT_WATCH, false, floor_ms);
     }
 

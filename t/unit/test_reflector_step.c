@@ -1628,6 +1628,104 @@ test_refused_then_expired(void **state)
 }
 
 
+/* A damaged event of the watch is no answer to the list: it waits as before. */
+static void
+test_refused_then_unreadable(void **state)
+{
+    bed_t     b;
+    uint64_t  failed_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 60),
+                     KUBE_ACTION_WATCH);
+    failed_ms = b.now_ms;
+    say(&b, KUBE_INPUT_OPENED);
+
+    assert_int_equal(say(&b, KUBE_INPUT_UNREADABLE), KUBE_ACTION_SLEEP);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+    say(&b, KUBE_INPUT_OPENED);
+
+    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_SLEEP);
+
+    while (b.action.kind == KUBE_ACTION_SLEEP) {
+        (void) wake(&b);
+    }
+
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_in_range(b.now_ms - failed_ms, 60000, 120000);
+}
+
+
+/*
+ * What is refused to a list in place of useless watches says nothing of them:
+ * they go on at their own pace, and no list comes before its time.
+ */
+static void
+test_refused_instead(void **state)
+{
+    bed_t     b;
+    unsigned  i, watches;
+    uint64_t  failed_ms;
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        bed_in(&b, KUBE_REFLECTOR_WATCHING);
+        damage_twice(&b);
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+
+        assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 120),
+                         KUBE_ACTION_SLEEP);
+        failed_ms = b.now_ms;
+        assert_in_range(wake(&b), 30000, 45000);
+        assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
+
+        for (watches = 0; b.action.kind == KUBE_ACTION_WATCH; watches++) {
+            say(&b, KUBE_INPUT_OPENED);
+            assert_int_equal(i ? say(&b, KUBE_INPUT_PROTOCOL)
+                               : say_status(&b, KUBE_VERDICT_INTERNAL),
+                             KUBE_ACTION_SLEEP);
+            assert_in_range(wake(&b), 1, 30000);
+        }
+
+        assert_in_range(watches, 4, 20);
+        assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+        assert_in_range(b.now_ms - failed_ms, 120000, 180000);
+    }
+}
+
+
+/* Silence does not close the watch for a list that may not begin yet. */
+static void
+test_refused_then_silent(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    say_rv(&b, KUBE_INPUT_BOOKMARK, "101");
+    assert_int_equal(say_timer(&b), KUBE_ACTION_WATCH);
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 300),
+                     KUBE_ACTION_WATCH);
+
+    for (i = 0; i < 3; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        assert_int_equal(say_timer(&b), KUBE_ACTION_WATCH);
+    }
+
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+}
+
+
 /* Retry-After is of the WatchList; one that is done is not what comes later. */
 static void
 test_stream_gives_way_once(void **state)
@@ -2133,6 +2231,9 @@ main(void)
         cmocka_unit_test(test_stream_gives_way),
         cmocka_unit_test(test_stream_gives_way_once),
         cmocka_unit_test(test_refused_then_expired),
+        cmocka_unit_test(test_refused_then_unreadable),
+        cmocka_unit_test(test_refused_instead),
+        cmocka_unit_test(test_refused_then_silent),
         cmocka_unit_test(test_damaged_list_gives_way),
         cmocka_unit_test(test_rollback_does_not_give_way),
         cmocka_unit_test(test_pace_beside),
