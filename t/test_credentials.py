@@ -707,7 +707,13 @@ class TestWiped:
         cluster.api.auth.add_token(self.NEW)
         plugin.says(gateway, self.NEW)
         informer_pid = gateway.informer()
-        wait_until(lambda: self.NEW.encode() in readable_memory(informer_pid))
+
+        def renewed():
+            """The new one is read before the old one is wiped."""
+            memory = readable_memory(informer_pid)
+            return self.NEW.encode() in memory and not any(x in memory for x in traces(self.OLD))
+
+        wait_until(renewed)
         self.check(gateway, [self.OLD], self.NEW)
         assert not [r for r in cluster.api.requests if r.token == self.NEW]
         following(cluster, gateway)

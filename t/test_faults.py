@@ -418,8 +418,14 @@ class TestStreams:
         with gateway.load() as load:
             wait_until(lambda: load.total > 300)
         assert not load.failures
-        row = gateway.status.resource(SLICES)
-        assert row["last_error"]["reason"] and row["retry_seconds"] is not None
+        # between two pauses a request is under way
+        gateway.status.wait(
+            lambda i: all(
+                row["last_error"]["reason"] and row["retry_seconds"] is not None
+                for row in i["resources"]
+                if row["resource"] == SLICES
+            )
+        )
         listened = time.monotonic()
         cluster.api.listen()
         settled(cluster, gateway)

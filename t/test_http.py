@@ -788,7 +788,9 @@ class TestWorkers:
         gateway = cluster.nginx(ONE % ("shop/web", "keepalive 8;"), workers=2)
         with gateway.load(threads=3) as load:
             for n in range(15):
-                wait_until(lambda: load.total > 40 * n)
+                # each of them is there for some requests
+                total = load.total
+                wait_until(lambda total=total: load.total > total + 40)
                 new = cluster.pods(1, f"roll{n}", port=pods[0].port)
                 pods = pods[1:] + new
                 gone = cluster.backends.all[n]

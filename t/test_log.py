@@ -220,7 +220,7 @@ def test_full_zone(cluster):
         level="notice",
     )
     made.status.wait_synced(60 * PATIENCE)
-    assert "zone_full" in degraded(made)
+    wait_until(lambda: "zone_full" in degraded(made))
     for n in range(40):
         cluster.service("ns-009", f"more-{n}", pods=[])
     made.status.wait_rv(cluster.api.rv)

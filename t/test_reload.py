@@ -619,11 +619,17 @@ class TestUpgrade:
 
     def test_the_next_upgrade_at_once(self, cluster):
         """Who took over is asked then, and has a file of its own."""
+
+        def stands():
+            """Of several files that were written since the last may have the first one's number."""
+            found = os.stat(gateway.path("state", "default.state"))
+            return found.st_ino, found.st_mtime_ns
+
         gateway = replaced(cluster, daemon=True)
         new = gateway.upgrade()
         wait_until(lambda: cluster.api.watches(SLICES) == 2)
         gateway.upgraded(new)
-        inode = os.stat(gateway.path("state", "default.state")).st_ino
+        before = stands()
         wait_until(lambda: os.path.exists(gateway.path("state", "default.state.ask")))
         cluster.api.fault(verb="list", delay=4, times=None)
         gateway.reload(gone=True)
@@ -631,7 +637,7 @@ class TestUpgrade:
         new = gateway.upgrade()
         for answer in answers(gateway, new):
             assert answer.backend == "after-1", answer
-        assert os.stat(gateway.path("state", "default.state")).st_ino != inode
+        assert stands() != before
         gateway.kill(signal.SIGQUIT, new)
         wait_until(lambda: not children(new))
 

@@ -16,6 +16,8 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
+import termios
 import threading
 import time
 
@@ -40,6 +42,7 @@ CONF = """
 """
 
 NAME = "default.state"
+ASK = NAME + ".ask"
 KEEP = "state_path state; state_max_age 1h;"
 
 
@@ -136,6 +139,31 @@ def another(path, before):
     """The inode of the file that the next nginx asks for, which may not wait until it is there."""
     wait_until(lambda: os.stat(path).st_ino != before)
     return os.stat(path).st_ino
+
+
+def unread(fd):
+    """Bytes that were written to a pipe and that nobody has read yet."""
+    found = bytearray(4)
+    fcntl.ioctl(fd, termios.FIONREAD, found)
+    return int.from_bytes(found, sys.byteorder)
+
+
+def asked(gateway, then=lambda: None, timeout=None):
+    """Asks; waits for the new file: the second one may have the first one's number."""
+
+    def stands():
+        found = os.stat(gateway.path("state", NAME))
+        return found.st_ino, found.st_mtime_ns
+
+    before = stands()
+    fd = os.open(gateway.path("state", ASK), os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        assert os.write(fd, b"wwww" * 64) == 256
+        wait_until(lambda: not unread(fd))
+    finally:
+        os.close(fd)
+    then()
+    wait_until(lambda: stands() != before, timeout)
 
 
 def served(gateway):
@@ -251,21 +279,28 @@ class TestUsed:
             assert gateway.status.informer()["state_file"]["in_use"]
 
     @pytest.fixture
-    def loading(self):
+    def slowly(self, public_path):
+        """While there is this file, one is loaded in a second a turn."""
+        return public_path / "slowly"
+
+    @pytest.fixture
+    def loading(self, slowly):
         """A gateway that has a part of its file, while the server is away."""
         with preloaded("dawdle") as library, Cluster() as made:
             made.api.load_scale(6000, 1)
             block = informer(made.api.url, "namespaces all;", zone="kube 32m", state=KEEP)
-            gateway = made.nginx(CONF, block=block, env={"LD_PRELOAD": library})
+            env = {"LD_PRELOAD": library, "KUBE_DAWDLE_FILE": str(slowly)}
+            gateway = made.nginx(CONF, block=block, env=env)
             made.service("shop", "web")
             made.equal(gateway)
+            slowly.touch()
             gateway.restart(change=made.api.refuse)
             wait_until(lambda: gateway.status.services())
             assert gateway.get("/state").status == 503
             yield gateway
 
     @pytest.mark.parametrize("how", ["killed", "reload"])
-    def test_who_is_loading_ends(self, loading, how):
+    def test_who_is_loading_ends(self, loading, slowly, how):
         """The next one has the rest of the file, while the server stays away."""
         if how == "reload":
             loading.reload(gone=True)
@@ -273,6 +308,7 @@ class TestUsed:
             loading.allow(r"cache manager process \d+ exited on signal 9")
             loading.kill(signal.SIGKILL, loading.informer())
         loading.wait_log("objects of state file .* in use", 2)
+        slowly.unlink()
         wait_until(lambda: len(loading.status.services()) == 6001)
         served(loading)
 
@@ -281,13 +317,14 @@ class TestUsed:
         [(KEEP, "state_path off;"), ("namespaces all;", "namespaces shop;")],
         ids=["off", "namespaces"],
     )
-    def test_a_part_of_it_is_never_all(self, loading, change):
+    def test_a_part_of_it_is_never_all(self, loading, slowly, change):
         """Of no use after a reload: what is there serves, and the rest after the next one."""
         block = loading.block
         loading.change(block=block.replace(*change), gone=True)
         held = len(loading.status.services())
         never(lambda: loading.get("/state").status == 200, 1)
         assert held < 6001 and loading.status.informer()["state_file"]["in_use"]
+        slowly.unlink()
         loading.change(block=block, gone=True)
         wait_until(lambda: len(loading.status.services()) == 6001)
         served(loading)
@@ -407,6 +444,8 @@ class TestFile:
             away = time.time()
             clock.ahead(100)
             gateway.status.wait(lambda i: i["state_file"]["written"])
+            # one may have been written before that
+            asked(gateway)
             clock.back()
             gateway.restart()
             served(gateway)
@@ -498,7 +537,8 @@ class TestFile:
         gateway = seed.nginx(CONF, block=block, env=clock.env)
         asked_for = another(path, before)
         clock.later(gateway, lambda found: found["error"])
-        assert not opened(gateway, ".lock")
+        # it is said before the file is closed, which it tries again and again
+        wait_until(lambda: not opened(gateway, ".lock"))
         assert os.stat(path).st_ino == asked_for
         lines = gateway.grep_log("state file is not written")
         assert len(lines) == 1 and "another nginx holds" in lines[0], lines
@@ -676,41 +716,37 @@ class TestStop:
 class TestAsked:
     """A file of now, for who starts beside its writer (t/test_reload.py::TestUpgrade)."""
 
-    ASK = NAME + ".ask"
     IN_VAIN = "has written no state file"
-
-    def asked(self, gateway):
-        """Asks; waits for the new file: the second one may have the first one's number."""
-
-        def stands():
-            found = os.stat(gateway.path("state", NAME))
-            return found.st_ino, found.st_mtime_ns
-
-        before = stands()
-        fd = os.open(gateway.path("state", self.ASK), os.O_WRONLY | os.O_NONBLOCK)
-        try:
-            assert os.write(fd, b"wwww" * 64) == 256
-        finally:
-            os.close(fd)
-        wait_until(lambda: stands() != before)
 
     def test_it_is_written(self, seed):
         gateway = seed.nginx(CONF, block=informer(seed.api.url, state=KEEP))
         gateway.status.wait(lambda i: i["state_file"]["written"])
-        assert stat.S_IMODE(os.stat(gateway.path("state", self.ASK)).st_mode) == 0o600
-        self.asked(gateway)
-        self.asked(gateway)
+        assert stat.S_IMODE(os.stat(gateway.path("state", ASK)).st_mode) == 0o600
+        asked(gateway)
+        asked(gateway)
         gateway.reload(gone=True)
         wait_until(lambda: opened(gateway, ".ask") or not root())
-        self.asked(gateway)
+        asked(gateway)
         old = gateway.informer()
         gateway.allow(r"cache manager process \d+ exited on signal 9")
         gateway.kill(signal.SIGKILL, old)
         wait_until(lambda: gateway.informer() not in (None, old))
         wait_until(lambda: opened(gateway, ".ask") or not root())
-        self.asked(gateway)
+        asked(gateway)
         seed.running.remove(gateway)
         gateway.stop()
+
+    def test_before_the_server_has_answered(self, seed):
+        """A successor may ask at once: it is written when it can be bound to the CA."""
+        gateway = seed.nginx(CONF, block=informer(seed.api.url, state=KEEP))
+        gateway.status.wait(lambda i: i["state_file"]["written"])
+        gate = threading.Event()
+        seed.api.fault(verb="watch", gate=gate, times=None)
+        gateway.reload(gone=True)
+        path = gateway.path("state", ASK)
+        wait_until(lambda: os.path.exists(path))
+        # less than the minute after which it is written anyway
+        asked(gateway, gate.set, 30)
 
     def test_another_one_is_being_written(self):
         """What was begun before somebody asked is no file of now."""
@@ -750,9 +786,9 @@ class TestAsked:
 
     def plant(self, gateway, what):
         """Makes what stands at the place; returns its path."""
-        path = gateway.path("state", self.ASK)
+        path = gateway.path("state", ASK)
         if what == "file":
-            gateway.write("state/" + self.ASK, b"")
+            gateway.write("state/" + ASK, b"")
         elif what == "link":
             os.mkfifo(gateway.path("elsewhere"))
             own(gateway.path("elsewhere"))
@@ -795,7 +831,7 @@ class TestAsked:
 
         def write(gateway):
             """Stands in for the writer: the good file once somebody asks."""
-            with open(gateway.path("state", self.ASK), "r+b", buffering=0) as pipe:
+            with open(gateway.path("state", ASK), "r+b", buffering=0) as pipe:
                 assert pipe.read(1) == b"w"
                 gateway.write("state/given", away.bytes, 0o600)
                 own(gateway.path("state", "given"))

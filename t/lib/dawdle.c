@@ -4,6 +4,9 @@
  * Loaded before nginx's modules (LD_PRELOAD) by test_state_file.py, so that
  * nothing of it is in what we build.
  *
+ *   KUBE_DAWDLE_FILE=PATH    while there is such a file, much longer: what a
+ *                            test does meanwhile finds it loading
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
@@ -11,6 +14,8 @@
 #define _GNU_SOURCE
 
 #include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "kube_informer.h"
@@ -18,17 +23,43 @@
 
 /* Of a turn, in us; a server on loopback has answered by then. */
 #define DAWDLE_TURN  50000
+#define DAWDLE_LONG  20    /* such turns */
 
 /* The function of that name behind us: the module's. */
 #define DAWDLE_NEXT(name)  ((__typeof__(&name)) dlsym(RTLD_NEXT, #name))
+
+
+static char  dawdle_file[256];
+
+
+/* Before main(): nginx leaves nothing of the environment to its children. */
+__attribute__((constructor))
+static void
+dawdle_init(void)
+{
+    const char  *file;
+
+    file = getenv("KUBE_DAWDLE_FILE");
+
+    if (file != NULL) {
+        strncpy(dawdle_file, file, sizeof(dawdle_file) - 1);
+    }
+}
 
 
 kube_rc_t
 kube_informer_process(kube_informer_t *informer, uint64_t now_ms,
     int64_t now_unix_ms)
 {
+    int  turns;
+
     if (DAWDLE_NEXT(kube_informer_loading)(informer)) {
-        (void) usleep(DAWDLE_TURN);
+        turns = (dawdle_file[0] != '\0' && access(dawdle_file, F_OK) == 0)
+                ? DAWDLE_LONG : 1;
+
+        while (turns--) {
+            (void) usleep(DAWDLE_TURN);
+        }
     }
 
     return DAWDLE_NEXT(kube_informer_process)(informer, now_ms, now_unix_ms);
