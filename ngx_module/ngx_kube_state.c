@@ -340,20 +340,27 @@ ngx_kube_state_last(ngx_kube_state_t *state, kube_informer_t *inf,
 }
 
 
+/* A file of one slice is written, however long all else has taken. */
+
 void
 ngx_kube_state_finish(ngx_kube_state_t *state, uint64_t deadline_ms)
 {
     uint64_t  now_ms;
 
-    while (state != NULL && state->fd != -1) {
+    if (state == NULL) {
+        return;
+    }
+
+    do {
         now_ms = ngx_kube_now();
 
-        if (now_ms >= deadline_ms) {
-            break;
+        if (state->fd == -1) {
+            return;
         }
 
         (void) ngx_kube_state_slice(state, now_ms);
-    }
+
+    } while (now_ms < deadline_ms);
 }
 
 

@@ -5,7 +5,8 @@
  * nothing of it is in what we build.
  *
  *   KUBE_DAWDLE_FILE=PATH    while there is such a file, much longer: what a
- *                            test does meanwhile finds it loading
+ *                            test does meanwhile finds it loading; and it takes
+ *                            longer to leave than a state file may at the end
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -24,6 +25,7 @@
 /* Of a turn, in us; a server on loopback has answered by then. */
 #define DAWDLE_TURN  50000
 #define DAWDLE_LONG  20    /* such turns */
+#define DAWDLE_END   11    /* more than NGX_KUBE_FINISH */
 
 /* The function of that name behind us: the module's. */
 #define DAWDLE_NEXT(name)  ((__typeof__(&name)) dlsym(RTLD_NEXT, #name))
@@ -47,20 +49,40 @@ dawdle_init(void)
 }
 
 
+static int
+dawdle_much(void)
+{
+    return dawdle_file[0] != '\0' && access(dawdle_file, F_OK) == 0;
+}
+
+
+static void
+dawdle(int turns)
+{
+    while (turns--) {
+        (void) usleep(DAWDLE_TURN);
+    }
+}
+
+
 kube_rc_t
 kube_informer_process(kube_informer_t *informer, uint64_t now_ms,
     int64_t now_unix_ms)
 {
-    int  turns;
-
     if (DAWDLE_NEXT(kube_informer_loading)(informer)) {
-        turns = (dawdle_file[0] != '\0' && access(dawdle_file, F_OK) == 0)
-                ? DAWDLE_LONG : 1;
-
-        while (turns--) {
-            (void) usleep(DAWDLE_TURN);
-        }
+        dawdle(dawdle_much() ? DAWDLE_LONG : 1);
     }
 
     return DAWDLE_NEXT(kube_informer_process)(informer, now_ms, now_unix_ms);
+}
+
+
+void
+kube_informer_destroy(kube_informer_t *informer)
+{
+    if (dawdle_much()) {
+        dawdle(DAWDLE_END);
+    }
+
+    DAWDLE_NEXT(kube_informer_destroy)(informer);
 }
