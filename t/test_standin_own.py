@@ -561,6 +561,7 @@ class TestLog:
         standin.reset_max()
         assert standin.max_concurrent("watch", "services") == 0
         assert standin.count(verb="watch") == 4
+        standin.wait(lambda: standin.requests[-1].ended, what="its end")
         assert standin.requests[-1].result == "closed by client"
 
     def test_a_client_that_left_counts_no_more(self, standin):

@@ -181,9 +181,9 @@ class Server:
         """One request; False: the connection is over."""
         request = await wire.read_request()
         refusal = self.identify(wire, request)
+        resource = locate(request)
         # The test's thread reads this list: what is in it is known whole.
         self.requests.append(request)
-        resource = locate(request)
         self.count_rivals(wire)
         keep = request.keep
         try:
