@@ -266,6 +266,7 @@ uint64_t
 ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
     uint64_t now_ms)
 {
+    uint64_t            next_ms;
     kube_writer_info_t  writer;
 
     if (!state->known) {
@@ -281,7 +282,8 @@ ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
     }
 
     if (state->fd != -1 && (!state->asked || state->anew)) {
-        return ngx_kube_state_slice(state, now_ms);
+        next_ms = ngx_kube_state_slice(state, now_ms);
+        return (state->fd == -1 && state->asked) ? now_ms : next_ms;
     }
 
     /*
@@ -379,6 +381,14 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     ngx_kube_state_bind(state);
 
     if (state->info.ca_n == 0) {
+
+        /* its successor asks so early: a file is written once it is bound */
+
+        if (asked) {
+            state->asked = 1;
+            state->next_ms = now_ms + NGX_KUBE_STATE_FIRST;
+        }
+
         return state->next_ms;
     }
 
