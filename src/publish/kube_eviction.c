@@ -554,21 +554,29 @@ kube_eviction_choose(kube_eviction_t *eviction, kube_group_t *group,
 }
 
 
-/* The first of a tenant's groups in turn would get what it lacks. */
-static bool
-eviction_has_returned(kube_eviction_t *eviction, kube_group_t *group)
+bool
+kube_eviction_takes(kube_eviction_t *eviction, kube_group_t *group,
+    uint64_t more)
 {
-    uint64_t       more, wanted, room;
+    uint64_t       wanted, room;
     kube_group_t  *victims;
 
-    /* what one that holds something lacks is counted already */
-    more = (group->bytes != 0) ? 0 : group->lacking;
     wanted = eviction->bytes + more;
     room = kube_zone_room(eviction->writer);
 
     return kube_eviction_choose(eviction, group, more,
                                 wanted > room ? wanted - room : 0, &victims)
            == KUBE_OK;
+}
+
+
+/* The first of a tenant's groups in turn would get what it lacks. */
+static bool
+eviction_has_returned(kube_eviction_t *eviction, kube_group_t *group)
+{
+    /* what one that holds something lacks is counted already */
+    return kube_eviction_takes(eviction, group,
+                               (group->bytes != 0) ? 0 : group->lacking);
 }
 
 

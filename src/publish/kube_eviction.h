@@ -109,6 +109,10 @@ kube_rc_t kube_eviction_choose(kube_eviction_t *eviction,
     kube_group_t *group, uint64_t more, uint64_t need,
     kube_group_t **victims)  KUBE_MUST_CHECK;
 
+/* True if the group gets room for so many bytes more, of others or free. */
+bool kube_eviction_takes(kube_eviction_t *eviction, kube_group_t *group,
+    uint64_t more);
+
 /*
  * Calls found() with the first by rank of each namespace of those that lack
  * something, where a list would bring that now: it has room, or goes before

@@ -24,6 +24,9 @@
 #define PUBLISHER_EXPIRE_MS  1000
 #define PUBLISHER_ROOM_MS    1000
 
+/* So many of what is outdated are looked at, each for an eviction's cost. */
+#define PUBLISHER_ROOM_TRIES  64
+
 /* Of the room: less of it is normal churn; so much should not lie idle. */
 #define PUBLISHER_CHURN      16
 #define PUBLISHER_IDLE       8
@@ -544,6 +547,44 @@ publisher_room_unknown(const kube_publisher_t *p, const kube_room_t *room)
 }
 
 
+/*
+ * The same for what is held, and outdated for want of room: no group lacks it.
+ * How large its newest version is nobody knows, but no larger than a segment.
+ */
+static void
+publisher_room_outdated(kube_publisher_t *p)
+{
+    uint32_t              i, n, top;
+    uint64_t              most;
+    const kube_member_t  *member;
+
+    if (!p->publication.outdated) {
+        return;
+    }
+
+    most = kube_zone_record_max(p->publication.conf.zone);
+    top = kube_publisher_top(p);
+
+    for (i = 0, n = 0; i < top && n < PUBLISHER_ROOM_TRIES; i++) {
+        p->room_row = p->room_row % top + 1;
+        member = &p->index.members[p->room_row];
+
+        if (member->outdated
+            && member->lacks_room
+            && !p->publication.scopes[member->scope].room.returned)
+        {
+            n++;
+
+            if (kube_eviction_takes(&p->eviction, member->group,
+                                    most - member->bytes))
+            {
+                publisher_room_found(p, member->group);
+            }
+        }
+    }
+}
+
+
 void
 kube_publisher_look_for_room(kube_publisher_t *p)
 {
@@ -557,6 +598,7 @@ kube_publisher_look_for_room(kube_publisher_t *p)
 
     p->room_ms = p->publication.now_ms + PUBLISHER_ROOM_MS;
     kube_eviction_returned(&p->eviction, publisher_room_found, p);
+    publisher_room_outdated(p);
     idle = kube_eviction_free(&p->eviction)
            >= kube_zone_room(p->publication.conf.writer) / PUBLISHER_IDLE;
 

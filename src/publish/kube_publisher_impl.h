@@ -27,6 +27,7 @@ struct kube_publisher_s {
     kube_publication_t     publication;
     uint64_t               expire_ms;     /* next look at what is outdated */
     uint64_t               room_ms;       /* next look for room */
+    uint32_t               room_row;      /* the last outdated one looked at */
 };
 
 

@@ -898,6 +898,78 @@ test_full_giant(void **state)
 }
 
 
+#define STALE_GROUPS  1000
+
+
+/*
+ * A list brings newer versions of all: for a while both are held, which is more
+ * than the zone has, though it has room for either.  What stays as it was is
+ * asked for once there is room again, and not when it is outdated too long.
+ */
+static void
+test_full_outdated(void **state)
+{
+    char              name[24];
+    it_t             *it;
+    unsigned          i, lists;
+    it_object_t      *services, *slices;
+    kube_room_ask_t   ask;
+
+    (void) state;
+    it = calloc(1, sizeof(it_t));
+    services = calloc(STALE_GROUPS, sizeof(it_object_t));
+    slices = calloc(STALE_GROUPS, sizeof(it_object_t));
+    assert_non_null(it);
+    assert_non_null(services);
+    assert_non_null(slices);
+    it_zone(it, GIANT_ZONE);
+    it->conf.max_outdated_ms = 600000;
+    assert_int_equal(it_start(it), KUBE_OK);
+    assert_int_equal(it_scopes(it), KUBE_OK);
+    assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
+    it->rv = 1000;
+
+    for (i = 0; i < STALE_GROUPS; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        services[i] = it_service(it, (i % 4 == 0) ? "other" : "hog", name);
+        slices[i] = it_slice(it, services[i].ns, name, name);
+        slices[i].endpoints = 45;
+        IT_UPDATE(it, &services[i]);
+        IT_UPDATE(it, &slices[i]);
+    }
+
+    it_publish(it);
+    assert_int_equal(it_sum(it, IT_SLICES).refused, 0);
+    IT_BEGIN(it, IT_SLICES);
+
+    for (i = 0; i < STALE_GROUPS; i++) {
+        slices[i].version++;
+        it_stamp(it, &slices[i]);
+        IT_LIST(it, &slices[i]);
+    }
+
+    IT_SYNC(it, IT_SLICES);
+    it_publish(it);
+    assert_true(it_sum(it, IT_SLICES).refused != 0);
+
+    for (lists = 0; it_sum(it, IT_SLICES).refused != 0 && lists < 8; lists++) {
+        it->now_ms += 1000;
+        assert_true(it_room_returned(it, IT_SLICES, &ask));
+
+        for (i = 0; i < STALE_GROUPS; i++) {
+            IT_FILL(it, &slices[i]);
+            it_publish(it);
+        }
+    }
+
+    assert_int_equal(lists, 1);
+    free(services);
+    free(slices);
+    it_done(it);
+    free(it);
+}
+
+
 int
 main(void)
 {
@@ -912,6 +984,7 @@ main(void)
         cmocka_unit_test(test_full_newcomer),
         cmocka_unit_test(test_full_large),
         cmocka_unit_test(test_full_giant),
+        cmocka_unit_test(test_full_outdated),
         cmocka_unit_test(test_full_oom),
     };
 
