@@ -61,6 +61,27 @@ list_turn_leave(kube_list_turn_t *turn, unsigned scope)
 }
 
 
+/* In the queue, at that place. */
+static bool
+list_turn_is_next(const kube_list_turn_t *turn, unsigned place,
+    uint64_t now_ms)
+{
+    return place == 0
+           && now_ms >= turn->held_until_ms
+           && (turn->holder == LIST_TURN_NOBODY
+               || now_ms - turn->progress_ms >= KUBE_LIST_TURN_MS);
+}
+
+
+bool
+kube_list_turn_is_free(const kube_list_turn_t *turn, unsigned scope,
+    uint64_t now_ms)
+{
+    return turn->holder == scope
+           || list_turn_is_next(turn, list_turn_place(turn, scope), now_ms);
+}
+
+
 bool
 kube_list_turn_take(kube_list_turn_t *turn, unsigned scope, uint64_t now_ms)
 {
@@ -76,11 +97,7 @@ kube_list_turn_take(kube_list_turn_t *turn, unsigned scope, uint64_t now_ms)
         turn->waiting[turn->waiting_n++] = scope;
     }
 
-    if (place != 0
-        || now_ms < turn->held_until_ms
-        || (turn->holder != LIST_TURN_NOBODY
-            && now_ms - turn->progress_ms < KUBE_LIST_TURN_MS))
-    {
+    if (!list_turn_is_next(turn, place, now_ms)) {
         return false;
     }
 

@@ -50,6 +50,10 @@ void kube_list_turn_hold(kube_list_turn_t *turn, uint64_t until_ms);
 bool kube_list_turn_take(kube_list_turn_t *turn, unsigned scope,
     uint64_t now_ms);
 
+/* True if the scope would have the turn now; asking puts it in no queue. */
+bool kube_list_turn_is_free(const kube_list_turn_t *turn, unsigned scope,
+    uint64_t now_ms);
+
 /* The scope's list has moved on.  Nothing happens to one that lost its turn. */
 void kube_list_turn_progress(kube_list_turn_t *turn, unsigned scope,
     uint64_t now_ms);

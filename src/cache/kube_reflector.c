@@ -26,6 +26,9 @@
 /* Actions in one process(): credentials, request, failure, request, .. */
 #define REFLECTOR_ACTIONS_MAX  8
 
+/* How long a watch goes on before it is looked whether others still list. */
+#define REFLECTOR_TURN_MS      500
+
 
 /* The zone's counters of lists, by what they are for. */
 #define XX(name, family, value, counts)  [counts] = KUBE_COUNTER_##name,
@@ -411,6 +414,54 @@ reflector_act(kube_reflector_t *r)
 }
 
 
+/*
+ * Feeds what may begin a list, for which a watch is closed: with the turn for
+ * it or, while others list, so that the watch goes on meanwhile.
+ */
+static void
+reflector_feed_list(kube_reflector_t *r, const kube_input_t *input,
+    bool beside)
+{
+    bool               taken;
+    uint64_t           at_ms;
+    kube_list_turn_t  *turn;
+
+    turn = r->options.turn;
+    taken = false;
+
+    if (beside
+        || r->machine.state != KUBE_REFLECTOR_WATCHING
+        || r->refill.turn
+        || r->refill.waiting)
+    {
+        /* none is closed, or the scope is in the queue already */
+
+    } else if (kube_list_turn_is_free(turn, r->options.scope, r->now_ms)) {
+        taken = kube_list_turn_take(turn, r->options.scope, r->now_ms);
+        r->turn = taken;
+
+    } else {
+        at_ms = r->now_ms + REFLECTOR_TURN_MS;
+
+        if (at_ms < turn->held_until_ms) {
+            at_ms = turn->held_until_ms;
+        }
+
+        kube_reflector_watch_on(&r->machine, at_ms, r->now_ms);
+    }
+
+    kube_reflector_feed(r, input);
+
+    if (taken
+        && (r->action.kind == KUBE_ACTION_NONE
+            || r->action.kind == KUBE_ACTION_BESIDE))
+    {
+        kube_list_turn_give(turn, r->options.scope);
+        r->turn = false;
+    }
+}
+
+
 static void
 reflector_timer(kube_reflector_t *r)
 {
@@ -425,7 +476,8 @@ reflector_timer(kube_reflector_t *r)
 
     watching = (r->machine.state == KUBE_REFLECTOR_WATCHING);
 
-    kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER });
+    reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER },
+                        r->machine.demand.beside);
 
     if (r->action.timeout != NULL) {
         kube_reflector_show_failure(r, KUBE_TIMEOUT, r->action.timeout);
@@ -622,9 +674,9 @@ kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
 {
     r->now_ms = now_ms;
 
-    kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+    reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
                                              .reason = reason,
-                                             .urgent = urgent });
+                                             .urgent = urgent }, false);
 }
 
 
@@ -637,10 +689,10 @@ kube_reflector_fill(kube_reflector_t *r, bool urgent, uint64_t now_ms)
     r->refill.replace = false;
     r->now_ms = now_ms;
 
-    kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+    reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
                                              .reason = KUBE_RELIST_ROOM,
                                              .urgent = urgent,
-                                             .beside = !replace });
+                                             .beside = !replace }, !replace);
 }
 
 

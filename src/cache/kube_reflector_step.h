@@ -450,6 +450,13 @@ bool kube_reflector_replaces(const kube_reflector_machine_t *m,
     uint64_t now_ms);
 
 /*
+ * In WATCHING alone: a list that is wanted, or will be, closes the watch no
+ * sooner than at that time.
+ */
+void kube_reflector_watch_on(kube_reflector_machine_t *m, uint64_t at_ms,
+    uint64_t now_ms);
+
+/*
  * The list beside the watch was refused, with Retry-After: the next one, beside
  * it or not, is not asked for before.
  */

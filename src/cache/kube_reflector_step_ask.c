@@ -366,6 +366,17 @@ reflector_put_off(kube_reflector_machine_t *m, uint64_t at_ms)
 }
 
 
+void
+kube_reflector_watch_on(kube_reflector_machine_t *m, uint64_t at_ms,
+    uint64_t now_ms)
+{
+    m->now_ms = now_ms;
+
+    reflector_put_off(m, at_ms);
+    m->deadline_ms = kube_step_watch_deadline(m);
+}
+
+
 /* When a list may be asked for that was refused for so long. */
 static uint64_t
 reflector_after(kube_reflector_machine_t *m, uint64_t floor_ms)

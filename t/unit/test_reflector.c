@@ -487,6 +487,84 @@ test_dense_object(void **state)
 }
 
 
+/* A watch is not closed for a list that would wait for those of others. */
+static void
+test_turns_while_watching(void **state)
+{
+    bed_t     b;
+    unsigned  i, started, cancelled;
+
+    (void) state;
+
+    for (i = 0; i < 5; i++) {
+        bed_init(&b);
+        bed_watch(&b);
+        started = b.io.started;
+        cancelled = b.io.cancelled;
+        assert_true(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+
+        if (i == 4) {
+            /* such a one is due at once, and nobody lists yet */
+            kube_list_turn_give(&b.turn, 5);
+            kube_reflector_relist(b.r, KUBE_RELIST_ROOM, true, b.io.now_ms);
+            assert_false(kube_list_turn_is_free(&b.turn, 5, b.io.now_ms));
+
+            /* the next one is not: the turn is another's meanwhile */
+            bed_process(&b);
+            io_answer(&b.io, bed_x(&b), 200, LIST("9", "", ""));
+            assert_string_equal(drained(&b), "[ ]");
+            assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+            bed_process(&b);
+            kube_reflector_relist(b.r, KUBE_RELIST_ROOM, false, b.io.now_ms);
+            assert_true(kube_reflector_deadline(b.r) > b.io.now_ms);
+            assert_true(kube_list_turn_is_free(&b.turn, 5, b.io.now_ms));
+            bed_done(&b);
+            break;
+        }
+
+        if (i == 3) {
+            kube_list_turn_hold(&b.turn, b.io.now_ms + 30000);
+            kube_list_turn_give(&b.turn, 5);
+        }
+
+        kube_reflector_relist(b.r, KUBE_RELIST_ROOM, i == 1, b.io.now_ms);
+
+        bed_process(&b);
+        assert_int_equal(b.io.started, started);
+        assert_int_equal(b.turn.waiting_n, 0);
+
+        io_body(&b.io, bed_x(&b), EVENT("ADDED", FULL("web", "9")));
+        bed_process(&b);
+        assert_string_equal(drained(&b), "U:shop/web@9");
+
+        if (i == 2) {
+            b.io.now_ms += KUBE_LIST_TURN_MS;   /* who lists is stuck */
+
+        } else if (i == 3) {
+            assert_true(kube_reflector_deadline(b.r) == b.io.now_ms + 30000);
+            b.io.now_ms += 30000;
+
+        } else {
+            assert_in_range(kube_reflector_deadline(b.r) - b.io.now_ms, 1,
+                            1000);
+            b.io.now_ms = kube_reflector_deadline(b.r);
+            bed_process(&b);
+            assert_int_equal(b.io.started, started);
+            assert_int_equal(b.io.cancelled, cancelled);
+            assert_int_equal(b.turn.waiting_n, 0);
+            kube_list_turn_give(&b.turn, 5);
+            b.io.now_ms = kube_reflector_deadline(b.r);
+        }
+
+        bed_process(&b);
+        assert_int_equal(b.io.started, started + 1);
+        assert_int_equal(b.turn.holder, 2);
+        assert_null(strstr(bed_x(&b)->path, "watch="));
+        bed_done(&b);
+    }
+}
+
+
 static void
 test_turns(void **state)
 {
@@ -905,6 +983,7 @@ main(void)
         cmocka_unit_test(test_oversize_events),
         cmocka_unit_test(test_oversize_before_metadata),
         cmocka_unit_test(test_dense_object),
+        cmocka_unit_test(test_turns_while_watching),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_turn_is_lost),
         cmocka_unit_test(test_idle_and_slow),

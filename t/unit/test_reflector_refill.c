@@ -1144,6 +1144,55 @@ test_no_memory_for_the_mark(void **state)
 }
 
 
+/* A list in place of such a one closes the watch: not while others list. */
+static void
+test_replacing_waits_for_others(void **state)
+{
+    bed_t     b;
+    unsigned  cancelled;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    cancelled = b.io.cancelled;
+    assert_true(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+
+    b.r->refill.replace = true;
+    kube_reflector_fill(b.r, true, b.io.now_ms);
+    bed_process(&b);
+    assert_int_equal(b.io.cancelled, cancelled);
+
+    kube_list_turn_give(&b.turn, 5);
+    b.io.now_ms = kube_reflector_deadline(b.r);
+    bed_process(&b);
+    assert_int_equal(b.io.cancelled, cancelled + 1);
+    assert_int_equal(b.turn.holder, 2);
+    bed_done(&b);
+}
+
+
+/* Its turn is its own: a relist that is not due leaves it that. */
+static void
+test_turn_is_kept(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    b.beside = true;
+    kube_reflector_fill(b.r, true, b.io.now_ms);
+    bed_process(&b);
+    assert_int_equal(b.turn.holder, 2);
+
+    kube_reflector_relist(b.r, KUBE_RELIST_OTHER, false, b.io.now_ms);
+    assert_int_equal(b.turn.holder, 2);
+    bed_done(&b);
+}
+
+
 int
 main(void)
 {
@@ -1172,6 +1221,8 @@ main(void)
         cmocka_unit_test(test_turn),
         cmocka_unit_test(test_turn_between_pages),
         cmocka_unit_test(test_too_many_keys),
+        cmocka_unit_test(test_replacing_waits_for_others),
+        cmocka_unit_test(test_turn_is_kept),
         cmocka_unit_test(test_out_of_memory)
     };
 
