@@ -591,8 +591,10 @@ test_retry_after(void **state)
 
     for (i = 0; i < 2; i++) {
         list = fill_bed(&b, &watch);
-        assert_true(io_head(list, 429, "application/json", 120));
-        assert_true(io_body(&b.io, list, STATUS(429, "TooManyRequests", "")));
+        assert_true(io_head(list, i ? 503 : 429, "application/json", 120));
+        assert_true(io_body(&b.io, list,
+                            i ? STATUS(503, "ServiceUnavailable", "")
+                              : STATUS(429, "TooManyRequests", "")));
         io_done(list, KUBE_OK, "");
         FILLED(&b, watch, "{ !");
         refused_ms = b.io.now_ms;

@@ -1667,6 +1667,7 @@ test_refused_then_unreadable(void **state)
 static void
 test_refused_instead(void **state)
 {
+    bool      over;
     bed_t     b;
     unsigned  i, watches;
     uint64_t  failed_ms;
@@ -1686,16 +1687,81 @@ test_refused_instead(void **state)
 
         for (watches = 0; b.action.kind == KUBE_ACTION_WATCH; watches++) {
             say(&b, KUBE_INPUT_OPENED);
+            over = b.now_ms - failed_ms >= 120000;
             assert_int_equal(i ? say(&b, KUBE_INPUT_PROTOCOL)
                                : say_status(&b, KUBE_VERDICT_INTERNAL),
                              KUBE_ACTION_SLEEP);
             assert_in_range(wake(&b), 1, 30000);
+            assert_int_equal(b.action.kind == KUBE_ACTION_LIST, over);
         }
 
         assert_in_range(watches, 4, 20);
         assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
         assert_in_range(b.now_ms - failed_ms, 120000, 180000);
     }
+}
+
+
+/* Who asks for a list then gets it when it may begin: the watch stays open. */
+static void
+test_refused_instead_and_asked(void **state)
+{
+    bed_t     b;
+    uint64_t  failed_ms;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    damage_twice(&b);
+    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 120),
+                     KUBE_ACTION_SLEEP);
+    failed_ms = b.now_ms;
+    (void) wake(&b);
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_NONE);
+
+    while (say_timer(&b) == KUBE_ACTION_WATCH) {
+        say(&b, KUBE_INPUT_OPENED);
+    }
+
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_in_range(b.now_ms - failed_ms, 120000, 180000);
+}
+
+
+/*
+ * A list beside the watch is refused while the next one is wanted already: its
+ * time counts from the refusal, and the watch has none but its own.
+ */
+static void
+test_refused_beside(void **state)
+{
+    bed_t     b;
+    uint64_t  opened_ms, deadline_ms;
+
+    static const kube_input_t  beside = {
+        .kind = KUBE_INPUT_RELIST, .reason = KUBE_RELIST_ROOM, .beside = true
+    };
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    opened_ms = b.now_ms;
+    assert_int_equal(feed(&b, &beside), KUBE_ACTION_BESIDE);
+    assert_int_equal(feed(&b, &beside), KUBE_ACTION_NONE);
+    assert_true(b.r.deadline_ms < opened_ms + b.r.conf.idle_timeout_ms);
+
+    b.now_ms += 20000;
+    kube_reflector_refused_beside(&b.r, 10000, b.now_ms);
+    assert_in_range(b.r.deadline_ms - b.now_ms, 10000, 15000);
+
+    kube_reflector_refused_beside(&b.r, 600000, b.now_ms);
+    assert_int_equal(b.r.deadline_ms,
+                     opened_ms + b.r.conf.idle_timeout_ms);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_WATCH);
+    deadline_ms = b.r.deadline_ms;
+    kube_reflector_refused_beside(&b.r, 10000, b.now_ms);
+    assert_int_equal(b.r.deadline_ms, deadline_ms);
 }
 
 
@@ -2233,6 +2299,8 @@ main(void)
         cmocka_unit_test(test_refused_then_expired),
         cmocka_unit_test(test_refused_then_unreadable),
         cmocka_unit_test(test_refused_instead),
+        cmocka_unit_test(test_refused_instead_and_asked),
+        cmocka_unit_test(test_refused_beside),
         cmocka_unit_test(test_refused_then_silent),
         cmocka_unit_test(test_damaged_list_gives_way),
         cmocka_unit_test(test_rollback_does_not_give_way),
