@@ -1456,6 +1456,7 @@ test_state_file_no_memory(void **state)
     assert_int_equal(state_try(&b, "other"), KUBE_NOMEM);
     b.own.fail_from = false;
     b.own.fail_at = 0;
+    state_put(&b, "more");
     bed_settle(&b);
     assert_false(kube_informer_loading(b.inf));
     kube_zone_writer_info(&b.zone, &writer);
