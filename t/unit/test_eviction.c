@@ -295,6 +295,8 @@ static const struct {
     { "what one with a part lacks is counted", 500, "all/x=100-300",
       "all/x" },
     { "and has to be there", 500, "all/x=100-1200", "" },
+    { "and counted once", 1200, "all/x=100-1100", "all/x" },
+    { "more than others would make", 500, "a/x-300000", "" },
     { "one of several", 500, "a/x-100000000 b/y-200 c/z=9-9", "b/y c/z" },
 };
 

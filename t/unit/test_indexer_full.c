@@ -898,6 +898,102 @@ test_full_giant(void **state)
 }
 
 
+/* As in a larger zone: who left a place has a list asked for, once. */
+static void
+test_full_places(void **state)
+{
+    it_t             it;
+    char             name[24];
+    unsigned         i;
+    it_object_t      web, slice;
+    kube_room_ask_t  ask;
+
+    (void) state;
+    it_init(&it, 160u << 10);
+    web = it_service(&it, "hog", "web");
+    IT_UPDATE(&it, &web);
+
+    for (i = 0; i < 257; i++) {
+        snprintf(name, sizeof(name), "g%03u", i);
+        slice = it_slice(&it, "hog", name, "web");
+        slice.endpoints = 1;
+        IT_UPDATE(&it, &slice);
+    }
+
+    it_publish(&it);
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+    it_takeover(&it);
+    it_publish(&it);
+    assert_false(it_room_returned(&it, IT_SLICES, &ask));
+
+    slice = it_slice(&it, "hog", "g000", "web");
+    it_delete(&it, &slice);
+    it_publish(&it);
+    it.now_ms += 1000;
+    assert_true(it_room_returned(&it, IT_SLICES, &ask));
+    it.now_ms += 1000;
+    assert_false(it_room_returned(&it, IT_SLICES, &ask));
+    it_done(&it);
+}
+
+
+/*
+ * A Service that a predecessor took, longer than may be with all refs: with
+ * too many of them it goes, and no list is asked for, as none would bring it.
+ */
+static void
+test_full_found_giant(void **state)
+{
+    it_t              it;
+    bool              changed;
+    char              name[24], reason[64];
+    unsigned          i;
+    uint32_t          entry;
+    it_object_t       giant, slice;
+    kube_record_t    *record;
+    kube_room_ask_t   ask;
+
+    (void) state;
+    it_init(&it, GIANT_ZONE);
+    giant = it_service(&it, "hog", "giant");
+    IT_UPDATE(&it, &giant);
+    it_publish(&it);
+
+    giant.ports = 2700;
+    it_stamp(&it, &giant);
+    record = it_record(&giant);
+
+    while (record->size < kube_zone_service_max(&it.zone) + 200) {
+        free(record);
+        giant.ports++;
+        record = it_record(&giant);
+    }
+
+    assert_int_equal(kube_zone_stage(it.writer, record, 0, &entry), KUBE_OK);
+    assert_int_equal(kube_zone_publish(it.writer, entry, NULL, 0, &changed),
+                     KUBE_OK);
+    free(record);
+    it_takeover(&it);
+    it_publish(&it);
+
+    for (i = 0; i < 1000; i++) {
+        snprintf(name, sizeof(name), "g%03u", i);
+        slice = it_slice(&it, "hog", name, "giant");
+        slice.endpoints = 1;
+        IT_UPDATE(&it, &slice);
+    }
+
+    it_publish(&it);
+    assert_int_equal(it_refused(&it, KUBE_RESOURCE_SERVICES, reason,
+                                sizeof(reason)), 1);
+    assert_string_equal(reason, "too_large");
+    assert_false(it_sum(&it, IT_SERVICES).lacks_room);
+    it.now_ms += 1000;
+    assert_false(it_room_returned(&it, IT_SERVICES, &ask));
+    it_done(&it);
+}
+
+
 #define STALE_GROUPS  1000
 
 
@@ -984,6 +1080,8 @@ main(void)
         cmocka_unit_test(test_full_newcomer),
         cmocka_unit_test(test_full_large),
         cmocka_unit_test(test_full_giant),
+        cmocka_unit_test(test_full_places),
+        cmocka_unit_test(test_full_found_giant),
         cmocka_unit_test(test_full_outdated),
         cmocka_unit_test(test_full_oom),
     };

@@ -351,11 +351,13 @@ test_copy_of_a_load(void **state)
     static const struct {
         bool      loading;
         bool      before;
+        bool      never;
         uint64_t  shown;
     } rows[] = {
-        { false, true, KUBE_STATE_FILE_WHOLE },
-        { false, false, KUBE_STATE_FILE_LOADING },
-        { true, false, KUBE_STATE_FILE_LOADING },
+        { false, true, false, KUBE_STATE_FILE_WHOLE },
+        { false, false, false, KUBE_STATE_FILE_LOADING },
+        { true, false, false, KUBE_STATE_FILE_LOADING },
+        { false, false, true, 0 },
     };
 
     (void) state;
@@ -369,7 +371,7 @@ test_copy_of_a_load(void **state)
                                    .free = copy_hook_free, .ctx = &h };
         h.t = &t;
         h.change = copy_change_whole;
-        h.change_at = calls;
+        h.change_at = rows[i].never ? 0 : calls;
 
         if (rows[i].loading) {
             kube_zone_set_state_loading(&t.zone, true);
