@@ -885,6 +885,81 @@ test_publisher_room(void **state)
 }
 
 
+/*
+ * Of what is outdated for want of room some are looked at a second, in turn: a
+ * list is asked for where one gets room for all that it may need.
+ */
+static void
+test_publisher_room_outdated(void **state)
+{
+    bed_t              bed;
+    char               name[24];
+    unsigned           i, n, top;
+    uint64_t           most;
+    it_object_t        o;
+    kube_room_t       *room;
+    kube_member_t     *member;
+    kube_refusal_t     refusal;
+    kube_publisher_t  *p;
+
+    (void) state;
+    bed_init(&bed, ZONE);
+    p = bed.it.publisher;
+    room = &p->publication.scopes[IT_SLICES].room;
+    most = kube_zone_record_max(&bed.it.zone);
+
+    for (n = 0; kube_eviction_free(&p->eviction) > most; n++) {
+        snprintf(name, sizeof(name), "s%04u", n);
+        o = it_service(&bed.it, "hog", name);
+        PUT(&o);
+        o = it_slice(&bed.it, "hog", name, name);
+        o.endpoints = 20;
+        PUT(&o);
+    }
+
+    o = it_service(&bed.it, "other", "web");
+    PUT(&o);
+    o = it_slice(&bed.it, "other", "web", "web");
+    o.endpoints = 40;
+    PUT(&o);
+    it_publish(&bed.it);
+    assert_true(n > 2 * PUBLISHER_ROOM_TRIES);
+
+    /* the last one is that of who goes before the others */
+    top = kube_publisher_top(p);
+
+    for (i = 1; i <= top; i++) {
+        member = &p->index.members[i];
+        refusal = (kube_refusal_t) {
+            .reason = kube_reason_text(KUBE_REASON_ZONE_FULL),
+            .size = (i != top)
+        };
+
+        if (!kube_member_is_service(member)) {
+            kube_publication_outdate(&p->publication, i, &refusal);
+        }
+    }
+
+    for (i = 0; i < 2 * n / PUBLISHER_ROOM_TRIES; i++) {
+        publisher_room_outdated(p);
+        assert_false(room->returned);
+    }
+
+    refusal.size = 1;
+    kube_publication_outdate(&p->publication, top, &refusal);
+    p->room_row = 0;
+
+    for (i = 0; i < n / PUBLISHER_ROOM_TRIES; i++) {
+        publisher_room_outdated(p);
+        assert_false(room->returned);
+    }
+
+    publisher_room_outdated(p);
+    assert_true(room->returned);
+    it_done(&bed.it);
+}
+
+
 int
 main(void)
 {
@@ -898,6 +973,7 @@ main(void)
         cmocka_unit_test(test_publisher_poison),
         cmocka_unit_test(test_publisher_poison_new),
         cmocka_unit_test(test_publisher_room),
+        cmocka_unit_test(test_publisher_room_outdated),
         cmocka_unit_test(test_publisher_oom),
     };
 
