@@ -680,6 +680,35 @@ class TestStop:
             gateway.restart(change=made.api.refuse)
             served(gateway)
 
+    def test_of_many_slices(self):
+        """All of them, while there is time."""
+        with Cluster() as made:
+            made.service("shop", "web")
+            made.api.load_scale(1500, 4)
+            block = informer(made.api.url, "namespaces all;", zone="kube 16m", state=KEEP)
+            gateway = made.nginx(CONF, block=block)
+            gateway.status.wait_synced()
+            gateway.restart(change=made.api.refuse)
+            served(gateway)
+            assert os.path.getsize(gateway.path("state", NAME)) > 256 * 1024
+
+    def test_there_is_an_end_to_it(self):
+        """One that takes longer is given up: the one before stays."""
+        with preloaded("slow_disk") as library, Cluster() as made:
+            made.api.load_scale(20000, 1)
+            block = informer(made.api.url, "namespaces all;", zone="kube 64m", state=KEEP)
+            gateway = made.nginx(CONF, block=block, env={"LD_PRELOAD": library})
+            self.gateways.append(gateway)
+            made.service("shop", "web")
+            path = gateway.path("state", NAME)
+            gateway.status.wait(lambda i: i["state_file"]["written"])
+            made.slice("shop", "web", made.pods(1, "new"))
+            gateway.wait_backends({"new-1"})
+            before = os.stat(path).st_ino
+            stopped(gateway)
+            assert os.stat(path).st_ino == before
+            assert not os.path.exists(path + ".new")
+
     @pytest.mark.skipif(not root(), reason="needs root")
     def test_the_directory_is_free_by_then(self):
         """Another tree has held it so far: the lock is taken at the end."""
@@ -792,9 +821,15 @@ class TestAsked:
             wait_until(lambda: gateway.get().backend == "new-1")
             before = os.stat(path).st_ino
             os.write(fd, b"w")
+            wait_until(lambda: not unread(fd))
+            # once a file, or there would be no end to it: who asks now has the next one
+            os.write(fd, b"w")
             os.close(fd)
-            another(path, before)
+            before = another(path, before)
             assert b"new-1" in read(path)
+            wait_until(lambda: os.stat(path).st_ino != before, 30)
+            wait_until(lambda: not os.path.exists(path + ".new"))
+            assert not [name for name in opened(gateway, "") if ".state.new" in name]
 
     @pytest.mark.parametrize("what", ["file", "link", "directory"])
     def test_something_else_stands_there(self, seed, what):
