@@ -282,7 +282,11 @@ class TestBudget:
         with client(gateway) as c, contextlib.ExitStack() as stack:
             # each finds so many failing that the last ones find none at all
             for _ in range(12):
-                c.get("shop/web:http")
+                answer = c.get("shop/web:http")
+                tried = f":{many.port}" in answer.headers["x-upstream-addr"]
+                assert ("x-kube-pod" in answer.headers) == tried
+            assert answer.headers["x-upstream-addr"] == f"dynamic : 127.2.0.1:{alive.port}"
+            assert answer.headers["x-kube-service"] == "shop/web:http"
             kept = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
             stack.callback(kept.close)
             kept.request("GET", "/?hold=1", headers={"X-Service": "shop/web:http"})
@@ -368,7 +372,7 @@ class TestIdle:
     def test_goes_where_nothing_new_comes(self, many, begun):
         """The last ones go in their time, too."""
         gateway, after = self.let_go(many, begun)
-        after(160)
+        after(120)
         assert self.built(gateway, many, "used", 1) == 0
 
     def test_large_ones_go(self, many, begun):
