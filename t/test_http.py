@@ -5,6 +5,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Requests through kube_service and kube_resolve."""
 
+import contextlib
+import http.client
 import re
 import threading
 import time
@@ -706,6 +708,31 @@ class TestRetry:
         thread.join(2 * WAIT)
         assert made[0].backend == "new-1"
         assert made[0].headers["x-upstream-addr"] == f"{first[0].address}, {new[0].address}"
+
+    def test_none_but_those_tried(self, cluster):
+        """Newer endpoints, and all but those that have failed are in use."""
+        pods = cluster.service("shop", "web", pods=cluster.pods(2, "old", delay=600))
+        gateway = cluster.nginx(ONE % ("shop/web max_conns=1 max_fails=0", ""), workers=1)
+        gateway.allow("no live upstreams")
+        with contextlib.ExitStack() as stack:
+            made = {}
+            for _ in pods:
+                one = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+                stack.callback(one.close)
+                one.request("GET", "/r")
+                wait_until(lambda: sum(p.active for p in pods) == len(made) + 1)
+                made[next(p for p in pods if p.active and p not in made)] = one
+            (new,) = cluster.pods(1, "new", port=pods[0].port)
+            gateway.status.wait_rv(cluster.slice("shop", "web", [*pods, new]))
+            new.close()
+            pods[0].close()
+            answer = made[pods[0]].getresponse()
+            assert answer.status == 502
+            assert answer.headers["x-upstream-addr"] == f"{pods[0].address}, {new.address}, web"
+            # nor does it count as in use
+            host, _, port = pods[0].address.rpartition(":")
+            again = cluster.backends.add(host, int(port), "again")
+            assert gateway.get().backend == again.name
 
     def test_dead_pods_are_skipped(self, cluster):
         pods = cluster.service("shop", "web", 4)

@@ -244,14 +244,14 @@ class TestBudget:
             many.service(name, 500)
         gateway = cluster.nginx(dynamic(main="kube_instances size=2m;"), workers=1)
         with client(gateway) as c:
-            for name in names:
+            for n, name in enumerate(names, 1):
                 assert c.get("shop/hot:http").status == 200
                 assert c.get(f"shop/{name}:http").status == 200
-            before = rebuilds(gateway)
-            gateway.status.wait_rv(many.put("hot", 500, skip=1))
-            follows(gateway, c, "hot")
-        # one that was let go would be built for the first time, not anew
-        assert rebuilds(gateway) == before + 1
+                before = rebuilds(gateway)
+                gateway.status.wait_rv(many.put("hot", 500, skip=n))
+                follows(gateway, c, "hot")
+                # one that was let go would be built for the first time, not anew
+                assert rebuilds(gateway) == before + 1
         (row,) = gateway.status.informer()["degraded"]
         assert row["cause"] == "instance_budget" and "kube_instances" in row["text"]
 
