@@ -1644,8 +1644,11 @@ test_refused_then_unreadable(void **state)
     failed_ms = b.now_ms;
     say(&b, KUBE_INPUT_OPENED);
 
+    /* the pause is that of a server that answers */
+    b.r.backoff.step_ms = b.r.conf.backoff.max_ms;
     assert_int_equal(say(&b, KUBE_INPUT_UNREADABLE), KUBE_ACTION_SLEEP);
-    (void) wake(&b);
+    assert_in_range(wake(&b), b.r.conf.backoff.max_ms / 2,
+                    b.r.conf.backoff.max_ms);
     assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
     say(&b, KUBE_INPUT_OPENED);
 
