@@ -287,6 +287,7 @@ class TestBudget:
                 assert ("x-kube-pod" in answer.headers) == tried
             assert answer.headers["x-upstream-addr"] == f"dynamic : 127.2.0.1:{alive.port}"
             assert answer.headers["x-kube-service"] == "shop/web:http"
+            assert "x-kube-generation" in answer.headers
             kept = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
             stack.callback(kept.close)
             kept.request("GET", "/?hold=1", headers={"X-Service": "shop/web:http"})
