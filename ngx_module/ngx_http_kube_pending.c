@@ -26,13 +26,13 @@
 
 
 /* A request that was held, or is. */
-typedef struct {
-    ngx_http_request_t     *request;        /* the first */
+struct ngx_http_kube_pending_s {
+    ngx_http_request_t     *request;
     ngx_kube_waiter_t       waiter;
     unsigned                held:1;
     unsigned                over:1;         /* its phases go on */
     unsigned                beyond:1;       /* it could not be held */
-} ngx_http_kube_pending_t;
+};
 
 
 static ngx_int_t ngx_http_kube_pending_handler(ngx_http_request_t *r);
@@ -41,7 +41,7 @@ static ngx_int_t ngx_http_kube_pending_begin(ngx_http_request_t *r)
 static void ngx_http_kube_pending_body(ngx_http_request_t *r);
 static void ngx_http_kube_pending_writer(ngx_http_request_t *r);
 static ngx_http_kube_pending_t *ngx_http_kube_pending_create(
-    ngx_http_request_t *r);
+    ngx_http_kube_request_t *kr);
 static void ngx_http_kube_pending_over(ngx_event_t *ev);
 static void ngx_http_kube_pending_cleanup(void *data);
 
@@ -110,6 +110,7 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
     ngx_str_t                  text;
     ngx_event_t               *ev;
     ngx_http_kube_pending_t   *pending;
+    ngx_http_kube_request_t   *kr;
     ngx_http_kube_srv_conf_t  *kscf;
     ngx_http_upstream_conf_t  *conf;
 
@@ -119,7 +120,12 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    pending = ngx_http_kube_remembered(r, ngx_http_kube_pending_cleanup);
+    kr = ngx_http_kube_request(r, 1);
+    if (kr == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    pending = kr->pending;
 
     if (pending != NULL) {
         ngx_http_kube_pending_cleanup(pending);
@@ -153,7 +159,7 @@ ngx_http_kube_pending_begin(ngx_http_request_t *r)
     }
 
     if (pending == NULL) {
-        pending = ngx_http_kube_pending_create(r);
+        pending = ngx_http_kube_pending_create(kr);
 
         if (pending == NULL) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -207,7 +213,7 @@ ngx_uint_t
 ngx_http_kube_pending_saw(ngx_http_request_t *r,
     const ngx_http_kube_srv_conf_t *kscf)
 {
-    ngx_http_kube_pending_t   *pending;
+    ngx_http_kube_request_t   *kr;
     ngx_http_upstream_conf_t  *conf;
 
     if (!ngx_kube_views_strained()) {
@@ -219,9 +225,9 @@ ngx_http_kube_pending_saw(ngx_http_request_t *r,
      * One that came before the worker was strained has.
      */
 
-    pending = ngx_http_kube_remembered(r, ngx_http_kube_pending_cleanup);
+    kr = ngx_http_kube_request(r, 0);
 
-    return (pending == NULL || !pending->beyond)
+    return (kr == NULL || kr->pending == NULL || !kr->pending->beyond)
            && ngx_http_kube_destination(r, &conf) == kscf;
 }
 
@@ -252,12 +258,13 @@ ngx_http_kube_pending_writer(ngx_http_request_t *r)
  */
 
 static ngx_http_kube_pending_t *
-ngx_http_kube_pending_create(ngx_http_request_t *r)
+ngx_http_kube_pending_create(ngx_http_kube_request_t *kr)
 {
     ngx_pool_cleanup_t       *cln;
     ngx_http_kube_pending_t  *pending;
 
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(ngx_http_kube_pending_t));
+    cln = ngx_pool_cleanup_add(kr->request->pool,
+                               sizeof(ngx_http_kube_pending_t));
     if (cln == NULL) {
         return NULL;
     }
@@ -265,7 +272,8 @@ ngx_http_kube_pending_create(ngx_http_request_t *r)
     pending = cln->data;
 
     ngx_memzero(pending, sizeof(ngx_http_kube_pending_t));
-    pending->request = r;
+    pending->request = kr->request;
+    kr->pending = pending;
 
     cln->handler = ngx_http_kube_pending_cleanup;
 

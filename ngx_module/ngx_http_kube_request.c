@@ -55,6 +55,7 @@ ngx_http_kube_request_find(ngx_http_request_t *r, ngx_uint_t create)
     kr = &kept->request;
     kr->request = r;
     kr->shown = NULL;
+    kr->pending = NULL;
     kr->resolutions = NULL;
     kr->balancing.pick.view = NULL;
     kr->balancing.pick.noted = NULL;

@@ -65,9 +65,13 @@ struct ngx_http_kube_resolution_s {
     ngx_str_t                       value;       /* "address:port", or empty */
 };
 
+/* Of ngx_http_kube_pending.c. */
+typedef struct ngx_http_kube_pending_s  ngx_http_kube_pending_t;
+
 typedef struct {
     ngx_http_request_t             *request;     /* the first */
     ngx_http_kube_pick_t           *shown;       /* by the variables */
+    ngx_http_kube_pending_t        *pending;     /* NULL: it never was */
     ngx_http_kube_balancing_t       balancing;
     ngx_http_kube_resolution_t     *resolutions;
 } ngx_http_kube_request_t;

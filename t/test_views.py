@@ -1183,7 +1183,8 @@ SLICED = """
     proxy_set_header Connection "";
     proxy_set_header Range $slice_range;
     upstream static { server 127.2.0.1:FILES; keepalive 2; }
-    upstream service { kube_service shop/files:http; keepalive 2; }
+    kube_instances size=1m;
+    upstream service { kube_service KEY; keepalive 2; }
     server {
         listen 127.0.0.1:PORT;
         location /static/ { proxy_pass http://static/; }
@@ -1224,7 +1225,8 @@ def test_a_scrape_costs_what_upstreams_do(many, used):
 
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's time")
-def test_many_subrequests(cluster, figure):
+@pytest.mark.parametrize("strained", (False, True), ids=("", "strained"))
+def test_many_subrequests(cluster, many, strained, figure):
     """Of a request with thousands of them the last one costs what the first does."""
     port = free_port(["0.0.0.0"])
     server = "server { listen 0.0.0.0:%d; keepalive_requests 1000000; root html; max_ranges 1; }"
@@ -1235,14 +1237,23 @@ def test_many_subrequests(cluster, figure):
     pod = objects.endpoint("127.2.0.1", pod="files", ns="shop")
     cluster.api.put(objects.service("shop", "files", ports=(("http", 80, "http"),)))
     cluster.slice("shop", "files", [pod], ports=(("http", port),))
-    gateway = cluster.nginx(SLICED.replace("FILES", str(port)), workers=1)
+    key = "$http_x_service namespaces=shop" if strained else "shop/files:http"
+    gateway = cluster.nginx(SLICED.replace("FILES", str(port)).replace("KEY", key), workers=1)
     (worker,) = gateway.workers()
 
     def cost(path):
         before = worked_us(worker)
-        answer = gateway.get(path, headers={"Range": "bytes=0-799999"})
+        asks = {"Range": "bytes=0-799999", "X-Service": "shop/files:http"}
+        answer = gateway.get(path, headers=asks)
         assert answer.status == 206 and len(answer.body) == 800000
         return worked_us(worker) - before
+
+    if strained:
+        # each is beyond the budget and takes its time
+        names = [f"large{n}" for n in range(4)]
+        gateway.status.wait_rv([many.service(name, 8000) for name in names][-1])
+        for name in names:
+            assert gateway.get("/service/", headers={"X-Service": f"shop/{name}:http"}).status == 200
 
     static, service = cost("/static/file"), cost("/service/file")
     figure(f"8000 slices of a file: {static} us of the processor, by a Service {service}")
