@@ -29,10 +29,11 @@ ngx_http_kube_request_find(ngx_http_request_t *r, ngx_uint_t create)
     /*
      * An internal redirect has cleared the context, not the pool.  Where there
      * was none nobody is looked for: a request may have thousands of
-     * subrequests, each with a clean-up in the one pool.
+     * subrequests, each with a clean-up in the one pool.  What is left of them
+     * wraps where "post_action" follows the last one.
      */
 
-    if (r->uri_changes <= NGX_HTTP_MAX_URI_CHANGES) {
+    if (r->uri_changes != NGX_HTTP_MAX_URI_CHANGES + 1) {
         kr = ngx_http_kube_remembered(r, ngx_http_kube_request_cleanup);
 
         if (kr != NULL) {

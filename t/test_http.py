@@ -601,6 +601,19 @@ class TestReasons:
         cluster.api.listen()
         wait_until(lambda: self.reason(gateway.get()) == (502, "no_service"))
 
+    def test_after_too_many_redirects(self, cluster):
+        """Told also where "post_action" follows the last one: what is left of them wraps."""
+        cluster.service("shop", "web", pods=[])
+        more = """recursive_error_pages on;
+        location = /after { return 204; }
+        location = /cycle { proxy_pass http://web; error_page 502 /cycle; post_action /after; }
+        location /"""
+        gateway = cluster.nginx((ONE % ("shop/web:http", "")).replace("location /", more), workers=1)
+        gateway.allow("redirection cycle")
+        assert gateway.get("/cycle").status == 500
+        (line,) = wait_until(gateway.access)
+        assert "|/cycle|shop/web:http|no_endpoints|" in line
+
     def test_log_line_is_limited(self, cluster):
         gateway = cluster.nginx(ONE % ("shop/none", ""), workers=1)
         began = time.monotonic()
