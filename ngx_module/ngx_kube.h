@@ -255,8 +255,8 @@ uint64_t ngx_kube_state_process(ngx_kube_state_t *state,
 /*
  * At the end of the process: last takes what is to be written from the
  * informer, if the file lacks it, and finish, which needs no informer, writes
- * it until the deadline, and one slice of it at least.  Of no state (NULL) or
- * no informer nothing is written.
+ * it until the deadline, and then what is no more than a slice.  Of no state
+ * (NULL) or no informer nothing is written.
  */
 void ngx_kube_state_last(ngx_kube_state_t *state, kube_informer_t *inf,
     uint64_t now_ms);

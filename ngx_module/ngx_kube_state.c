@@ -342,27 +342,27 @@ ngx_kube_state_last(ngx_kube_state_t *state, kube_informer_t *inf,
 }
 
 
-/* A file of one slice is written, however long all else has taken. */
+/*
+ * A file of one slice is written, however long all else has taken; a slice that
+ * ends none is not: of many files on a slow disk each would have one more.
+ */
 
 void
 ngx_kube_state_finish(ngx_kube_state_t *state, uint64_t deadline_ms)
 {
     uint64_t  now_ms;
 
-    if (state == NULL) {
-        return;
-    }
-
-    do {
+    while (state != NULL && state->fd != -1) {
         now_ms = ngx_kube_now();
 
-        if (state->fd == -1) {
-            return;
+        if (now_ms >= deadline_ms
+            && state->size - state->written > NGX_KUBE_STATE_SLICE)
+        {
+            break;
         }
 
         (void) ngx_kube_state_slice(state, now_ms);
-
-    } while (now_ms < deadline_ms);
+    }
 }
 
 

@@ -674,6 +674,25 @@ class TestStop:
             gateway.restart(signal.SIGQUIT, change)
             served(gateway)
 
+    def test_many_on_a_slow_disk(self):
+        """The time is that of all files: none has a slice more that does not end it."""
+        names = ["", *(f"b{n}" for n in range(7))]
+        with preloaded("slow_disk") as library, Cluster() as made:
+            made.api.load_scale(2000, 1)
+            made.service("shop", "web")
+            block = "".join(
+                informer(made.api.url, "namespaces all;", name, f"kube{name} 8m", state=KEEP)
+                for name in names
+            )
+            env = {"LD_PRELOAD": library, "KUBE_SLOW_DISK": "500000"}
+            gateway = made.nginx(CONF, block=block, env=env)
+            self.gateways.append(gateway)
+            locks = [gateway.path("state", f"{name or 'default'}.state.lock") for name in names]
+            wait_until(lambda: all(os.path.exists(lock) for lock in locks))
+            stopped(gateway)
+            assert not gateway.grep_log("exited on signal 9")
+            assert not [name for name in os.listdir(gateway.path("state")) if "ask" in name]
+
     def test_before_the_first_file(self):
         with Cluster() as made:
             made.service("shop", "web")
