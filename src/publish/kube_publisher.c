@@ -569,8 +569,11 @@ publisher_room_outdated(kube_publisher_t *p)
         p->room_row = p->room_row % top + 1;
         member = &p->index.members[p->room_row];
 
+        /* one on its way out wants nothing, and may be in no group */
+
         if (member->outdated
             && member->lacks_room
+            && member->life != KUBE_LIFE_DELETING
             && !p->publication.scopes[member->scope].room.returned)
         {
             n++;

@@ -1066,6 +1066,63 @@ test_full_outdated(void **state)
 }
 
 
+#define DELETED_SLICES  40
+
+
+/*
+ * A slice that is deleted is in no group until its Service was published
+ * without it, which may be some turns later: room is looked for meanwhile.
+ */
+static void
+test_full_outdated_deleted(void **state)
+{
+    it_t             *it;
+    unsigned          i;
+    it_object_t       service, slices[DELETED_SLICES];
+    kube_room_ask_t   ask;
+
+    (void) state;
+    it = calloc(1, sizeof(it_t));
+    assert_non_null(it);
+    it_zone(it, 64u << 10);
+    it->conf.max_outdated_ms = 600000;
+    assert_int_equal(it_start(it), KUBE_OK);
+    assert_int_equal(it_scopes(it), KUBE_OK);
+    assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
+    it->rv = 1000;
+    service = it_service(it, "shop", "web");
+    IT_UPDATE(it, &service);
+
+    for (i = 0; i < DELETED_SLICES; i++) {
+        slices[i] = it_slice(it, "shop", "web", "web");
+        snprintf(slices[i].name, sizeof(slices[i].name), "web-%u", i);
+        IT_UPDATE(it, &slices[i]);
+    }
+
+    it_publish(it);
+    assert_int_equal(it_sum(it, IT_SLICES).refused, 0);
+
+    for (i = 0; i < DELETED_SLICES; i++) {
+        slices[i].endpoints = 200;
+        it_change(it, &slices[i]);
+        it_publish(it);
+    }
+
+    assert_true(it_sum(it, IT_SLICES).refused != 0);
+
+    for (i = 0; i < DELETED_SLICES; i++) {
+        it_delete(it, &slices[i]);
+    }
+
+    it->now_ms += 1000;
+    assert_false(it_room_returned(it, IT_SLICES, &ask));
+    it_publish(it);
+    assert_int_equal(it_sum(it, IT_SLICES).refused, 0);
+    it_done(it);
+    free(it);
+}
+
+
 int
 main(void)
 {
@@ -1083,6 +1140,7 @@ main(void)
         cmocka_unit_test(test_full_places),
         cmocka_unit_test(test_full_found_giant),
         cmocka_unit_test(test_full_outdated),
+        cmocka_unit_test(test_full_outdated_deleted),
         cmocka_unit_test(test_full_oom),
     };
 
