@@ -548,21 +548,34 @@ publisher_room_unknown(const kube_publisher_t *p, const kube_room_t *room)
 
 
 /*
- * The same for what is held, and outdated for want of room: no group lacks it.
- * How large its newest version is nobody knows, but no larger than a segment.
+ * By how much one that is outdated would grow.  After a take-over nobody knows
+ * how large its newest version is, but no larger than a segment.
  */
+static uint64_t
+publisher_outdated_more(const kube_publisher_t *p, const kube_member_t *member)
+{
+    size_t    size;
+    uint64_t  wanted;
+
+    size = (member->wants != 0) ? member->wants * (size_t) 8
+           : kube_zone_record_max(p->publication.conf.zone);
+    wanted = kube_eviction_charge(&p->eviction, size);
+
+    return (wanted > member->bytes) ? wanted - member->bytes : 0;
+}
+
+
+/* The same for what is outdated for want of room: no group lacks it. */
 static void
 publisher_room_outdated(kube_publisher_t *p)
 {
     uint32_t              i, n, top;
-    uint64_t              most;
     const kube_member_t  *member;
 
     if (!p->publication.outdated) {
         return;
     }
 
-    most = kube_zone_record_max(p->publication.conf.zone);
     top = kube_publisher_top(p);
 
     for (i = 0, n = 0; i < top && n < PUBLISHER_ROOM_TRIES; i++) {
@@ -579,7 +592,7 @@ publisher_room_outdated(kube_publisher_t *p)
             n++;
 
             if (kube_eviction_takes(&p->eviction, member->group,
-                                    most - member->bytes))
+                                    publisher_outdated_more(p, member)))
             {
                 publisher_room_found(p, member->group);
             }

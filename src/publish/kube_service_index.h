@@ -160,6 +160,8 @@ typedef struct {
         };
     };
 
+    uint16_t         wants;         /* outdated for want of room: so many units
+                                       of 8 bytes are; 0: unknown */
     uint8_t          life;
     uint8_t          resource;
     uint8_t          scope;

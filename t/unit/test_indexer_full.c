@@ -994,7 +994,7 @@ test_full_found_giant(void **state)
 }
 
 
-#define STALE_GROUPS  1000
+#define STALE_GROUPS  1140
 
 
 /*
@@ -1003,7 +1003,7 @@ test_full_found_giant(void **state)
  * asked for once there is room again, and not when it is outdated too long.
  */
 static void
-test_full_outdated(void **state)
+full_outdated(unsigned groups, const char *ns)
 {
     char              name[24];
     it_t             *it;
@@ -1011,7 +1011,6 @@ test_full_outdated(void **state)
     it_object_t      *services, *slices;
     kube_room_ask_t   ask;
 
-    (void) state;
     it = calloc(1, sizeof(it_t));
     services = calloc(STALE_GROUPS, sizeof(it_object_t));
     slices = calloc(STALE_GROUPS, sizeof(it_object_t));
@@ -1025,9 +1024,9 @@ test_full_outdated(void **state)
     assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
     it->rv = 1000;
 
-    for (i = 0; i < STALE_GROUPS; i++) {
+    for (i = 0; i < groups; i++) {
         snprintf(name, sizeof(name), "s%03u", i);
-        services[i] = it_service(it, (i % 4 == 0) ? "other" : "hog", name);
+        services[i] = it_service(it, (i % 4 == 0) ? ns : "hog", name);
         slices[i] = it_slice(it, services[i].ns, name, name);
         slices[i].endpoints = 45;
         IT_UPDATE(it, &services[i]);
@@ -1038,7 +1037,7 @@ test_full_outdated(void **state)
     assert_int_equal(it_sum(it, IT_SLICES).refused, 0);
     IT_BEGIN(it, IT_SLICES);
 
-    for (i = 0; i < STALE_GROUPS; i++) {
+    for (i = 0; i < groups; i++) {
         slices[i].version++;
         it_stamp(it, &slices[i]);
         IT_LIST(it, &slices[i]);
@@ -1052,7 +1051,7 @@ test_full_outdated(void **state)
         it->now_ms += 1000;
         assert_true(it_room_returned(it, IT_SLICES, &ask));
 
-        for (i = 0; i < STALE_GROUPS; i++) {
+        for (i = 0; i < groups; i++) {
             IT_FILL(it, &slices[i]);
             it_publish(it);
         }
@@ -1063,6 +1062,16 @@ test_full_outdated(void **state)
     free(slices);
     it_done(it);
     free(it);
+}
+
+
+/* Of one namespace with hardly any room left, too: newer ones take no more. */
+static void
+test_full_outdated(void **state)
+{
+    (void) state;
+    full_outdated(1000, "other");
+    full_outdated(STALE_GROUPS, "hog");
 }
 
 
