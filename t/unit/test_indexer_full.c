@@ -1003,7 +1003,7 @@ test_full_found_giant(void **state)
  * asked for once there is room again, and not when it is outdated too long.
  */
 static void
-full_outdated(unsigned groups, const char *ns)
+full_outdated(unsigned groups, const char *ns, bool takeover)
 {
     char              name[24];
     it_t             *it;
@@ -1047,17 +1047,38 @@ full_outdated(unsigned groups, const char *ns)
     it_publish(it);
     assert_true(it_sum(it, IT_SLICES).refused != 0);
 
+    if (takeover) {
+        it_takeover(it);
+    }
+
     for (lists = 0; it_sum(it, IT_SLICES).refused != 0 && lists < 8; lists++) {
         it->now_ms += 1000;
         assert_true(it_room_returned(it, IT_SLICES, &ask));
+        assert_int_equal(ask.whole, takeover);
+
+        if (takeover) {
+            IT_BEGIN(it, IT_SLICES);
+        }
 
         for (i = 0; i < groups; i++) {
-            IT_FILL(it, &slices[i]);
+            if (takeover) {
+                IT_LIST(it, &slices[i]);
+
+            } else {
+                IT_FILL(it, &slices[i]);
+            }
+
             it_publish(it);
+        }
+
+        if (takeover) {
+            IT_SYNC(it, IT_SLICES);
+            it_publish(it);
+            takeover = false;
         }
     }
 
-    assert_int_equal(lists, 1);
+    assert_in_range(lists, 1, 2);
     free(services);
     free(slices);
     it_done(it);
@@ -1065,13 +1086,18 @@ full_outdated(unsigned groups, const char *ns)
 }
 
 
-/* Of one namespace with hardly any room left, too: newer ones take no more. */
+/*
+ * Of one namespace with hardly any room left, too: newer ones take no more.  A
+ * successor asks for the same, once, whatever room there is.
+ */
 static void
 test_full_outdated(void **state)
 {
     (void) state;
-    full_outdated(1000, "other");
-    full_outdated(STALE_GROUPS, "hog");
+    full_outdated(1000, "other", false);
+    full_outdated(STALE_GROUPS, "hog", false);
+    full_outdated(1000, "other", true);
+    full_outdated(STALE_GROUPS, "hog", true);
 }
 
 
