@@ -524,7 +524,8 @@ publisher_room_found(void *ctx, const kube_group_t *group)
 
 /*
  * Room for what no group is known to lack: found at take-over, without a row,
- * or refused for another reason and without a name.
+ * or refused for another reason and without a name.  It may have returned while
+ * the predecessor was there, who asked for nothing any more.
  */
 static bool
 publisher_room_unknown(const kube_publisher_t *p, const kube_room_t *room)
@@ -536,6 +537,7 @@ publisher_room_unknown(const kube_publisher_t *p, const kube_room_t *room)
 
     if (room->unknown != 0
         && (kube_publisher_was_copied(p)
+            || held + size / PUBLISHER_CHURN <= size
             || held + size / PUBLISHER_CHURN <= room->found_bytes))
     {
         return true;

@@ -1101,6 +1101,38 @@ test_full_outdated(void **state)
 }
 
 
+/*
+ * Room that had returned before a take-over, and was not asked for yet, is not
+ * forgotten: none more needs to return.
+ */
+static void
+test_full_handed_over(void **state)
+{
+    full_t    *f;
+    unsigned   i, n, lists, served;
+
+    (void) state;
+    f = full_create(3, 10);
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    (void) full_heal(f);
+    n = full_check_order(f);
+    full_delete(f, 0, 40);
+    it_takeover(&f->it);
+    lists = full_heal(f);
+
+    for (i = 40, served = 0; i < GROUPS; i++) {
+        served += full_serves(f, i);
+    }
+
+    print_message("%u lists, %u of %u served\n", lists, served, n);
+    assert_in_range(lists, 2, 6);
+    assert_in_range(served, n - 4, n + 4);
+    full_check_named(f, GROUPS - 40);
+    full_destroy(f);
+}
+
+
 #define DELETED_SLICES  40
 
 
@@ -1176,6 +1208,7 @@ main(void)
         cmocka_unit_test(test_full_found_giant),
         cmocka_unit_test(test_full_outdated),
         cmocka_unit_test(test_full_outdated_deleted),
+        cmocka_unit_test(test_full_handed_over),
         cmocka_unit_test(test_full_oom),
     };
 
