@@ -27,13 +27,17 @@ ngx_http_kube_request_find(ngx_http_request_t *r, ngx_uint_t create)
     ngx_http_kube_request_t  *kr;
 
     /*
-     * An internal redirect has cleared the context, not the pool.  Where there
-     * was none nobody is looked for: a request may have thousands of
-     * subrequests, each with a clean-up in the one pool.  What is left of them
-     * wraps where "post_action" follows the last one.
+     * An internal redirect has cleared the context, not the pool; or a filter
+     * that sends another answer has.  Where there was neither nobody is looked
+     * for: a request may have thousands of subrequests, each with a clean-up in
+     * the one pool.  What is left of redirects wraps where "post_action"
+     * follows the last one.
      */
 
-    if (r->uri_changes != NGX_HTTP_MAX_URI_CHANGES + 1) {
+    if (r->uri_changes != NGX_HTTP_MAX_URI_CHANGES + 1
+        || r->filter_finalize
+        || r->post_action)
+    {
         kr = ngx_http_kube_remembered(r, ngx_http_kube_request_cleanup);
 
         if (kr != NULL) {

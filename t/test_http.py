@@ -601,18 +601,37 @@ class TestReasons:
         cluster.api.listen()
         wait_until(lambda: self.reason(gateway.get()) == (502, "no_service"))
 
-    def test_after_too_many_redirects(self, cluster):
+    @pytest.mark.parametrize("turns", (0, 4))
+    def test_after_too_many_redirects(self, cluster, turns):
         """Told also where "post_action" follows the last one: what is left of them wraps."""
         cluster.service("shop", "web", pods=[])
-        more = """recursive_error_pages on;
-        location = /after { return 204; }
-        location = /cycle { proxy_pass http://web; error_page 502 /cycle; post_action /after; }
+        rewrites = " ".join(f"rewrite ^/after{n}$ /after{n - 1} last;" for n in range(1, turns + 1))
+        more = f"""recursive_error_pages on;
+        location /after {{ {rewrites} return 204; }}
+        location = /cycle {{
+            proxy_pass http://web;
+            error_page 502 /cycle;
+            post_action /after{turns};
+        }}
         location /"""
         gateway = cluster.nginx((ONE % ("shop/web:http", "")).replace("location /", more), workers=1)
         gateway.allow("redirection cycle")
         assert gateway.get("/cycle").status == 500
         (line,) = wait_until(gateway.access)
         assert "|/cycle|shop/web:http|no_endpoints|" in line
+
+    def test_after_a_filter_refused_it(self, cluster, public_path):
+        """Told also where a filter has sent another answer: nginx clears contexts then, too."""
+        cluster.service("shop", "web")
+        more = f"""proxy_cache_path {public_path}/cache keys_zone=one:1m;
+    server {{
+        proxy_cache one;
+        proxy_cache_valid 1m;"""
+        conf = (ONE % ("shop/web:http", "")).replace("server {", more)
+        gateway = cluster.nginx(conf, workers=1)
+        assert gateway.get("/some", headers={"If-Match": '"other"'}).status == 412
+        (line,) = wait_until(gateway.access)
+        assert "|/some|shop/web:http|" in line
 
     def test_log_line_is_limited(self, cluster):
         gateway = cluster.nginx(ONE % ("shop/none", ""), workers=1)
