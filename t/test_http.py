@@ -614,7 +614,8 @@ class TestReasons:
             post_action /after{turns};
         }}
         location /"""
-        gateway = cluster.nginx((ONE % ("shop/web:http", "")).replace("location /", more), workers=1)
+        conf = (ONE % ("shop/web:http", "")).replace("location /", more)
+        gateway = cluster.nginx(conf, workers=1)
         gateway.allow("redirection cycle")
         assert gateway.get("/cycle").status == 500
         (line,) = wait_until(gateway.access)

@@ -1253,7 +1253,8 @@ def test_many_subrequests(cluster, many, strained, figure):
         names = [f"large{n}" for n in range(4)]
         gateway.status.wait_rv([many.service(name, 8000) for name in names][-1])
         for name in names:
-            assert gateway.get("/service/", headers={"X-Service": f"shop/{name}:http"}).status == 200
+            header = {"X-Service": f"shop/{name}:http"}
+            assert gateway.get("/service/", headers=header).status == 200
 
     static, service = cost("/static/file"), cost("/service/file")
     figure(f"8000 slices of a file: {static} us of the processor, by a Service {service}")
