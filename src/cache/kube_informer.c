@@ -792,7 +792,9 @@ informer_fill(kube_informer_t *inf, unsigned scope)
     kube_room_ask_t    ask;
     kube_reflector_t  *reflector;
 
-    if (!kube_publisher_room_returned(inf->publisher, scope, &ask)) {
+    if (inf->now_ms < inf->fill_ms
+        || !kube_publisher_room_returned(inf->publisher, scope, &ask))
+    {
         return;
     }
 

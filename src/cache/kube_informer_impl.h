@@ -24,6 +24,12 @@
 /* What lacked memory or room is tried, or looked at, again after this. */
 #define KUBE_INFORMER_RETRY_MS  1000
 
+/*
+ * For so long after a take-over watches go on before one is closed for a list
+ * for room: where many processes follow each other, each gets that far.
+ */
+#define KUBE_INFORMER_FILL_MS   10000
+
 typedef enum {
     INFORMER_WAITING = 0,     /* for the guard */
     INFORMER_DAMPED,          /* holds it, but started too often */
@@ -83,6 +89,7 @@ struct kube_informer_s {
     bool                    again;        /* more work is left */
     bool                    lacks_room;   /* so does some scope */
     uint64_t                check_ms;     /* the zone is looked at next */
+    uint64_t                fill_ms;      /* none lists for room before */
     uint64_t                now_ms;
     int64_t                 now_unix_ms;
     uint64_t                deadline_ms;

@@ -521,6 +521,7 @@ takeover_load(kube_informer_t *inf)
 
         if (inf->scopes[scope].rv.len != 0) {
             inf->wants_state = false;
+            inf->fill_ms = inf->now_ms + KUBE_INFORMER_FILL_MS;
         }
 
         inf->scopes[scope].repeated = inf->scopes[scope].floor;

@@ -795,6 +795,8 @@ test_evicted_uncounted(void **state)
         assert_true(zone_version(&b.zone, 1, &info, ns) != 0);
         assert_int_equal(info.refused_unnamed, 1);
         bed_settle(&b);
+        b.server->io.now_ms += 10000;
+        bed_settle(&b);
         bed_assert_equal(&b);
         (void) zone_version(&b.zone, 1, &info, ns);
         assert_int_equal(info.refused_unnamed, 0);
@@ -1474,6 +1476,77 @@ test_state_file_no_memory(void **state)
 }
 
 
+/* Services of so many slices each, of which the zone cannot hold all. */
+static void
+bed_crowd(bed_t *b, unsigned services, unsigned slices)
+{
+    char      name[32], slice[32];
+    unsigned  i, n;
+
+    server_put_service(b->server, "shop", "web", 1);
+    server_put_slice(b->server, "shop", "web-a", "web", 1);
+    b->server->endpoints = 60;
+
+    for (i = 0; i < services; i++) {
+        snprintf(name, sizeof(name), "hog-%u", i);
+        server_put_service(b->server, "hog", name, i);
+
+        for (n = 0; n < slices; n++) {
+            snprintf(slice, sizeof(slice), "hog-%u-%u", i, n);
+            server_put_slice(b->server, "hog", slice, name, n);
+        }
+    }
+
+    b->server->endpoints = 1;
+}
+
+
+/*
+ * A zone that lacks something, of which a part is free, is listed once after
+ * each take-over, when its watches have gone on for a while.
+ */
+static void
+test_room_after_takeovers(void **state)
+{
+    bed_t     b;
+    unsigned  i, lists;
+    uint64_t  until_ms;
+
+    (void) state;
+
+    bed_make(&b, 128u << 10);
+    bed_crowd(&b, 12, 16);
+    bed_start(&b);
+    bed_converge(&b);
+    b.server->io.now_ms += 300000;
+    bed_converge(&b);
+    lists = b.server->lists;
+    assert_true(b.logged[KUBE_EV_ZONE_FULL] != 0);
+
+    for (i = 0; i < 6; i++) {
+        bed_stop(&b);
+        bed_start(&b);
+        bed_settle(&b);
+        server_put_slice(b.server, "shop", "web-a", "web", 10 + i);
+        until_ms = b.server->io.now_ms + (i < 5 ? 5000 : 60000);
+
+        while (b.server->io.now_ms < until_ms) {
+            bed_settle(&b);
+            b.server->io.now_ms += 500;
+
+            if (i < 5) {
+                assert_int_equal(b.server->lists, lists);
+            }
+        }
+
+        assert_int_equal(bed_version(&b, 1), b.server->rv);
+    }
+
+    assert_int_equal(b.server->lists, lists + 2);
+    bed_done(&b);
+}
+
+
 int
 main(void)
 {
@@ -1501,6 +1574,7 @@ main(void)
         cmocka_unit_test(test_crash_loop_blameless),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_poison_trial_scope),
+        cmocka_unit_test(test_room_after_takeovers),
         cmocka_unit_test(test_state_file),
         cmocka_unit_test(test_state_file_in_turns),
         cmocka_unit_test(test_state_file_half_loaded),
