@@ -449,10 +449,7 @@ void kube_reflector_raise(kube_reflector_machine_t *m, const kube_rv_t *rv);
 bool kube_reflector_replaces(const kube_reflector_machine_t *m,
     uint64_t now_ms);
 
-/*
- * In WATCHING alone: a list that is wanted, or will be, closes the watch no
- * sooner than at that time.
- */
+/* A list that is wanted, or will be, closes a watch no sooner than then. */
 void kube_reflector_watch_on(kube_reflector_machine_t *m, uint64_t at_ms,
     uint64_t now_ms);
 

@@ -363,6 +363,10 @@ reflector_put_off(kube_reflector_machine_t *m, uint64_t at_ms)
     if (demand->urgent_ms < at_ms) {
         demand->urgent_ms = at_ms;
     }
+
+    if (m->state == KUBE_REFLECTOR_WATCHING) {
+        m->deadline_ms = kube_step_watch_deadline(m);
+    }
 }
 
 
@@ -371,9 +375,7 @@ kube_reflector_watch_on(kube_reflector_machine_t *m, uint64_t at_ms,
     uint64_t now_ms)
 {
     m->now_ms = now_ms;
-
     reflector_put_off(m, at_ms);
-    m->deadline_ms = kube_step_watch_deadline(m);
 }
 
 
@@ -568,10 +570,6 @@ kube_reflector_refused_beside(kube_reflector_machine_t *m, uint64_t floor_ms,
     m->now_ms = now_ms;
     m->list.not_before_ms = now_ms + floor_ms;
     reflector_put_off(m, reflector_after(m, floor_ms));
-
-    if (m->state == KUBE_REFLECTOR_WATCHING) {
-        m->deadline_ms = kube_step_watch_deadline(m);
-    }
 }
 
 
