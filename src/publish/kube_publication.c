@@ -805,7 +805,7 @@ kube_publication_outdate(kube_publication_t *p, uint32_t entry,
     kube_zone_outdate(p->conf.writer, entry, kube_reason_of(refusal->reason),
                       since_ms);
     member->outdated = true;
-    member->wants = (uint16_t) (refusal->size / 8);
+    member->wants = (uint16_t) (refusal->size / KUBE_WANTS_UNIT);
     p->outdated = true;
     publication_count_refused(p, member, refusal->size != 0);
 

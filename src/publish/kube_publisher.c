@@ -559,7 +559,7 @@ publisher_outdated_more(const kube_publisher_t *p, const kube_member_t *member)
     size_t    size;
     uint64_t  wanted;
 
-    size = (member->wants != 0) ? member->wants * (size_t) 8
+    size = (member->wants != 0) ? member->wants * KUBE_WANTS_UNIT
            : kube_zone_record_max(p->publication.conf.zone);
     wanted = kube_eviction_charge(&p->eviction, size);
 

@@ -19,6 +19,14 @@
 #define LIFE_ROUNDS  64
 
 
+static bool
+life_is_service(const kube_item_t *item)
+{
+    return kube_resource_info(item->zone.id.resource)->shape
+           == KUBE_SHAPE_SERVICE;
+}
+
+
 /*
  * Takes a slice out of its group, which is not freed.  One that was refused
  * because the group was full, and will not come by itself, has a place then.
@@ -599,8 +607,7 @@ life_is_unranked(kube_publisher_t *p, const kube_group_t *group,
     }
 
     if (item->read_ms != KUBE_NEVER
-        && kube_resource_info(item->zone.id.resource)->shape
-           == KUBE_SHAPE_SERVICE)
+        && life_is_service(item))
     {
         kube_publication_want(&p->publication, item->scope);
     }
@@ -650,9 +657,8 @@ life_record_max(const kube_publisher_t *p, const kube_item_t *item)
 
     zone = p->publication.conf.zone;
 
-    return (kube_resource_info(item->zone.id.resource)->shape
-            == KUBE_SHAPE_SERVICE)
-           ? kube_zone_service_max(zone) : kube_zone_record_max(zone);
+    return life_is_service(item) ? kube_zone_service_max(zone)
+                                 : kube_zone_record_max(zone);
 }
 
 
@@ -772,8 +778,7 @@ static bool
 life_has_place(const kube_publisher_t *p, const kube_group_t *group,
     const kube_item_t *item)
 {
-    return kube_resource_info(item->zone.id.resource)->shape
-           == KUBE_SHAPE_SERVICE
+    return life_is_service(item)
            || group->name_len == 0
            || group->slices_n < kube_zone_slices_max(p->publication.conf.zone)
            || p->index.members[item->zone.entry].group == group;
@@ -810,9 +815,7 @@ life_put_refused(kube_publisher_t *p, kube_group_t *group, kube_item_t *item,
     /* a Service without a slice serves nothing, nor do slices without it */
     if (refusal.size != 0
         && (group->slices == 0
-            || (group->service == 0
-                && kube_resource_info(item->zone.id.resource)->shape
-                   == KUBE_SHAPE_SERVICE)))
+            || (group->service == 0 && life_is_service(item))))
     {
         rc = life_evict_group(p, group);
     }

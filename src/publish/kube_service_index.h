@@ -57,6 +57,10 @@
 #include "kube_rv.h"
 
 
+/* Bytes: records are made of such, so that 16 bits tell how large one is. */
+#define KUBE_WANTS_UNIT  8u
+
+
 typedef enum {
     KUBE_LIFE_NONE = 0,
     KUBE_LIFE_STAGED,
@@ -160,8 +164,8 @@ typedef struct {
         };
     };
 
-    uint16_t         wants;         /* outdated for want of room: so many units
-                                       of 8 bytes are; 0: unknown */
+    uint16_t         wants;         /* outdated for want of room: so many
+                                       KUBE_WANTS_UNITs; 0: unknown */
     uint8_t          life;
     uint8_t          resource;
     uint8_t          scope;
