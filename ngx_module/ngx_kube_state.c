@@ -373,24 +373,19 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     int64_t     refresh, age;
     ngx_uint_t  asked;
 
-    asked = state->asked;
-    state->asked = 0;
     state->next_ms = now_ms + NGX_KUBE_STATE_PERIOD;
 
     ngx_kube_state_keep(state);
     ngx_kube_state_bind(state);
 
+    /* who asks so early, as a successor does, has one once it is bound */
+
     if (state->info.ca_n == 0) {
-
-        /* its successor asks so early: a file is written once it is bound */
-
-        if (asked) {
-            state->asked = 1;
-            state->next_ms = now_ms + NGX_KUBE_STATE_FIRST;
-        }
-
         return state->next_ms;
     }
+
+    asked = state->asked;
+    state->asked = 0;
 
     state->sum_new = ngx_kube_state_sum(state);
     state->current_new_ms = ngx_kube_state_current(state);
