@@ -163,13 +163,21 @@ it_zone(it_t *it, size_t size)
 }
 
 
+/* After it_zone(), by the configuration as it is then. */
+static inline void
+it_run(it_t *it)
+{
+    assert_int_equal(it_start(it), KUBE_OK);
+    assert_int_equal(it_scopes(it), KUBE_OK);
+    assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
+}
+
+
 static inline void
 it_init(it_t *it, size_t size)
 {
     it_zone(it, size);
-    assert_int_equal(it_start(it), KUBE_OK);
-    assert_int_equal(it_scopes(it), KUBE_OK);
-    assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
+    it_run(it);
 }
 
 

@@ -829,9 +829,7 @@ full_giant_run(size_t size, unsigned ports, unsigned slices,
     assert_non_null(text);
     it_zone(it, size);
     it->conf.max_outdated_ms = 60000;
-    assert_int_equal(it_start(it), KUBE_OK);
-    assert_int_equal(it_scopes(it), KUBE_OK);
-    assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
+    it_run(it);
     it->rv = 1000;
 
     for (i = 0; i < GIANT_OTHERS && size == GIANT_ZONE; i++) {
@@ -1019,9 +1017,7 @@ full_outdated(unsigned groups, const char *ns, bool takeover)
     assert_non_null(slices);
     it_zone(it, GIANT_ZONE);
     it->conf.max_outdated_ms = 600000;
-    assert_int_equal(it_start(it), KUBE_OK);
-    assert_int_equal(it_scopes(it), KUBE_OK);
-    assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
+    it_run(it);
     it->rv = 1000;
 
     for (i = 0; i < groups; i++) {
@@ -1153,9 +1149,7 @@ test_full_outdated_deleted(void **state)
     assert_non_null(it);
     it_zone(it, 64u << 10);
     it->conf.max_outdated_ms = 600000;
-    assert_int_equal(it_start(it), KUBE_OK);
-    assert_int_equal(it_scopes(it), KUBE_OK);
-    assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
+    it_run(it);
     it->rv = 1000;
     service = it_service(it, "shop", "web");
     IT_UPDATE(it, &service);

@@ -1586,6 +1586,16 @@ test_stream_gives_way(void **state)
 }
 
 
+/* A list on demand is refused with Retry-After, and gives way to the watch. */
+static void
+refused_on_demand(bed_t *b, kube_action_kind_t list, uint32_t retry_after_s)
+{
+    assert_int_equal(say_relist(b, KUBE_RELIST_ROOM), list);
+    assert_int_equal(say_status_after(b, KUBE_VERDICT_TOO_MANY, retry_after_s),
+                     KUBE_ACTION_WATCH);
+}
+
+
 /* A watch that is open meets bytes that are damaged, and so does the next. */
 static void
 damage_twice(bed_t *b)
@@ -1612,9 +1622,7 @@ test_refused_then_expired(void **state)
     say_rv(&b, KUBE_INPUT_START, "100");
     say(&b, KUBE_INPUT_OPENED);
 
-    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
-    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 60),
-                     KUBE_ACTION_WATCH);
+    refused_on_demand(&b, KUBE_ACTION_LIST, 60);
     failed_ms = b.now_ms;
     say(&b, KUBE_INPUT_OPENED);
     assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_SLEEP);
@@ -1638,9 +1646,7 @@ test_refused_then_unreadable(void **state)
     (void) state;
 
     bed_in(&b, KUBE_REFLECTOR_WATCHING);
-    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
-    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 60),
-                     KUBE_ACTION_WATCH);
+    refused_on_demand(&b, KUBE_ACTION_LIST, 60);
     failed_ms = b.now_ms;
     say(&b, KUBE_INPUT_OPENED);
 
@@ -1781,9 +1787,7 @@ test_refused_then_silent(void **state)
     say_rv(&b, KUBE_INPUT_BOOKMARK, "101");
     assert_int_equal(say_timer(&b), KUBE_ACTION_WATCH);
     say(&b, KUBE_INPUT_OPENED);
-    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
-    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 300),
-                     KUBE_ACTION_WATCH);
+    refused_on_demand(&b, KUBE_ACTION_LIST, 300);
 
     for (i = 0; i < 3; i++) {
         say(&b, KUBE_INPUT_OPENED);
@@ -1808,9 +1812,7 @@ test_stream_gives_way_once(void **state)
     say_rv(&b, KUBE_INPUT_START, "100");
     say(&b, KUBE_INPUT_OPENED);
 
-    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_STREAM);
-    assert_int_equal(say_status_after(&b, KUBE_VERDICT_TOO_MANY, 40),
-                     KUBE_ACTION_WATCH);
+    refused_on_demand(&b, KUBE_ACTION_STREAM, 40);
     failed_ms = b.now_ms;
     say(&b, KUBE_INPUT_OPENED);
     assert_int_equal(say_timer(&b), KUBE_ACTION_STREAM);

@@ -239,6 +239,20 @@ copy_hook_free(void *ctx, void *p)
 
 
 static void
+copy_hook_init(copy_hook_t *h, zone_test_t *t, void (*change)(zone_test_t *t),
+    unsigned change_at)
+{
+    memset(h, 0, sizeof(copy_hook_t));
+
+    h->alloc = (kube_alloc_t) { .alloc = copy_hook_alloc,
+                                .free = copy_hook_free, .ctx = h };
+    h->t = t;
+    h->change = change;
+    h->change_at = change_at;
+}
+
+
+static void
 copy_change_nothing(zone_test_t *t)
 {
     (void) t;
@@ -307,12 +321,7 @@ test_copy_of_a_moment(void **state)
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         copy_setup(&t);
-        memset(&h, 0, sizeof(copy_hook_t));
-        h.alloc = (kube_alloc_t) { .alloc = copy_hook_alloc,
-                                   .free = copy_hook_free, .ctx = &h };
-        h.t = &t;
-        h.change = rows[i].change;
-        h.change_at = calls;
+        copy_hook_init(&h, &t, rows[i].change, calls);
 
         if (rows[i].before) {
             rows[i].change(&t);
@@ -366,12 +375,7 @@ test_copy_of_a_load(void **state)
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         copy_setup(&t);
-        memset(&h, 0, sizeof(copy_hook_t));
-        h.alloc = (kube_alloc_t) { .alloc = copy_hook_alloc,
-                                   .free = copy_hook_free, .ctx = &h };
-        h.t = &t;
-        h.change = copy_change_whole;
-        h.change_at = rows[i].never ? 0 : calls;
+        copy_hook_init(&h, &t, copy_change_whole, rows[i].never ? 0 : calls);
 
         if (rows[i].loading) {
             kube_zone_set_state_loading(&t.zone, true);
