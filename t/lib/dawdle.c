@@ -14,10 +14,9 @@
 
 #define _GNU_SOURCE
 
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "preload.h"
 
 #include "kube_informer.h"
 
@@ -27,25 +26,15 @@
 #define DAWDLE_LONG  20    /* such turns */
 #define DAWDLE_END   11    /* more than NGX_KUBE_FINISH */
 
-/* The function of that name behind us: the module's. */
-#define DAWDLE_NEXT(name)  ((__typeof__(&name)) dlsym(RTLD_NEXT, #name))
-
 
 static char  dawdle_file[256];
 
 
-/* Before main(): nginx leaves nothing of the environment to its children. */
 __attribute__((constructor))
 static void
 dawdle_init(void)
 {
-    const char  *file;
-
-    file = getenv("KUBE_DAWDLE_FILE");
-
-    if (file != NULL) {
-        strncpy(dawdle_file, file, sizeof(dawdle_file) - 1);
-    }
+    preload_env(dawdle_file, sizeof(dawdle_file), "KUBE_DAWDLE_FILE");
 }
 
 
@@ -69,11 +58,11 @@ kube_rc_t
 kube_informer_process(kube_informer_t *informer, uint64_t now_ms,
     int64_t now_unix_ms)
 {
-    if (DAWDLE_NEXT(kube_informer_loading)(informer)) {
+    if (PRELOAD_NEXT(kube_informer_loading)(informer)) {
         dawdle(dawdle_much() ? DAWDLE_LONG : 1);
     }
 
-    return DAWDLE_NEXT(kube_informer_process)(informer, now_ms, now_unix_ms);
+    return PRELOAD_NEXT(kube_informer_process)(informer, now_ms, now_unix_ms);
 }
 
 
@@ -84,5 +73,5 @@ kube_informer_destroy(kube_informer_t *informer)
         dawdle(DAWDLE_END);
     }
 
-    DAWDLE_NEXT(kube_informer_destroy)(informer);
+    PRELOAD_NEXT(kube_informer_destroy)(informer);
 }

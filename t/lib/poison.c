@@ -20,10 +20,11 @@
 
 #define _GNU_SOURCE
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "preload.h"
 
 #include "kube_decode_scan.h"
 #include "kube_indexer.h"
@@ -31,32 +32,16 @@
 #include "kube_zone_recover.h"
 
 
-/* The function of that name behind us: the module's. */
-#define POISON_NEXT(name)  ((__typeof__(&name)) dlsym(RTLD_NEXT, #name))
-
-
 static char  poison_what[256];
 static char  poison_file[256];
 
 
-/* Before main(): nginx leaves nothing of the environment to its children. */
 __attribute__((constructor))
 static void
 poison_init(void)
 {
-    const char  *what;
-
-    what = getenv("KUBE_POISON");
-
-    if (what != NULL) {
-        strncpy(poison_what, what, sizeof(poison_what) - 1);
-    }
-
-    what = getenv("KUBE_POISON_FILE");
-
-    if (what != NULL) {
-        strncpy(poison_file, what, sizeof(poison_file) - 1);
-    }
+    preload_env(poison_what, sizeof(poison_what), "KUBE_POISON");
+    preload_env(poison_file, sizeof(poison_file), "KUBE_POISON_FILE");
 }
 
 
@@ -99,7 +84,7 @@ kube_decode_object(kube_arena_t *arena, kube_resource_t resource,
 {
     poison_decode(envelope);
 
-    return POISON_NEXT(kube_decode_object)(arena, resource, envelope, object,
+    return PRELOAD_NEXT(kube_decode_object)(arena, resource, envelope, object,
                                            dropped, error);
 }
 
@@ -113,7 +98,7 @@ kube_decode_watch_event(kube_arena_t *arena, kube_resource_t resource,
         poison_decode(envelope);
     }
 
-    return POISON_NEXT(kube_decode_watch_event)(arena, resource, envelope,
+    return PRELOAD_NEXT(kube_decode_watch_event)(arena, resource, envelope,
                                                 event, dropped, error);
 }
 
@@ -127,7 +112,7 @@ kube_decode_scan_body(kube_decode_scan_t *scan, kube_arena_t *arena,
         poison_decode(envelope);
     }
 
-    return POISON_NEXT(kube_decode_scan_body)(scan, arena, envelope, object,
+    return PRELOAD_NEXT(kube_decode_scan_body)(scan, arena, envelope, object,
                                               dropped, len);
 }
 
@@ -150,7 +135,7 @@ kube_indexer_apply(kube_indexer_t *indexer, const kube_delta_t *delta,
         }
     }
 
-    return POISON_NEXT(kube_indexer_apply)(indexer, delta, now_ms);
+    return PRELOAD_NEXT(kube_indexer_apply)(indexer, delta, now_ms);
 }
 
 
@@ -162,7 +147,7 @@ kube_publication_run(kube_publication_t *publication, kube_group_t *group,
         abort();
     }
 
-    return POISON_NEXT(kube_publication_run)(publication, group, read_ms);
+    return PRELOAD_NEXT(kube_publication_run)(publication, group, read_ms);
 }
 
 
@@ -177,7 +162,7 @@ kube_zone_writer_acquire(kube_zone_writer_t *writer, uint64_t now_ms,
     kube_rc_t  rc;
 
     poison_walks = 1;
-    rc = POISON_NEXT(kube_zone_writer_acquire)(writer, now_ms, takeover);
+    rc = PRELOAD_NEXT(kube_zone_writer_acquire)(writer, now_ms, takeover);
     poison_walks = 0;
 
     return rc;
@@ -196,7 +181,7 @@ kube_record_validate(const void *bytes, size_t len)
         abort();
     }
 
-    return POISON_NEXT(kube_record_validate)(bytes, len);
+    return PRELOAD_NEXT(kube_record_validate)(bytes, len);
 }
 
 
@@ -212,5 +197,5 @@ kube_indexer_put_state(kube_indexer_t *indexer, const kube_record_t *record,
         abort();
     }
 
-    return POISON_NEXT(kube_indexer_put_state)(indexer, record, scope, now_ms);
+    return PRELOAD_NEXT(kube_indexer_put_state)(indexer, record, scope, now_ms);
 }

@@ -24,12 +24,12 @@
 
 #define _GNU_SOURCE
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "preload.h"
 
 #include "kube_resolver.h"
 #include "kube_service_counts.h"
@@ -40,25 +40,15 @@
 /* Of the processor, in us: more than NGX_KUBE_BUILD_STEP. */
 #define SHORTAGE_STEP   1100
 
-/* The function of that name behind us: the module's. */
-#define SHORTAGE_NEXT(name)  ((__typeof__(&name)) dlsym(RTLD_NEXT, #name))
-
 
 static char  shortage_file[256];
 
 
-/* Before main(): nginx leaves nothing of the environment to its children. */
 __attribute__((constructor))
 static void
 shortage_init(void)
 {
-    const char  *file;
-
-    file = getenv("KUBE_SHORTAGE_FILE");
-
-    if (file != NULL) {
-        strncpy(shortage_file, file, sizeof(shortage_file) - 1);
-    }
+    preload_env(shortage_file, sizeof(shortage_file), "KUBE_SHORTAGE_FILE");
 }
 
 
@@ -112,7 +102,7 @@ kube_resolving_init(kube_resolving_t *resolving,
         (void) !write(STDERR_FILENO, told, sizeof(told) - 1);
     }
 
-    SHORTAGE_NEXT(kube_resolving_init)(resolving, resolver, key, alloc,
+    PRELOAD_NEXT(kube_resolving_init)(resolving, resolver, key, alloc,
                                        shortage_is("small") ? SHORTAGE_SMALL
                                                             : max_bytes);
 }
@@ -128,7 +118,7 @@ kube_resolver_key(const kube_resolver_t *resolver, kube_str_t text,
         (void) !write(STDERR_FILENO, told, sizeof(told) - 1);
     }
 
-    return SHORTAGE_NEXT(kube_resolver_key)(resolver, text, key);
+    return PRELOAD_NEXT(kube_resolver_key)(resolver, text, key);
 }
 
 
@@ -174,7 +164,7 @@ kube_resolving_step(kube_resolving_t *resolving)
         return KUBE_NOMEM;
     }
 
-    rc = SHORTAGE_NEXT(kube_resolving_step)(resolving);
+    rc = PRELOAD_NEXT(kube_resolving_step)(resolving);
 
     if (rc != KUBE_AGAIN && shortage_is("late")) {
         shortage_work(SHORTAGE_STEP);
@@ -200,5 +190,5 @@ kube_service_counts_step(kube_service_counts_t *counts,
         return KUBE_AGAIN;
     }
 
-    return SHORTAGE_NEXT(kube_service_counts_step)(counts, row);
+    return PRELOAD_NEXT(kube_service_counts_step)(counts, row);
 }

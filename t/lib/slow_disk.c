@@ -11,9 +11,10 @@
 
 #define _GNU_SOURCE
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "preload.h"
 
 
 /* Of a whole slice, in us; nothing else that nginx writes is so large. */
@@ -46,5 +47,5 @@ write(int fd, const void *bytes, size_t size)
         (void) usleep(slow_disk_takes);
     }
 
-    return ((__typeof__(&write)) dlsym(RTLD_NEXT, "write"))(fd, bytes, size);
+    return PRELOAD_NEXT(write)(fd, bytes, size);
 }
