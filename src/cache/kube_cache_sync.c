@@ -1,7 +1,7 @@
 /*
  * kube_cache_sync - waits until caches are synced, for a loop that polls.
  *
- * It sleeps not and keeps nothing (kube_cache_sync.h).
+ * It does not sleep and keeps nothing (kube_cache_sync.h).
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -3,8 +3,8 @@
  * client-go's WaitForCacheSync.
  *
  * It is asked again whenever something may have changed, says what is missing
- * and why, and ends at a deadline.  It sleeps not, keeps nothing and knows no
- * informer: who is waited for is told by functions.  Anyone may call it.
+ * and why, and ends at a deadline.  It does not sleep, keeps nothing and knows
+ * no informer: who is waited for is told by functions.  Anyone may call it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -2,9 +2,10 @@
  * kube_lister_watcher - where a reflector gets its objects from: the interface
  * of a source that can be listed and watched, client-go's ListerWatcher.
  *
- * The API server is its first implementation (kube_api_lister_watcher.h).  It
- * speaks of pages, objects and Status, never of bytes or connections; it takes
- * no decision and knows no time but the one it is given.
+ * The API server is one (kube_api_lister_watcher.h), objects in memory are
+ * another (kube_memory_lister_watcher.h).  It speaks of pages, objects and
+ * Status, never of bytes or connections; it takes no decision and knows no
+ * time but the one it is given.  Owned and called by a reflector.
  *
  * A call is one page of a list, or one watch.  Any number may be in progress
  * at once.  No function of a lister-watcher ever calls back, not even on

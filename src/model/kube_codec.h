@@ -52,8 +52,8 @@ typedef struct {
 } kube_codec_t;
 
 /*
- * Writes to to what fits into cap bytes, and counts in size all that would be
- * written: if that is more, what is there is of no use.
+ * Writes into *to what fits into cap bytes, and counts in size all that would
+ * be written: if that is more, what is there is of no use.
  */
 kube_codec_t kube_codec_writer(void *to, size_t cap);
 

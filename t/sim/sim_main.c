@@ -2,7 +2,8 @@
  * sim_main - the simulator as a program: many seeds, or one with its trace.
  *
  *     sim [--seed N] [--seeds N] [--rounds N] [--steps N] [--faults MASK]
- *         [--events N] [--least N] [--memory] [--shrink] [--verbose]
+ *         [--events N] [--least N] [--memory[=N]] [--fail-at N] [--shrink]
+ *         [--verbose]
  *
  * events: seeds are run until there were so many steps.  least: each legal
  * transition of the reflector has to be taken so often.  memory: each seed is

@@ -26,7 +26,7 @@ static const struct {
     { KUBE_REFLECTOR_LISTING, KUBE_INPUT_CLOSED },
     /* what ends before its head is no HTTP, or failed */
     { KUBE_REFLECTOR_OPENING, KUBE_INPUT_CLOSED },
-    /* reflector_result() passes over those that are not the end */
+    /* kube_reflector_result() passes over those that are not the end */
     { KUBE_REFLECTOR_STREAMING, KUBE_INPUT_BOOKMARK },
     /* the informer that stops a reflector asks nothing of it any more */
     { KUBE_REFLECTOR_STOPPED, KUBE_INPUT_RELIST },
