@@ -2,7 +2,8 @@
  * ngx_http_kube_key - the key of a kube_service or kube_resolve line, compiled
  * once and evaluated for each request.
  *
- * Beyond a request's own memory it remembers nothing: views do.
+ * Beyond a request's own memory it remembers nothing: views do.  Compiled at
+ * configuration time, evaluated in workers.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

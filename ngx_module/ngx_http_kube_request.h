@@ -4,6 +4,7 @@
  *
  * They are apart because each may be made while another is: a key of
  * kube_service may use a variable of kube_resolve.  A subrequest has its own.
+ * It resolves and chooses nothing.  Workers only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

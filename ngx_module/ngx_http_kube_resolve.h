@@ -2,7 +2,8 @@
  * ngx_http_kube_resolve - the kube_resolve directive and its variable: the
  * address of one endpoint, for proxy_pass, logs and scripts.
  *
- * It needs no upstream and no balancer.
+ * It needs no upstream and no balancer.  Called by ngx_http_kube_module.c, at
+ * configuration time; its variable is evaluated in workers.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -2,7 +2,7 @@
  * ngx_http_kube_status - what the files behind kube_status and kube_ready
  * share: a body that src/status prints into, and its sending.
  *
- * Private to these files.  All memory is the request's.
+ * Private to these files.  All memory is the request's.  Workers only.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

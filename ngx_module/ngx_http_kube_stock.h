@@ -4,7 +4,8 @@
  *
  * Here the rows of servers are brought to the peers and what a request uses of
  * them is copied, so that no wrapper ever sees memory that ends with a revision
- * of a Service.
+ * of a Service.  It picks nothing itself.  Called by ngx_http_kube_balancer.c
+ * and by the hooks around a balancer.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -2,6 +2,9 @@
  * ngx_http_kube_variable - $kube_service, $kube_error and the other variables
  * that tell what a request was resolved to.
  *
+ * They choose nothing.  Made known by ngx_http_kube_module.c, evaluated in
+ * workers.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

@@ -1,6 +1,9 @@
 /*
  * ngx_kube_ready - whether nginx may be sent requests, and what is degraded.
  *
+ * It decides nothing: src/route's kube_ready does, which is fed with keys here.
+ * Called by kube_ready and kube_status, in workers.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

@@ -15,6 +15,9 @@
  * longer of the two counts, because priority and fairness of the API server
  * says "1" however long its queues are.
  *
+ * It arms no timer and reads no clock: it says how long.  The caller has a
+ * struct for each peer; one thread at a time may use it.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

@@ -6,7 +6,7 @@
  *
  * Source: Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012; the
  * sum folds 128-bit products as wyhash does (Wang Yi, public domain).
- * Not a cryptographic signature of anything.
+ * Not a cryptographic signature of anything.  No state; any process or thread.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

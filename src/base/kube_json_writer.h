@@ -3,7 +3,7 @@
  * and every string is escaped.
  *
  * It keeps no stack: the caller closes what it opened.  Reading JSON is
- * src/api's.
+ * src/api's.  Any layer may use it, in any process.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -1,5 +1,7 @@
 /*
- * The version of the project, in one place.
+ * kube_version - the version of the project, in one place.
+ *
+ * A constant, and no version of any format; anyone may include it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

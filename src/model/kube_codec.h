@@ -18,7 +18,7 @@
  *
  * Any bytes may be read.  A read beyond the end, a value above its maximum
  * and a string too long to write set bad, which stays; what is read
- * afterwards is 0 or empty.
+ * afterwards is 0 or empty.  No state but the cursor; any process or thread.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -5,7 +5,8 @@
  *
  * These are views: every string and array belongs to whoever made the view
  * (an arena, a record) and lives as long as that.  Not generated models:
- * what routing and the status page do not need is not here.
+ * what routing and the status page do not need is not here.  Any process or
+ * thread may read them.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -3,7 +3,9 @@
  *
  * A resourceVersion is a positive decimal number without leading zeros of
  * any length (KEP-5504): longer is newer, equal lengths compare bytewise.
- * "" and "0" are not versions of an object.
+ * "" and "0" are not versions of an object.  Those of two servers, or of before
+ * and after a restored backup, are not told apart here.  No state; any process
+ * or thread.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

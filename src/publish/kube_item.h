@@ -6,7 +6,8 @@
  * up there, once, and travels in it.  It borrows all it points to and lives
  * as long as one call.
  *
- * The indexer fills items; kube_publisher takes them.
+ * The indexer fills items; kube_publisher takes them.  It owns nothing, and
+ * nothing keeps one.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -3,7 +3,8 @@
  * for a zone whose size was changed.
  *
  * The other image is read as any reader does; it may have a writer of its
- * own.
+ * own, and nothing is changed in it.  Called while nginx reads its
+ * configuration, before any other process sees the fresh one.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -4,7 +4,8 @@
  * Acquiring always walks the table: what a dead predecessor left is
  * validated, completed or cut off, and the writer's own memory is made anew.
  * It trusts nothing in the image.  Dying in it is harmless: every step
- * leaves the image as good as it found it.
+ * leaves the image as good as it found it.  Called by kube_informer's
+ * take-over, and for a fresh image by kube_zone_copy; it asks no server.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
