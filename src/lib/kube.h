@@ -43,9 +43,10 @@
  *     kube_options_t options = { .size = sizeof(options) };
  *
  * or, in C++, kube_options_t options = kube_options_t(), and then its size.
- * Fields that are left 0 have the default.  Structs of objects are made by the
- * library and grow at their end; one that a program makes itself (for a source)
- * is all zero but for what it sets.
+ * Fields that are left 0 have the default.  Structs of objects have no size and
+ * stay as they are in libkube.so.0: they lie in rows, and programs make them
+ * too.  One that a program makes itself (for a source) is all zero but for what
+ * it sets.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
