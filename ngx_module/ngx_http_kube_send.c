@@ -342,7 +342,9 @@ ngx_http_kube_stream_begin(ngx_http_kube_stream_t *stream)
     r = stream->request;
     r->write_event_handler = ngx_http_kube_stream_writer;
 
-    if (!r->discard_body) {
+    /* not "discard_body": in freenginx that says that it was asked for */
+
+    if (r->read_event_handler != ngx_http_discarded_request_body_handler) {
         r->read_event_handler = ngx_http_test_reading;
     }
 }
