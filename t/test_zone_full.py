@@ -519,6 +519,41 @@ class TestSmall:
         assert not cluster.api.find(verb="watch", resource=SLICES, since=seen)
         gateway.status.wait_rv(cluster.api.rv)
 
+    def test_a_list_that_drips_is_nobody_elses(self, cluster):
+        """
+        Of a list beside a watch bytes come each second, and no item: a list
+        that another resource needs waits no longer for it than for silence.
+        """
+        cluster.service("zz-last", "web", 2)
+        cluster.api.put(objects.service("ns-000", "wide"))
+        cluster.api.put_all(
+            objects.slice("ns-000", f"wide-{n:04d}", "wide", [f"127.9.{n // 250}.{n % 250 + 1}"])
+            for n in range(WIDE + 1)
+        )
+        more = "watch_list off; encoding json;"
+        block = informer(cluster.api.url, zone="kube 8m", more=more)
+        gateway = cluster.nginx(CONF, block=block, workers=1)
+        refused = gateway.status.resource(SLICES)["refused"]
+        lacking = {r["key"] for r in refused}
+        seen = len(cluster.api.requests)
+        cluster.api.fault(
+            verb="list",
+            resource=SLICES,
+            times=None,
+            drip=(500, 1),
+            mutate=lambda body: body[: body.index(b'"items":[') + 9] + b" " * 100000,
+        )
+        given = next(n for n in ("wide-0001", "wide-0002") if f"ns-000/{n}" not in lacking)
+        cluster.api.delete(SLICES, "ns-000", given)
+        (page,) = cluster.api.wait_requests(verb="list", resource=SLICES, since=seen)
+
+        cluster.api.put(objects.service("ns-001", "other"))
+        cluster.api.fault(verb="watch", resource="services", status=410)
+        cluster.api.close_watches("services")
+        cluster.api.wait_requests(verb="list", resource="services", since=seen, timeout=20)
+        assert page.ended is None
+        gateway.allow(r"410|Expired|was answered")
+
     def test_one_service_that_never_fits(self, cluster):
         """It harms nobody else."""
         pods = cluster.service("zz-last", "web", 2)

@@ -404,8 +404,12 @@ refill_on_status(kube_reflector_t *r, const kube_status_t *status)
 static void
 refill_result(kube_reflector_t *r, const kube_result_t *result)
 {
-    r->refill.progress_ms = r->now_ms;
-    kube_list_turn_progress(r->options.turn, r->options.scope, r->now_ms);
+    /* items are progress, bytes are none: others wait for its turn */
+
+    if (result->kind != KUBE_RESULT_ALIVE) {
+        r->refill.progress_ms = r->now_ms;
+        kube_list_turn_progress(r->options.turn, r->options.scope, r->now_ms);
+    }
 
     switch (result->kind) {
 

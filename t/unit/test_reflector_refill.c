@@ -459,6 +459,46 @@ test_slow(void **state)
 }
 
 
+/* Items are progress, bytes are none: others would wait for ever. */
+static void
+test_drips(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    uint64_t        began_ms;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        list = fill_bed(&b, &watch);
+        list_begins(&b, list);
+        began_ms = b.io.now_ms;
+
+        /* within an item, and between two */
+
+        assert_true(io_body(&b.io, list, i ? "{\"metadata\":{" : " "));
+        bed_process(&b);
+
+        while (list->live && b.io.now_ms - began_ms < 2 * KUBE_LIST_MS) {
+            b.io.now_ms += 1000;
+            assert_true(io_body(&b.io, watch, "\n"));
+            assert_true(io_body(&b.io, list, " "));
+            bed_process(&b);
+
+            if (b.io.now_ms - began_ms == KUBE_LIST_TURN_MS) {
+                assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+            }
+        }
+
+        assert_int_equal(b.io.now_ms - began_ms, KUBE_LIST_MS);
+        FILLED(&b, watch, "!");
+        assert_false(list->live);
+        bed_done(&b);
+    }
+}
+
+
 /* It waits for whoever empties the FIFO, which is not the server's silence. */
 static void
 test_fifo_full(void **state)
@@ -1207,6 +1247,7 @@ main(void)
         cmocka_unit_test(test_pages_without_end),
         cmocka_unit_test(test_token_expired),
         cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_drips),
         cmocka_unit_test(test_fifo_full),
         cmocka_unit_test(test_end_is_owed),
         cmocka_unit_test(test_urgent),
