@@ -49,6 +49,13 @@ static const bool  reflector_replaces_refill[] = {
     [KUBE_ACTION_STOP] = true
 };
 
+/* Where there is a watch, or may be one next. */
+static const bool  reflector_has_watch[KUBE_REFLECTOR_STATES] = {
+    [KUBE_REFLECTOR_OPENING] = true,
+    [KUBE_REFLECTOR_WATCHING] = true,
+    [KUBE_REFLECTOR_BACKOFF] = true
+};
+
 
 static void
 reflector_end_second(kube_reflector_t *r)
@@ -238,6 +245,50 @@ reflector_run_second(kube_reflector_t *r)
 }
 
 
+/*
+ * Feeds what may begin a list in place of a watch: with the turn for it or,
+ * while others list, so that the watch goes on meanwhile or is opened.
+ */
+static void
+reflector_feed_list(kube_reflector_t *r, const kube_input_t *input,
+    bool beside)
+{
+    bool               taken;
+    uint64_t           at_ms;
+    kube_list_turn_t  *turn;
+
+    turn = r->options.turn;
+    taken = false;
+
+    if (beside || !reflector_has_watch[r->machine.state]) {
+        /* there is none to go without */
+
+    } else if (!kube_list_turn_is_free(turn, r->options.scope, r->now_ms)) {
+        at_ms = r->now_ms + REFLECTOR_TURN_MS;
+
+        if (at_ms < turn->held_until_ms) {
+            at_ms = turn->held_until_ms;
+        }
+
+        kube_reflector_watch_on(&r->machine, at_ms, r->now_ms);
+
+    } else if (!r->refill.turn && !r->refill.waiting) {
+        taken = kube_list_turn_take(turn, r->options.scope, r->now_ms);
+        r->turn = taken;
+    }
+
+    kube_reflector_feed(r, input);
+
+    if (taken
+        && (r->action.kind == KUBE_ACTION_NONE
+            || r->action.kind == KUBE_ACTION_BESIDE))
+    {
+        kube_list_turn_give(turn, r->options.scope);
+        r->turn = false;
+    }
+}
+
+
 /* Tells the machine, while it waits for that, that the source is back. */
 static void
 reflector_look_for_healing(kube_reflector_t *r)
@@ -255,7 +306,8 @@ reflector_look_for_healing(kube_reflector_t *r)
 
     if (healed != r->healed) {
         r->healed = healed;
-        kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_HEALED });
+        reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_HEALED },
+                            r->machine.demand.beside);
     }
 }
 
@@ -339,6 +391,24 @@ reflector_call(kube_reflector_t *r, const kube_action_t *action)
 }
 
 
+/* A list has the turn of the one beside the watch, or its place. */
+static void
+reflector_replace_refill(kube_reflector_t *r, kube_action_kind_t kind)
+{
+    if (!reflector_replaces_refill[kind]) {
+        return;
+    }
+
+    if (kind == KUBE_ACTION_LIST && (r->refill.turn || r->refill.waiting)) {
+        kube_list_turn_progress(r->options.turn, r->options.scope, r->now_ms);
+        r->refill.turn = false;
+        r->refill.waiting = false;
+    }
+
+    kube_reflector_end_refill(r);
+}
+
+
 /*
  * Carries out the action; false: a list has to wait for its turn, or a
  * WatchList until lists are allowed.
@@ -362,9 +432,7 @@ reflector_act(kube_reflector_t *r)
         reflector_end_second(r);
     }
 
-    if (reflector_replaces_refill[action.kind]) {
-        kube_reflector_end_refill(r);
-    }
+    reflector_replace_refill(r, action.kind);
 
     if (action.kind != KUBE_ACTION_LIST) {
 
@@ -405,59 +473,12 @@ reflector_act(kube_reflector_t *r)
 
     case KUBE_ACTION_CREDENTIALS:
         r->lw.credentials(r->lw.ctx, r->now_ms);
-        kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER });
+        reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER },
+                            r->machine.demand.beside);
         return true;
 
     default:
         return true;
-    }
-}
-
-
-/*
- * Feeds what may begin a list, for which a watch is closed: with the turn for
- * it or, while others list, so that the watch goes on meanwhile.
- */
-static void
-reflector_feed_list(kube_reflector_t *r, const kube_input_t *input,
-    bool beside)
-{
-    bool               taken;
-    uint64_t           at_ms;
-    kube_list_turn_t  *turn;
-
-    turn = r->options.turn;
-    taken = false;
-
-    if (beside
-        || r->machine.state != KUBE_REFLECTOR_WATCHING
-        || r->refill.turn
-        || r->refill.waiting)
-    {
-        /* none is closed, or the scope is in the queue already */
-
-    } else if (kube_list_turn_is_free(turn, r->options.scope, r->now_ms)) {
-        taken = kube_list_turn_take(turn, r->options.scope, r->now_ms);
-        r->turn = taken;
-
-    } else {
-        at_ms = r->now_ms + REFLECTOR_TURN_MS;
-
-        if (at_ms < turn->held_until_ms) {
-            at_ms = turn->held_until_ms;
-        }
-
-        kube_reflector_watch_on(&r->machine, at_ms, r->now_ms);
-    }
-
-    kube_reflector_feed(r, input);
-
-    if (taken
-        && (r->action.kind == KUBE_ACTION_NONE
-            || r->action.kind == KUBE_ACTION_BESIDE))
-    {
-        kube_list_turn_give(turn, r->options.scope);
-        r->turn = false;
     }
 }
 

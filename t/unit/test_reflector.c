@@ -565,6 +565,53 @@ test_turns_while_watching(void **state)
 }
 
 
+/* Nor is one that broke left closed for it, nor is one given up. */
+static void
+test_turns_while_broken(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    for (i = 0; i < 3; i++) {
+        bed_init(&b);
+        bed_watch(&b);
+        assert_true(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+        kube_reflector_relist(b.r, KUBE_RELIST_ROOM, false, b.io.now_ms);
+        bed_process(&b);
+
+        if (i == 2) {
+            b.io.now_ms += 2000;
+            kube_list_turn_progress(&b.turn, 5, b.io.now_ms);
+            io_done(bed_x(&b), KUBE_OK, "");
+            bed_process(&b);
+            kube_reflector_relist(b.r, KUBE_RELIST_ROOM, true, b.io.now_ms);
+            bed_process(&b);
+
+        } else {
+            bed_cut(&b, EVENT("ERROR",
+                              STATUS(500, "InternalError", "")));
+            b.io.now_ms += 60000;
+            kube_list_turn_progress(&b.turn, 5, b.io.now_ms);
+
+            if (i == 1) {
+                kube_list_turn_give(&b.turn, 5);
+            }
+
+            bed_process(&b);
+        }
+
+        /* but where nobody lists it is the list's time */
+
+        assert_int_equal(b.turn.waiting_n, 0);
+        assert_int_equal(strstr(bed_x(&b)->path, "watch=") != NULL, i != 1);
+        assert_int_equal(b.turn.holder, (i == 1) ? 2 : 5);
+        bed_done(&b);
+    }
+}
+
+
 static void
 test_turns(void **state)
 {
@@ -984,6 +1031,7 @@ main(void)
         cmocka_unit_test(test_oversize_before_metadata),
         cmocka_unit_test(test_dense_object),
         cmocka_unit_test(test_turns_while_watching),
+        cmocka_unit_test(test_turns_while_broken),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_turn_is_lost),
         cmocka_unit_test(test_idle_and_slow),

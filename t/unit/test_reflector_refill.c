@@ -425,6 +425,71 @@ test_token_expired(void **state)
 }
 
 
+/* A list that closes the watch for it waits for no other without one. */
+static void
+test_list_beside_others(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        bed_init(&b);
+        bed_watch(&b);
+        watch = bed_x(&b);
+        list = NULL;
+
+        /* one beside the watch has the turn, or waits for it */
+
+        if (i == 0) {
+            list = fill(&b);
+            assert_false(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+
+        } else {
+            assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+            b.beside = true;
+            kube_reflector_fill(b.r, false, b.io.now_ms);
+            bed_process(&b);
+            assert_int_equal(b.io.started, 1);
+            assert_int_equal(b.turn.waiting_n, 1);
+        }
+
+        b.io.now_ms += KUBE_URGENT_FIRST_MS;
+        bed_process(&b);
+        kube_reflector_relist(b.r, KUBE_RELIST_OTHER, true, b.io.now_ms);
+        bed_process(&b);
+
+        if (i == 0) {
+            assert_false(list->live);
+
+        } else {
+            assert_true(is_watched(watch));
+            assert_int_equal(b.turn.waiting_n, 1);
+            assert_false(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
+            kube_list_turn_give(&b.turn, 4);
+            b.io.now_ms += 1000;
+            kube_reflector_relist(b.r, KUBE_RELIST_OTHER, true, b.io.now_ms);
+            bed_process(&b);
+        }
+
+        /* it begins, with the turn or the place of the other one */
+
+        assert_int_equal(b.turn.holder, 2);
+        assert_true(b.turn.progress_ms == b.io.now_ms);
+        assert_false(is_watched(watch));
+        assert_null(strstr(bed_x(&b)->path, "watch=true"));
+        io_answer(&b.io, bed_x(&b), 200, LIST("9", "", SERVICE("web", "3")));
+        assert_string_equal(drained(&b), i ? "[ R:shop/web@3 ]"
+                                           : "{ ! [ R:shop/web@3 ]");
+        assert_int_not_equal(b.turn.holder, 2);
+        assert_int_equal(b.turn.waiting_n, 1);
+        bed_done(&b);
+    }
+}
+
+
 /* One that moves on, if slowly, keeps its turn and its time. */
 static void
 test_slow(void **state)
@@ -1246,6 +1311,7 @@ main(void)
         cmocka_unit_test(test_fails),
         cmocka_unit_test(test_pages_without_end),
         cmocka_unit_test(test_token_expired),
+        cmocka_unit_test(test_list_beside_others),
         cmocka_unit_test(test_slow),
         cmocka_unit_test(test_drips),
         cmocka_unit_test(test_fifo_full),
