@@ -35,6 +35,13 @@
 #define NGX_KUBE_STATE_PERIOD   60000
 #define NGX_KUBE_STATE_SLICE    (256 * 1024)
 
+/*
+ * Who waits for the lock looks for it so often: at first as for a predecessor
+ * that ends its last file, then as for an old tree that may stay for long.
+ */
+#define NGX_KUBE_STATE_SOON     100
+#define NGX_KUBE_STATE_LATER    1000
+
 /* A binary upgrade may take so long. */
 #define NGX_KUBE_STATE_LOCKED   (5 * 60 * 1000)
 
@@ -53,6 +60,7 @@ static int64_t ngx_kube_state_current(ngx_kube_state_t *state);
 static void ngx_kube_state_keep(ngx_kube_state_t *state);
 static ngx_int_t ngx_kube_state_lock(ngx_kube_state_t *state,
     uint64_t now_ms);
+static uint64_t ngx_kube_state_look(ngx_kube_state_t *state, uint64_t now_ms);
 static void ngx_kube_state_locked(ngx_kube_state_t *state, uint64_t now_ms);
 static ngx_int_t ngx_kube_state_encode(ngx_kube_state_t *state,
     kube_informer_t *inf);
@@ -309,6 +317,10 @@ ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
 
         state->next_ms = now_ms + NGX_KUBE_STATE_FIRST;
         (void) ngx_kube_state_lock(state, now_ms);
+    }
+
+    if (state->lock == -1 && state->look_ms != 0) {
+        return ngx_kube_state_look(state, now_ms);
     }
 
     if (now_ms < state->next_ms && !state->asked) {
@@ -595,6 +607,8 @@ ngx_kube_state_lock(ngx_kube_state_t *state, uint64_t now_ms)
     }
 
     state->lock = fd;
+    state->locked_ms = 0;
+    state->look_ms = 0;
 
     /* there are no connections any more, nor anybody to ask, at the end */
 
@@ -607,9 +621,23 @@ ngx_kube_state_lock(ngx_kube_state_t *state, uint64_t now_ms)
 
 
 /*
- * One that stays locked belongs to another nginx: this one never writes.  It
- * looks again soon: a tree that takes over is to be the writer soon.
+ * As long as nobody hears, the file of who is asked is an old one.  What is
+ * written is written a while later, as after any other start.
  */
+
+static uint64_t
+ngx_kube_state_look(ngx_kube_state_t *state, uint64_t now_ms)
+{
+    if (now_ms >= state->look_ms) {
+        state->look_ms = 0;
+        (void) ngx_kube_state_lock(state, now_ms);
+    }
+
+    return (state->look_ms != 0) ? state->look_ms : state->next_ms;
+}
+
+
+/* One that stays locked belongs to another nginx: this one never writes. */
 
 static void
 ngx_kube_state_locked(ngx_kube_state_t *state, uint64_t now_ms)
@@ -619,6 +647,10 @@ ngx_kube_state_locked(ngx_kube_state_t *state, uint64_t now_ms)
     if (state->locked_ms == 0) {
         state->locked_ms = now_ms;
     }
+
+    state->look_ms = now_ms
+                     + (now_ms - state->locked_ms < NGX_KUBE_STATE_FIRST
+                            ? NGX_KUBE_STATE_SOON : NGX_KUBE_STATE_LATER);
 
     if (state->said || now_ms - state->locked_ms < NGX_KUBE_STATE_LOCKED) {
         return;

@@ -32,6 +32,8 @@ struct ngx_kube_state_s {
 
     int                      lock;           /* -1: not held */
     uint64_t                 locked_ms;      /* by others since; 0: not */
+    uint64_t                 look_ms;        /* for the lock again then; 0: no
+                                                other holds it */
     ngx_kube_loop_t         *loop;           /* borrowed: of the writer */
     ngx_connection_t        *asks;           /* for it; NULL: not heard */
     int                      fd;             /* -1: nothing being written */

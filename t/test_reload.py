@@ -12,6 +12,7 @@ import threading
 
 import pytest
 from cluster import informer, root
+from library import preloaded
 from nginx import NGINX, WAIT, children, rss, wait_until
 from ports import claimed
 
@@ -640,6 +641,29 @@ class TestUpgrade:
         assert stands() != before
         gateway.kill(signal.SIGQUIT, new)
         wait_until(lambda: not children(new))
+
+    def test_soon_after_a_reload(self, cluster):
+        """Whose last file takes a while: the new process is asked as soon as that is done."""
+        with preloaded("slow_disk") as library:
+            cluster.api.load_scale(2000, 1)
+            cluster.service("shop", "web", 2)
+            block = informer(cluster.api.url, "namespaces all;", zone="kube 16m", state=KEEP)
+            env = {"LD_PRELOAD": library}
+            gateway = cluster.nginx(CONF, block=block, daemon=True, env=env)
+            gateway.status.wait(lambda i: i["state_file"]["written"])
+            cluster.slice("shop", "web", cluster.pods(2, "between"))
+            gateway.wait_backends({"between-1", "between-2"})
+            gateway.reload(gone=True)
+            cluster.slice("shop", "web", cluster.pods(2, "new"))
+            gateway.wait_backends(NEW)
+            ask = gateway.path("state", "default.state.ask")
+            wait_until(lambda: os.path.exists(ask), timeout=2)
+            cluster.api.fault(verb="list", delay=4, times=None)
+            new = gateway.upgrade()
+            for answer in answers(gateway, new):
+                assert answer.backend in NEW, answer
+            gateway.kill(signal.SIGQUIT, new)
+            wait_until(lambda: not children(new))
 
     def test_roll_back(self, cluster):
         cluster.service("shop", "web", 2)
