@@ -121,6 +121,35 @@ def test_answers(cluster, gateway, status, cause, remedy):
     one_line(gateway, cause, cluster.api.url, remedy)
 
 
+STRANGE = {
+    "redirect": (
+        {"status": 302, "location": "https://sso.invalid/", "body": b""},
+        "HTTP status 302 (redirect)",
+        "redirects are not followed",
+    ),
+    "page": (
+        {"status": 502, "body": b"<h1>no</h1>", "content_type": "text/html"},
+        "HTTP status 502 (other)",
+        "see that the API server runs",
+    ),
+    "path": ({"status": 404, "body": b""}, "HTTP status 404 (not_found)", "address, and its path"),
+    "selector": ({"status": 400, "message": "unable to parse"}, "unable to", "label_selector"),
+}
+
+
+@pytest.mark.parametrize("fault, says, remedy", STRANGE.values(), ids=STRANGE)
+def test_answers_of_others(cluster, gateway, fault, says, remedy):
+    """A proxy's, or those to a wrong address: the cause has a text, and the remedy fits."""
+    cluster.api.fault(times=None, **fault)
+    cluster.api.close_watches(how="rst")
+    away(gateway, "unreachable")
+    (shown,) = gateway.status.informer()["degraded"]
+    cluster.api.clear_faults()
+    back(gateway, "unreachable")
+    one_line(gateway, "unreachable", cluster.api.url, says, remedy)
+    assert says in shown["text"]
+
+
 def test_forbidden(cluster, gateway):
     """One scope alone: it is named, and the other one follows."""
     cluster.api.fault(status=403, resource="endpointslices", times=None)

@@ -255,6 +255,35 @@ api_end(api_call_t *call, kube_result_t *result, kube_rc_t rc,
 }
 
 
+/* What helps where the answer says more than that the server is in trouble. */
+static const char *
+api_remedy(const api_call_t *call, const kube_status_t *status, int code)
+{
+    if ((code == 406 || code == 415)
+        && call->request.encoding == KUBE_ENCODING_PROTOBUF)
+    {
+        return "set \"encoding\" to \"auto\": the server has no "
+               "Protocol Buffers";
+    }
+
+    switch (status->verdict) {
+
+    case KUBE_VERDICT_REDIRECT:
+        return "name the API server itself, for redirects are not followed";
+
+    case KUBE_VERDICT_NOT_FOUND:
+        return "see that the address, and its path, are an API server's that "
+               "has this resource";
+
+    case KUBE_VERDICT_INVALID:
+        return "correct the \"label_selector\"";
+
+    default:
+        return NULL;
+    }
+}
+
+
 static kube_rc_t
 api_status(api_call_t *call, kube_result_t *result, int code,
     kube_str_t body)
@@ -273,12 +302,15 @@ api_status(api_call_t *call, kube_result_t *result, int code,
         status->verdict = KUBE_VERDICT_OTHER;
     }
 
-    if ((code == 406 || code == 415)
-        && call->request.encoding == KUBE_ENCODING_PROTOBUF)
-    {
-        status->remedy = "set \"encoding\" to \"auto\": the server has no "
-                         "Protocol Buffers";
+    /* the answer of a proxy, most often: the line would name no cause */
+
+    if (status->message[0] == '\0' && code != 0) {
+        (void) snprintf(status->message, sizeof(status->message),
+                        "HTTP status %d (%s), and no text of an API server",
+                        code, kube_verdict_text(status->verdict));
     }
+
+    status->remedy = api_remedy(call, status, code);
 
     if (code != 0 && call->retry_after_s > status->retry_after_s) {
         status->retry_after_s = call->retry_after_s;
