@@ -142,6 +142,10 @@ char *ngx_kube_informer_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 kube_rc_t ngx_kube_kubeconfig_read(const ngx_kube_informer_t *block,
     kube_config_t *config, kube_error_t *error);
 
+/* Writes what is wrong with it, and in which line, cut and with a NUL. */
+void ngx_kube_kubeconfig_what(u_char *what, size_t size,
+    const kube_error_t *error);
+
 /*
  * Has a child judge the block's kubeconfig, if it names one, as "user".
  * NGX_ERROR: it cannot be used, which is logged; that it could not be judged

@@ -54,6 +54,23 @@ ngx_kube_kubeconfig_read(const ngx_kube_informer_t *block,
 }
 
 
+void
+ngx_kube_kubeconfig_what(u_char *what, size_t size, const kube_error_t *error)
+{
+    u_char  *p, *last;
+
+    p = what;
+    last = what + size;
+
+    if (error->offset != 0) {
+        p = ngx_slprintf(p, last, "line %uz: ", error->offset);
+    }
+
+    (void) ngx_cpystrn(p, (u_char *) (error->what ? error->what : ""),
+                       last - p);
+}
+
+
 ngx_int_t
 ngx_kube_kubeconfig_check(ngx_cycle_t *cycle, ngx_kube_informer_t *block)
 {
@@ -150,8 +167,8 @@ ngx_kube_kubeconfig_child(void *data, void *answer)
     }
 
     if (verdict->rc != KUBE_OK && error.what != NULL) {
-        (void) ngx_cpystrn((u_char *) verdict->what, (u_char *) error.what,
-                           sizeof(verdict->what));
+        ngx_kube_kubeconfig_what((u_char *) verdict->what,
+                                 sizeof(verdict->what), &error);
     }
 
     kube_config_done(&config);

@@ -60,7 +60,8 @@ static ngx_int_t ngx_kube_host_setup(ngx_kube_host_t *host);
 static void ngx_kube_host_teardown(ngx_kube_host_t *host);
 static void ngx_kube_host_leave(ngx_kube_host_t *host);
 static ngx_int_t ngx_kube_host_config(ngx_kube_host_t *host);
-static void ngx_kube_host_missing(ngx_kube_host_t *host, const char *what);
+static void ngx_kube_host_missing(ngx_kube_host_t *host,
+    const kube_error_t *error);
 static void ngx_kube_signals_install(ngx_log_t *log);
 static void ngx_kube_signal_fatal(int signo, siginfo_t *info, void *ucontext);
 static ngx_int_t ngx_kube_host_informer(ngx_kube_host_t *host);
@@ -487,7 +488,7 @@ ngx_kube_host_config(ngx_kube_host_t *host)
     kube_config_init(&host->kubeconfig, &ngx_kube_alloc);
 
     if (ngx_kube_kubeconfig_read(block, &host->kubeconfig, &error) != KUBE_OK) {
-        ngx_kube_host_missing(host, error.what);
+        ngx_kube_host_missing(host, &error);
         return NGX_ERROR;
     }
 
@@ -511,8 +512,9 @@ ngx_kube_host_config(ngx_kube_host_t *host)
 /* There is no informer without its kubeconfig: said as kube_trouble would. */
 
 static void
-ngx_kube_host_missing(ngx_kube_host_t *host, const char *what)
+ngx_kube_host_missing(ngx_kube_host_t *host, const kube_error_t *error)
 {
+    u_char                what[256];
     uint64_t              now;
     ngx_kube_informer_t  *block;
 
@@ -531,6 +533,8 @@ ngx_kube_host_missing(ngx_kube_host_t *host, const char *what)
     }
 
     host->missing_said = now;
+
+    ngx_kube_kubeconfig_what(what, sizeof(what), error);
 
     ngx_log_error(NGX_LOG_ERR, host->log, 0,
                   "kube informer \"%V\": degraded: credentials: kubeconfig "

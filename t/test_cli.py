@@ -333,6 +333,14 @@ def test_exit_codes(args, code, text):
         assert not informer.lines
 
 
+def test_line_of_a_kubeconfig(tmp_path):
+    path = tmp_path / "config"
+    path.write_text("current-context: a\ncurrent-context: b\n")
+    with Informer("--kubeconfig", str(path)) as informer:
+        assert informer.wait() == 1
+        assert f"{path}: line 2: the same key" in "".join(informer.errors)
+
+
 @pytest.mark.parametrize("how, lists", [("auto", 0), ("on", 0), ("off", 2)])
 def test_watch_list(api, how, lists):
     with Informer("--server", api.url, "--watch-list", how, "--until-synced") as informer:

@@ -250,6 +250,22 @@ def test_kubeconfig(text, says):
     assert "k.yaml" in message
 
 
+@pytest.mark.parametrize(
+    "text, at",
+    [
+        (KUBECONFIG.replace("  user:\n", "\tuser:\n"), "\tuser:"),
+        (KUBECONFIG + "users: []\n", "users: []"),
+        (KUBECONFIG.replace("token: abc", "client-key-data: '!!'"), "client-key-data"),
+    ],
+    ids=["not yaml", "twice", "bad base64"],
+)
+def test_line_of_a_kubeconfig(text, at):
+    """The end of the message is nginx.conf's line: "stands here twice" is another place."""
+    conf = full_conf("", main="kube_informer {\n    api kubeconfig=k.yaml;\n}\n")
+    says = rf'k\.yaml".*: line {line_of(text, at)}: \w'
+    refused(conf, "api kubeconfig", says, {"k.yaml": text})
+
+
 def test_credentials_beside_kubeconfig():
     conf = full_conf(
         "", main="kube_informer {\n    api kubeconfig=good.yaml;\n    ca_file ca.pem;\n}\n"

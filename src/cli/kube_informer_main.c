@@ -301,6 +301,8 @@ static bool
 cli_config(cli_t *cli)
 {
     bool                       ok;
+    char                       why[256];
+    const char                *what;
     kube_error_t               error;
     const kube_cli_options_t  *o;
 
@@ -330,8 +332,14 @@ cli_config(cli_t *cli)
         return true;
     }
 
-    return cli_error(o->kubeconfig ? o->kubeconfig : "configuration",
-                     error.what ? error.what : kube_rc_text(error.rc));
+    what = error.what ? error.what : kube_rc_text(error.rc);
+
+    if (o->kubeconfig != NULL && error.offset != 0) {
+        (void) snprintf(why, sizeof(why), "line %zu: %s", error.offset, what);
+        what = why;
+    }
+
+    return cli_error(o->kubeconfig ? o->kubeconfig : "configuration", what);
 }
 
 
