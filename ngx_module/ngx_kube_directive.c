@@ -346,6 +346,27 @@ ngx_kube_set_word(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/* Whether it ends as "name:size", which zones of other modules are written. */
+static ngx_uint_t
+ngx_kube_zone_sized(const ngx_str_t *name)
+{
+    size_t     i;
+    ngx_str_t  size;
+
+    for (i = name->len; i > 0; i--) {
+
+        if (name->data[i - 1] == ':' || name->data[i - 1] == '=') {
+            size.data = name->data + i;
+            size.len = name->len - i;
+
+            return size.len != 0 && ngx_parse_size(&size) != NGX_ERROR;
+        }
+    }
+
+    return 0;
+}
+
+
 static char *
 ngx_kube_set_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -376,6 +397,13 @@ ngx_kube_set_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "\"%V\" is a size, and the zone's name is "
                                "missing: \"zone name size;\"", &value[1]);
+            return NGX_CONF_ERROR;
+        }
+
+        if (ngx_kube_zone_sized(&value[1])) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "\"%V\" would be the name of a zone of the "
+                               "default size: \"zone name size;\"", &value[1]);
             return NGX_CONF_ERROR;
         }
 

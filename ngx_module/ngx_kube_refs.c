@@ -258,7 +258,8 @@ ngx_kube_ref_static(ngx_conf_t *cf, ngx_kube_ref_t *ref, ngx_str_t *key)
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "invalid key \"%V\": %s; expected "
                            "\"namespace/service[:port]\" or "
-                           "\"service.namespace[.svc][:port]\"",
+                           "\"service.namespace[.svc][:port]\", names of lower "
+                           "case letters, digits and \"-\", 63 of them at most",
                            key, error.what);
         return NGX_ERROR;
     }
