@@ -25,7 +25,8 @@ static ngx_int_t ngx_kube_ref_tie(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf,
 static ngx_int_t ngx_kube_ref_room(ngx_cycle_t *cycle, ngx_kube_ref_t *ref);
 static ngx_int_t ngx_kube_ref_allowed(ngx_cycle_t *cycle,
     ngx_kube_ref_t *ref);
-static ngx_int_t ngx_kube_namespaces_auto(ngx_kube_informer_t *informer);
+static ngx_int_t ngx_kube_namespaces_auto(ngx_cycle_t *cycle,
+    ngx_kube_informer_t *informer);
 
 
 static ngx_conf_enum_t  ngx_kube_forms[] = {
@@ -312,7 +313,7 @@ ngx_kube_refs_finish(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf)
 
     for (i = 0; i < kcf->informers.nelts; i++) {
         if (informers[i]->namespaces_mode == NGX_KUBE_NAMESPACES_AUTO
-            && ngx_kube_namespaces_auto(informers[i]) != NGX_OK)
+            && ngx_kube_namespaces_auto(cycle, informers[i]) != NGX_OK)
         {
             return NGX_ERROR;
         }
@@ -416,12 +417,13 @@ ngx_kube_ref_room(ngx_cycle_t *cycle, ngx_kube_ref_t *ref)
  */
 
 static ngx_int_t
-ngx_kube_namespaces_auto(ngx_kube_informer_t *informer)
+ngx_kube_namespaces_auto(ngx_cycle_t *cycle, ngx_kube_informer_t *informer)
 {
     kube_str_t       *ns;
-    ngx_uint_t        i, j;
+    ngx_uint_t        i, j, many;
     ngx_kube_ref_t  **refs;
 
+    many = 0;
     refs = informer->refs.elts;
 
     for (i = 0; i < informer->refs.nelts; i++) {
@@ -443,7 +445,8 @@ ngx_kube_namespaces_auto(ngx_kube_informer_t *informer)
         }
 
         if (j == NGX_KUBE_AUTO_NAMESPACES) {
-            goto all;
+            many = 1;
+            continue;
         }
 
         ns = ngx_array_push(&informer->namespaces);
@@ -454,7 +457,17 @@ ngx_kube_namespaces_auto(ngx_kube_informer_t *informer)
         *ns = refs[i]->key.ns;
     }
 
-    if (informer->namespaces.nelts != 0) {
+    if (many) {
+
+        /* with a Role in each none of them would be followed any more */
+
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "kube_informer \"%V\": keys name more than %d "
+                      "namespaces, so all are watched, which takes a "
+                      "ClusterRole: name those in \"namespaces\", or \"all\"",
+                      &informer->name, NGX_KUBE_AUTO_NAMESPACES);
+
+    } else if (informer->namespaces.nelts != 0) {
         return NGX_OK;
     }
 

@@ -456,6 +456,18 @@ def test_namespaces_not_watched():
     refused(conf, "kube_service", r"namespaces.*infra")
 
 
+@pytest.mark.parametrize(
+    "count, block, warned",
+    [(8, "", False), (9, "", True), (9, "namespaces all;", False)],
+)
+def test_more_namespaces_than_auto_names(count, block, warned):
+    """The ninth takes a ClusterRole: without one nothing is followed after the reload."""
+    text = "".join("upstream u%d { kube_service n%d/web; }\n" % (i, i) for i in range(count))
+    told = accepted(full_conf(text, main=BLOCK % block))
+    words = r'"default": keys name more than 8 namespaces.*ClusterRole.*"namespaces"'
+    assert bool(re.search(rf"\[warn\].*{words}", told)) == warned, told
+
+
 def test_static_key_of_a_namespace_not_watched():
     conf = in_upstream("kube_service infra/web;", "namespaces shop;")
     refused(conf, "kube_service", r"not watched: add it to .namespaces")
