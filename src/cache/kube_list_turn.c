@@ -61,6 +61,19 @@ list_turn_leave(kube_list_turn_t *turn, unsigned scope)
 }
 
 
+/* When the holder, if there is one, loses the turn to who waits. */
+static uint64_t
+list_turn_end(const kube_list_turn_t *turn)
+{
+    uint64_t  idle_ms, end_ms;
+
+    idle_ms = turn->progress_ms + KUBE_LIST_TURN_MS;
+    end_ms = turn->since_ms + KUBE_LIST_TURN_MAX_MS;
+
+    return (idle_ms < end_ms) ? idle_ms : end_ms;
+}
+
+
 /* In the queue, at that place. */
 static bool
 list_turn_is_next(const kube_list_turn_t *turn, unsigned place,
@@ -69,7 +82,7 @@ list_turn_is_next(const kube_list_turn_t *turn, unsigned place,
     return place == 0
            && now_ms >= turn->held_until_ms
            && (turn->holder == LIST_TURN_NOBODY
-               || now_ms - turn->progress_ms >= KUBE_LIST_TURN_MS);
+               || now_ms >= list_turn_end(turn));
 }
 
 
@@ -103,6 +116,7 @@ kube_list_turn_take(kube_list_turn_t *turn, unsigned scope, uint64_t now_ms)
 
     list_turn_leave(turn, scope);
     turn->holder = scope;
+    turn->since_ms = now_ms;
     turn->progress_ms = now_ms;
 
     return true;
@@ -139,8 +153,7 @@ kube_list_turn_deadline(const kube_list_turn_t *turn, unsigned scope)
         return KUBE_NEVER;
     }
 
-    at_ms = (turn->holder == LIST_TURN_NOBODY)
-            ? 0 : turn->progress_ms + KUBE_LIST_TURN_MS;
+    at_ms = (turn->holder == LIST_TURN_NOBODY) ? 0 : list_turn_end(turn);
 
     return (at_ms > turn->held_until_ms) ? at_ms : turn->held_until_ms;
 }

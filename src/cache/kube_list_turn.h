@@ -2,8 +2,9 @@
  * kube_list_turn - one LIST at a time per API server, first come first served.
  *
  * It is politeness, not a lock: a list that makes no progress for
- * KUBE_LIST_TURN_MS loses its turn as soon as another one waits, and goes on
- * beside that.  So one list that hangs holds up no other for longer.
+ * KUBE_LIST_TURN_MS, or is not over after KUBE_LIST_TURN_MAX_MS, loses its turn
+ * as soon as another one waits, and goes on beside that.  So one list that
+ * hangs, or drips, holds up no other for longer.
  *
  * A WatchList takes no turn: its server sends it at the reader's pace.  The
  * turn is of the whole list, all its pages, but of a list beside a watch each
@@ -26,11 +27,13 @@
 #include "kube_limits.h"
 
 
-#define KUBE_LIST_TURN_MS  5000
+#define KUBE_LIST_TURN_MS      5000
+#define KUBE_LIST_TURN_MAX_MS  30000
 
 typedef struct {
     unsigned  holder;                     /* KUBE_SCOPES_MAX: nobody */
     uint64_t  held_until_ms;              /* no list begins before */
+    uint64_t  since_ms;                   /* the holder has it */
     uint64_t  progress_ms;                /* of the holder */
     unsigned  waiting[KUBE_SCOPES_MAX];   /* in order */
     unsigned  waiting_n;

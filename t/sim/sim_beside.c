@@ -56,6 +56,7 @@ typedef struct {
 
     bool              held;           /* a list has the turn: holder */
     unsigned          holder;
+    uint64_t          since_ms;       /* he lists */
     uint64_t          moved_ms;       /* its last progress */
     uint64_t          not_before_ms;
     unsigned          waiting[KUBE_SCOPES_MAX];
@@ -554,6 +555,19 @@ beside_leave(unsigned scope)
 }
 
 
+/* Who lists loses the turn then to the first one that waits. */
+static uint64_t
+beside_end(void)
+{
+    uint64_t  idle_ms, end_ms;
+
+    idle_ms = beside.moved_ms + KUBE_LIST_TURN_MS;
+    end_ms = beside.since_ms + KUBE_LIST_TURN_MAX_MS;
+
+    return (idle_ms < end_ms) ? idle_ms : end_ms;
+}
+
+
 bool
 __wrap_kube_list_turn_take(kube_list_turn_t *turn, unsigned scope,
     uint64_t now_ms)
@@ -562,8 +576,7 @@ __wrap_kube_list_turn_take(kube_list_turn_t *turn, unsigned scope,
 
     taken = __real_kube_list_turn_take(turn, scope, now_ms);
     mine = beside.held && beside.holder == scope;
-    others = beside.held && !mine
-             && now_ms < beside.moved_ms + KUBE_LIST_TURN_MS;
+    others = beside.held && !mine && now_ms < beside_end();
 
     if (!mine && beside_place(scope) == beside.waiting_n) {
         beside.waiting[beside.waiting_n++] = scope;
@@ -580,6 +593,7 @@ __wrap_kube_list_turn_take(kube_list_turn_t *turn, unsigned scope,
         beside_leave(scope);
         beside.held = true;
         beside.holder = scope;
+        beside.since_ms = now_ms;
         beside.moved_ms = now_ms;
     }
 
@@ -620,7 +634,7 @@ __wrap_kube_list_turn_deadline(const kube_list_turn_t *turn, unsigned scope)
 
     at_ms = __real_kube_list_turn_deadline(turn, scope);
     next = (beside_place(scope) == 0);
-    wanted_ms = beside.held ? beside.moved_ms + KUBE_LIST_TURN_MS : 0;
+    wanted_ms = beside.held ? beside_end() : 0;
     wanted_ms = (wanted_ms > beside.not_before_ms) ? wanted_ms
                                                    : beside.not_before_ms;
 

@@ -69,7 +69,7 @@ test_no_progress(void **state)
     assert_false(kube_list_turn_take(&turn, 1, 2000));
     assert_false(kube_list_turn_take(&turn, 2, 2000));
 
-    /* progress holds the turn for any time */
+    /* progress holds the turn */
     kube_list_turn_progress(&turn, 0, 5999);
     kube_list_turn_progress(&turn, 1, 9000);
     assert_int_equal(kube_list_turn_deadline(&turn, 1), 10999);
@@ -89,7 +89,39 @@ test_no_progress(void **state)
     assert_false(kube_list_turn_take(&turn, 5, 15999));
     kube_list_turn_progress(&turn, 2, 1000000);
     assert_int_equal(kube_list_turn_deadline(&turn, 5),
-                     1000000 + KUBE_LIST_TURN_MS);
+                     15999 + KUBE_LIST_TURN_MAX_MS);
+}
+
+
+/* A list that makes progress, but does not end. */
+static void
+test_drips(void **state)
+{
+    uint64_t          now_ms;
+    kube_list_turn_t  turn;
+
+    (void) state;
+
+    kube_list_turn_init(&turn);
+
+    assert_true(kube_list_turn_take(&turn, 0, 1000));
+
+    for (now_ms = 2000; now_ms < 1000 + KUBE_LIST_TURN_MAX_MS; now_ms += 1000) {
+        kube_list_turn_progress(&turn, 0, now_ms);
+        assert_false(kube_list_turn_take(&turn, 1, now_ms));
+    }
+
+    assert_int_equal(kube_list_turn_deadline(&turn, 1), now_ms);
+    kube_list_turn_progress(&turn, 0, now_ms - 1);
+    assert_false(kube_list_turn_take(&turn, 1, now_ms - 1));
+    assert_int_equal(kube_list_turn_deadline(&turn, 1), now_ms);
+    assert_true(kube_list_turn_is_free(&turn, 1, now_ms));
+    assert_true(kube_list_turn_take(&turn, 1, now_ms));
+
+    /* the next one has as long */
+    assert_false(kube_list_turn_take(&turn, 2, now_ms));
+    assert_int_equal(kube_list_turn_deadline(&turn, 2),
+                     now_ms + KUBE_LIST_TURN_MS);
 }
 
 
@@ -177,6 +209,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_no_progress),
+        cmocka_unit_test(test_drips),
         cmocka_unit_test(test_nobody_starves),
         cmocka_unit_test(test_held),
     };
