@@ -245,6 +245,14 @@ reflector_run_second(kube_reflector_t *r)
 }
 
 
+/* What is wanted comes beside the watch: none is closed for it. */
+static bool
+reflector_wants_beside(const kube_reflector_t *r)
+{
+    return r->machine.demand.wanted && r->machine.demand.beside;
+}
+
+
 /*
  * Feeds what may begin a list in place of a watch: with the turn for it or,
  * while others list, so that the watch goes on meanwhile or is opened.
@@ -307,7 +315,7 @@ reflector_look_for_healing(kube_reflector_t *r)
     if (healed != r->healed) {
         r->healed = healed;
         reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_HEALED },
-                            r->machine.demand.beside);
+                            reflector_wants_beside(r));
     }
 }
 
@@ -474,7 +482,7 @@ reflector_act(kube_reflector_t *r)
     case KUBE_ACTION_CREDENTIALS:
         r->lw.credentials(r->lw.ctx, r->now_ms);
         reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER },
-                            r->machine.demand.beside);
+                            reflector_wants_beside(r));
         return true;
 
     default:
@@ -498,7 +506,7 @@ reflector_timer(kube_reflector_t *r)
     watching = (r->machine.state == KUBE_REFLECTOR_WATCHING);
 
     reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER },
-                        r->machine.demand.beside);
+                        reflector_wants_beside(r));
 
     if (r->action.timeout != NULL) {
         kube_reflector_show_failure(r, KUBE_TIMEOUT, r->action.timeout);
@@ -704,16 +712,21 @@ kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
 void
 kube_reflector_fill(kube_reflector_t *r, bool urgent, uint64_t now_ms)
 {
-    bool  replace;
+    bool  replace, beside;
 
     replace = r->refill.replace;
     r->refill.replace = false;
     r->now_ms = now_ms;
 
+    /* one that replaces, and is wanted already, may be due now */
+
+    beside = !replace
+             && (!r->machine.demand.wanted || r->machine.demand.beside);
+
     reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
                                              .reason = KUBE_RELIST_ROOM,
                                              .urgent = urgent,
-                                             .beside = !replace }, !replace);
+                                             .beside = !replace }, beside);
 }
 
 

@@ -490,6 +490,39 @@ test_list_beside_others(void **state)
 }
 
 
+/* One that replaces is due, while others list, as room is told of. */
+static void
+test_due_beside_others(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *watch;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    watch = bed_x(&b);
+    b.beside = true;
+
+    assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+    kube_reflector_relist(b.r, KUBE_RELIST_OTHER, true, b.io.now_ms);
+    bed_process(&b);
+    b.io.now_ms += 1000;
+    kube_reflector_fill(b.r, true, b.io.now_ms);
+    bed_process(&b);
+    assert_true(is_watched(watch));
+    assert_int_equal(b.turn.waiting_n, 0);
+
+    kube_list_turn_give(&b.turn, 4);
+    b.io.now_ms += 1000;
+    bed_process(&b);
+    assert_false(is_watched(watch));
+    assert_int_equal(b.turn.holder, 2);
+
+    bed_done(&b);
+}
+
+
 /* One that moves on, if slowly, keeps its time, and its turn for a while. */
 static void
 test_slow(void **state)
@@ -1313,6 +1346,7 @@ main(void)
         cmocka_unit_test(test_pages_without_end),
         cmocka_unit_test(test_token_expired),
         cmocka_unit_test(test_list_beside_others),
+        cmocka_unit_test(test_due_beside_others),
         cmocka_unit_test(test_slow),
         cmocka_unit_test(test_drips),
         cmocka_unit_test(test_fifo_full),
