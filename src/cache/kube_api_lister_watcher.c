@@ -276,7 +276,7 @@ api_remedy(const api_call_t *call, const kube_status_t *status, int code)
                "has this resource";
 
     case KUBE_VERDICT_INVALID:
-        return "correct the \"label_selector\"";
+        return "the request was refused: see whether \"label_selector\" is one";
 
     default:
         return NULL;
