@@ -733,8 +733,7 @@ why_missing(const kube_resolver_t *resolver, const kube_key_t *key,
     {
         line_service(line, key);
         line_add(line, (!resolution->found && resolution->refused)
-                 ? " is not held: it was refused, as the status and the log "
-                   "of the informer say"
+                 ? " is not held: it was refused, the status says why"
                  : " is not held, or a part of it: the zone has no room for "
                    "some objects, nor for their names");
         return;

@@ -478,8 +478,8 @@ test_resolver_coverage(void **state)
                                       "full", "7", "zone_full", &entry),
                      KUBE_OK);
     check(&bed, "api/full", KUBE_RESOLVE_NOT_SYNCED, "api/full",
-          "Service api/full is not held: it was refused, as the status and "
-          "the log of the informer say");
+          "Service api/full is not held: it was refused, the status says "
+          "why");
     check(&bed, "api/ful", KUBE_RESOLVE_NO_SERVICE, "api/ful",
           "there is no Service api/ful");
     check(&bed, "else/web", KUBE_RESOLVE_NOT_SYNCED, "else/web",
