@@ -657,7 +657,7 @@ class TestUpgrade:
             cluster.slice("shop", "web", cluster.pods(2, "new"))
             gateway.wait_backends(NEW)
             ask = gateway.path("state", "default.state.ask")
-            wait_until(lambda: os.path.exists(ask), timeout=2)
+            wait_until(lambda: os.path.exists(ask), timeout=4)
             cluster.api.fault(verb="list", delay=4, times=None)
             new = gateway.upgrade()
             for answer in answers(gateway, new):
