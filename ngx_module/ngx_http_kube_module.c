@@ -25,6 +25,7 @@ static void *ngx_http_kube_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_kube_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
 static ngx_int_t ngx_http_kube_postconfiguration(ngx_conf_t *cf);
+static ngx_int_t ngx_http_kube_init_module(ngx_cycle_t *cycle);
 static char *ngx_http_kube_unbuilt(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
@@ -119,7 +120,7 @@ ngx_module_t  ngx_http_kube_module = {
     ngx_http_kube_commands,                /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    ngx_http_kube_ready_check,             /* init module */
+    ngx_http_kube_init_module,             /* init module */
     NULL,                                  /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
@@ -185,9 +186,7 @@ ngx_http_kube_postconfiguration(ngx_conf_t *cf)
 
     ngx_http_kube_services_finish(cf, kmcf);
 
-    if (ngx_http_kube_wait_add(cf, kmcf) != NGX_OK
-        || ngx_http_kube_pending_add(cf, kmcf) != NGX_OK)
-    {
+    if (ngx_http_kube_wait_add(cf, kmcf) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -244,6 +243,15 @@ ngx_http_kube_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     }
 
     return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_kube_init_module(ngx_cycle_t *cycle)
+{
+    ngx_http_kube_pending_init(cycle);
+
+    return ngx_http_kube_ready_check(cycle);
 }
 
 

@@ -1,9 +1,13 @@
 /*
- * ngx_http_kube_pending - a handler of the precontent phase that holds a
- * request while the first view of what its key names is made in pieces.
+ * ngx_http_kube_pending - stands before the content phase, and holds a request
+ * there while the first view of what its key names is made in pieces.
  *
  * A balancer cannot wait: it has to have its servers when it is asked.  So the
  * key is evaluated once before, when all that sets variables has run.
+ *
+ * A handler of the phase before would not see clones of requests, as "slice"
+ * makes them: they begin in the content phase.  So it takes the place of what
+ * runs that phase, which it calls in the end.
  *
  * It makes nothing itself: ngx_kube_views does.  Workers only.
  *
@@ -35,7 +39,8 @@ struct ngx_http_kube_pending_s {
 };
 
 
-static ngx_int_t ngx_http_kube_pending_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_kube_pending_checker(ngx_http_request_t *r,
+    ngx_http_phase_handler_t *ph);
 static ngx_int_t ngx_http_kube_pending_begin(ngx_http_request_t *r)
     NGX_HTTP_KUBE_RARE;
 static void ngx_http_kube_pending_body(ngx_http_request_t *r);
@@ -51,14 +56,22 @@ static void ngx_http_kube_pending_cleanup(void *data);
 static ngx_uint_t  ngx_http_kube_pending;
 
 
-ngx_int_t
-ngx_http_kube_pending_add(ngx_conf_t *cf, ngx_http_kube_main_conf_t *kmcf)
+/* Each configuration has phases of its own. */
+
+void
+ngx_http_kube_pending_init(ngx_cycle_t *cycle)
 {
     ngx_uint_t                  i;
-    ngx_array_t                *handlers;
-    ngx_http_handler_pt        *handler;
+    ngx_http_phase_handler_t   *ph;
     ngx_http_kube_srv_conf_t  **kscf;
     ngx_http_core_main_conf_t  *cmcf;
+    ngx_http_kube_main_conf_t  *kmcf;
+
+    kmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_kube_module);
+
+    if (kmcf == NULL) {
+        return;
+    }
 
     kscf = kmcf->upstreams.elts;
 
@@ -69,37 +82,43 @@ ngx_http_kube_pending_add(ngx_conf_t *cf, ngx_http_kube_main_conf_t *kmcf)
     }
 
     if (i == kmcf->upstreams.nelts) {
-        return NGX_OK;
+        return;
     }
 
-    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
-    handlers = &cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers;
+    cmcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_core_module);
 
-    if (ngx_array_push(handlers) == NULL) {
-        return NGX_ERROR;
+    for (ph = cmcf->phase_engine.handlers; ph->checker != NULL; ph++) {
+
+        if (ph->checker == ngx_http_core_content_phase) {
+            ph->checker = ngx_http_kube_pending_checker;
+            return;
+        }
     }
-
-    /* the first one runs last: a key may tell what "try_files" has set */
-
-    handler = handlers->elts;
-
-    ngx_memmove(&handler[1], &handler[0],
-                (handlers->nelts - 1) * sizeof(ngx_http_handler_pt));
-
-    handler[0] = ngx_http_kube_pending_handler;
-
-    return NGX_OK;
 }
 
 
+/* As ngx_http_core_generic_phase() does it, before the phase itself. */
+
 static ngx_int_t
-ngx_http_kube_pending_handler(ngx_http_request_t *r)
+ngx_http_kube_pending_checker(ngx_http_request_t *r,
+    ngx_http_phase_handler_t *ph)
 {
-    if (!ngx_kube_views_strained()) {
-        return NGX_DECLINED;
+    ngx_int_t  rc;
+
+    if (ngx_kube_views_strained()) {
+        rc = ngx_http_kube_pending_begin(r);
+
+        if (rc != NGX_DECLINED) {
+
+            if (rc != NGX_AGAIN && rc != NGX_DONE) {
+                ngx_http_finalize_request(r, rc);
+            }
+
+            return NGX_OK;
+        }
     }
 
-    return ngx_http_kube_pending_begin(r);
+    return ngx_http_core_content_phase(r, ph);
 }
 
 
@@ -232,7 +251,7 @@ ngx_http_kube_pending_saw(ngx_http_request_t *r,
 }
 
 
-/* Runs the phases from our handler on. */
+/* Runs the phases from where it was held. */
 
 static void
 ngx_http_kube_pending_body(ngx_http_request_t *r)
@@ -282,7 +301,7 @@ ngx_http_kube_pending_create(ngx_http_kube_request_t *kr)
 
 
 /*
- * Runs the phases from our handler on, which does not hold it again: what it
+ * Runs the phases from where it was held, which does not happen again: what it
  * waited for is there now, or cannot be made.
  */
 

@@ -18,16 +18,15 @@
 
 
 /*
- * Adds the handler of the precontent phase, where a key has variables.  For
- * postconfiguration, after ngx_http_kube_wait_add().
+ * Has requests looked at before the content phase, where a key has variables.
+ * For init_module: nginx makes the phases after all postconfigurations.
  */
-ngx_int_t ngx_http_kube_pending_add(ngx_conf_t *cf,
-    ngx_http_kube_main_conf_t *kmcf);
+void ngx_http_kube_pending_init(ngx_cycle_t *cycle);
 
 /*
- * Whether a worker is strained and the request came by that handler on its way
- * to this upstream: a view that it waited for may have gone again, while the
- * body came after all or somebody else held the cache's lock.
+ * Whether a worker is strained and the request was looked at on its way to this
+ * upstream: a view that it waited for may have gone again, while the body came
+ * after all or somebody else held the cache's lock.
  */
 ngx_uint_t ngx_http_kube_pending_saw(ngx_http_request_t *r,
     const ngx_http_kube_srv_conf_t *kscf);

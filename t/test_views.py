@@ -673,6 +673,12 @@ STRAINED = """
             error_page 404 = @second;
         }
         location @second { proxy_pass http://second; }
+        location /sliced/ {
+            slice 1000;
+            limit_rate 10k;
+            proxy_set_header Range $slice_range;
+            proxy_pass http://dynamic/;
+        }
         location /unbuffered { proxy_pass http://dynamic; proxy_request_buffering off; }
         location /elsewhere { if ($arg_x) { uwsgi_pass 127.2.0.1:1; } proxy_pass http://dynamic; }
         location /moved { error_page 302 = @moved; return 302 /; }
@@ -722,16 +728,17 @@ class TestStrained:
         return gateway
 
     @staticmethod
+    def begun(gateway):
+        """Builds that began, of those that come to no end."""
+        return (gateway.log() + gateway.stderr()).count("shortage: a build began")
+
     @contextlib.contextmanager
-    def asked(gateway, path, name):
+    def asked(self, gateway, path, name):
         """A request that is sent and not answered yet; its build has begun."""
-        log = gateway.log() + gateway.stderr()
-        before = log.count("shortage: a build began")
+        before = self.begun(gateway)
         made = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=60)
         made.request("GET", path, headers={"X-Service": f"shop/{name}:http"})
-        wait_until(
-            lambda: (gateway.log() + gateway.stderr()).count("shortage: a build began") > before
-        )
+        wait_until(lambda: self.begun(gateway) > before)
         yield made
         made.close()
 
@@ -773,8 +780,7 @@ class TestStrained:
                 made.request("GET", "/", headers={"X-Service": "s0.shop:80"})
             with client(gateway) as c:
                 assert c.get("shop/s11:http").status == 200
-            begun = gateway.stderr().count("a build began") + gateway.log().count("a build began")
-            assert begun == 1
+            assert self.begun(gateway) == 1
             short("costly")
             for made in (first, *more):
                 assert made.getresponse().status == 200
@@ -1055,6 +1061,53 @@ class TestStrained:
         assert [a.status for a in answers] == [200] * 6
         assert {a.headers["x-body-length"] for a in answers} == {"4"}
 
+    @pytest.fixture(name="files")
+    def make_files(self, many):
+        """A server of a file that can be asked for in ranges, behind all Services."""
+        many.port = free_port(["0.0.0.0"])
+        server = "server { listen 0.0.0.0:%d; root html; location = / { return 200; } }"
+        files = Nginx(full_conf(server % many.port))
+        many.cluster.running.append(files)
+        files.start()
+        files.write("html/file", "x" * 20000)
+        return files
+
+    def test_slices(self, files, gateway):
+        """
+        Each but the first is asked for by a subrequest that begins where its
+        request was.  It waits as others do, and takes nothing from them.
+        """
+        assert files.workers()
+        with contextlib.ExitStack() as stack:
+            made = self.connected(gateway, stack, 12)
+            for n, one in enumerate(made):
+                path = "/sliced/file" if n % 3 else "/file"
+                one.request("GET", path, headers={"X-Service": f"shop/{self.NAMES[n]}:http"})
+            with client(gateway) as c:
+                for name in self.NAMES * 5:
+                    assert c.get(f"shop/{name}:http").status == 200
+            for one in made:
+                answer = one.getresponse()
+                assert (answer.status, len(answer.read())) == (200, 20000)
+        assert not gateway.grep_log("not_synced")
+
+    @pytest.mark.skipif(is_angie(), reason="there a request keeps what it was balanced over")
+    def test_slices_of_clients_that_leave(self, files, gateway, short):
+        """More than there is room for: some wait for theirs, and nobody misses them."""
+        assert files.workers()
+        with contextlib.ExitStack() as stack:
+            made = self.connected(gateway, stack, 8)
+            for one, name in zip(made, self.NAMES, strict=False):
+                one.request("GET", "/sliced/file", headers={"X-Service": f"shop/{name}:http"})
+            assert [one.getresponse().status for one in made] == [200] * 8
+            before = self.begun(gateway)
+            short("stuck")
+            wait_until(lambda: self.begun(gateway) > before)
+        short("costly")
+        with client(gateway) as c:
+            for name in self.NAMES:
+                assert c.get(f"shop/{name}:http").status == 200
+
     def test_a_body_that_was_discarded(self, gateway):
         """By who answered before "error_page": nobody waits for the rest of it."""
         made = posted(gateway, "/moved", self.NAMES[0], "Content-Length", "4")
@@ -1076,15 +1129,11 @@ class TestStrained:
 
     def test_another_destination(self, gateway, short):
         """Who is sent elsewhere by an "if" has no view made."""
-
-        def begun():
-            return (gateway.log() + gateway.stderr()).count("shortage: a build began")
-
-        before = begun()
+        before = self.begun(gateway)
         sent = {"X-Service": f"shop/{self.NAMES[0]}:http"}
         short("stuck")
         assert gateway.get("/elsewhere?x=1", headers=sent).status == 502
-        assert begun() == before
+        assert self.begun(gateway) == before
         short("costly")
         assert gateway.get("/elsewhere", headers=sent).status == 200
 
