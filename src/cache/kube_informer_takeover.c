@@ -199,18 +199,19 @@ takeover_acquire(kube_informer_t *inf)
 }
 
 
-static void
+/* KUBE_OK, also where there is nothing; KUBE_NOMEM: that is not known. */
+static kube_rc_t
 takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
 {
+    kube_rc_t          rc;
     kube_scope_info_t  info;
 
     memset(old, 0, sizeof(takeover_scope_t));
     kube_arena_reset(&inf->arena);
+    rc = kube_zone_scope_read(inf->conf.zone, scope, &inf->arena, &info);
 
-    if (kube_zone_scope_read(inf->conf.zone, scope, &inf->arena, &info)
-        != KUBE_OK)
-    {
-        return;
+    if (rc != KUBE_OK) {
+        return (rc == KUBE_NOMEM) ? rc : KUBE_OK;
     }
 
     old->used = true;
@@ -228,7 +229,7 @@ takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
 
     if (kube_rv_parse(info.rv, &old->rv) != KUBE_OK) {
         old->rv.len = 0;
-        return;
+        return KUBE_OK;
     }
 
     if (kube_rv_cmp(&old->rv, &old->floor) > 0) {
@@ -236,6 +237,8 @@ takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
     }
 
     old->synced = info.synced;
+
+    return KUBE_OK;
 }
 
 
@@ -502,13 +505,13 @@ takeover_load(kube_informer_t *inf)
         rc = kube_indexer_load(inf->indexer, inf->now_ms);
     }
 
+    for (scope = 0; rc == KUBE_OK && scope < KUBE_SCOPES_MAX; scope++) {
+        rc = takeover_read(inf, scope, &old[scope]);
+    }
+
     if (rc != KUBE_OK) {
         kube_free(&inf->alloc, old);
         return rc;
-    }
-
-    for (scope = 0; scope < KUBE_SCOPES_MAX; scope++) {
-        takeover_read(inf, scope, &old[scope]);
     }
 
     takeover_floors(inf, old);

@@ -29,6 +29,7 @@ typedef struct {
     const char       *selector;
     kube_str_t        namespaces[4];
     size_t            namespaces_n;
+    kube_endpoints_t  endpoints;
     unsigned          logged[KUBE_EV_MAX];
     unsigned          changes[4];
 } bed_t;
@@ -69,6 +70,7 @@ bed_informer(bed_t *b, const kube_alloc_t *alloc)
     conf.server = KUBE_STR("https://10.0.0.1:443");
     conf.namespaces = b->namespaces;
     conf.namespaces_n = b->namespaces_n;
+    conf.endpoints = b->endpoints;
     conf.label_selector[0] = kube_str(b->selector);
     conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
     conf.reflector = kube_reflector_conf_defaults(11);

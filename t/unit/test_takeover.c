@@ -1476,6 +1476,44 @@ test_state_file_no_memory(void **state)
 }
 
 
+/* Whichever allocation fails: what is known is gone on from, without a list. */
+static void
+test_no_memory(void **state)
+{
+    bool      failed;
+    bed_t     b;
+    unsigned  lists;
+    size_t    n;
+
+    (void) state;
+
+    bed_make(&b, ZONE_BYTES);
+    b.endpoints = KUBE_ENDPOINTS_SLICES;
+    bed_start(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+    lists = b.server->lists;
+
+    for (n = 0, failed = true; failed; n++) {
+        assert_true(n < 1000);
+        bed_stop(&b);
+        bed_start(&b);
+        b.own.failed = false;
+        b.own.fail_at = b.own.calls + 1 + n;
+        (void) bed_process(&b);
+        failed = b.own.failed;
+        b.own.fail_at = 0;
+        b.server->io.now_ms += 2000;
+        bed_settle(&b);
+        assert_int_equal(b.server->lists, lists);
+        bed_assert_equal(&b);
+    }
+
+    assert_true(n > 4);
+    bed_done(&b);
+}
+
+
 /* Services of so many slices each, of which the zone cannot hold all. */
 static void
 bed_crowd(bed_t *b, unsigned services, unsigned slices)
@@ -1580,6 +1618,7 @@ main(void)
         cmocka_unit_test(test_state_file_half_loaded),
         cmocka_unit_test(test_state_file_half_lost),
         cmocka_unit_test(test_state_file_no_memory),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_state_file_after_a_death),
     };
 
