@@ -593,11 +593,12 @@ publisher_room_outdated(kube_publisher_t *p)
         {
             n++;
 
-            /* how large one of a predecessor's would be, its lists tell */
+            /*
+             * How large one of a predecessor's would be, its lists tell; and
+             * until then none is brought that an event has left so since.
+             */
 
-            if (member->wants == 0) {
-                kube_publication_want(&p->publication, member->scope);
-            }
+            kube_publication_want(&p->publication, member->scope);
 
             if (kube_eviction_takes(&p->eviction, member->group,
                                     publisher_outdated_more(p, member)))

@@ -1184,6 +1184,62 @@ test_full_outdated_deleted(void **state)
 }
 
 
+#define MOVED_GROUPS  600
+
+/*
+ * A slice that moves to a name that has nothing yet, after a take-over of a
+ * full zone: its old Service serves it until lists tell what that name wants.
+ * They are asked for.
+ */
+static void
+test_full_found_moved(void **state)
+{
+    char              name[24];
+    it_t             *it;
+    unsigned          i, slot;
+    it_object_t       service, slice, hog;
+    kube_room_ask_t   ask;
+
+    (void) state;
+    it = calloc(1, sizeof(it_t));
+    assert_non_null(it);
+    it_zone(it, 192u << 10);
+    it->conf.max_outdated_ms = 600000;
+    it_run(it);
+    it->rv = 1000;
+    service = it_service(it, "shop", "web");
+    slice = it_slice(it, "shop", "web-1", "web");
+    IT_UPDATE(it, &service);
+    IT_UPDATE(it, &slice);
+
+    for (i = 0; i < MOVED_GROUPS; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        hog = it_service(it, "hog", name);
+        IT_UPDATE(it, &hog);
+        hog = it_slice(it, "hog", name, name);
+        hog.endpoints = 60;
+        IT_UPDATE(it, &hog);
+    }
+
+    it_publish(it);
+    assert_true(it_sum(it, IT_SLICES).refused_unnamed != 0);
+    it_takeover(it);
+    snprintf(slice.service, sizeof(slice.service), "elsewhere");
+    it_change(it, &slice);
+    it_publish(it);
+    IT_READS(it, "shop", "web", "1 web-1=1*2");
+
+    for (slot = 0; slot < 2; slot++) {
+        it->now_ms += 1000;
+        assert_true(it_room_returned(it, slot, &ask));
+        assert_true(ask.whole);
+    }
+
+    it_done(it);
+    free(it);
+}
+
+
 int
 main(void)
 {
@@ -1202,6 +1258,7 @@ main(void)
         cmocka_unit_test(test_full_found_giant),
         cmocka_unit_test(test_full_outdated),
         cmocka_unit_test(test_full_outdated_deleted),
+        cmocka_unit_test(test_full_found_moved),
         cmocka_unit_test(test_full_handed_over),
         cmocka_unit_test(test_full_oom),
     };
