@@ -69,7 +69,8 @@ typedef struct {
     XX(MALFORMED, "malformed")                                                \
     XX(TOO_MANY_SLICES, "too_many_slices")                                    \
     XX(ZONE_FULL, "zone_full")                                                \
-    XX(CRASHED_INFORMER, "crashed_informer")
+    XX(CRASHED_INFORMER, "crashed_informer")                                  \
+    XX(INTERRUPTED, "interrupted")    /* the informer ended while it moved */
 
 typedef enum {
 #define XX(name, text)  KUBE_REASON_##name,

@@ -898,16 +898,22 @@ kube_publication_refuse(kube_publication_t *p, kube_zone_item_t *item,
 void
 kube_publication_found_refused(kube_publication_t *p, const kube_item_t *item)
 {
-    bool  lacks_room;
+    bool            lacks_room;
+    kube_room_t    *room;
+    kube_reason_t   reason;
 
-    lacks_room = (kube_reason_of(item->zone.id.reason)
-                  == KUBE_REASON_ZONE_FULL);
+    reason = kube_reason_of(item->zone.id.reason);
+    room = &p->scopes[item->scope].room;
+
+    /* the room that the latter was to have is not known to be there still */
+    lacks_room = (reason == KUBE_REASON_ZONE_FULL
+                  || reason == KUBE_REASON_INTERRUPTED);
 
     publication_set_refused(p, item->zone.entry, item->zone.id.resource,
                             item->scope, lacks_room);
-    p->scopes[item->scope].room.unknown += lacks_room;
-    p->scopes[item->scope].room.crowded |=
-        (kube_reason_of(item->zone.id.reason) == KUBE_REASON_TOO_MANY_SLICES);
+    room->unknown += lacks_room;
+    room->wanted |= (reason == KUBE_REASON_INTERRUPTED);
+    room->crowded |= (reason == KUBE_REASON_TOO_MANY_SLICES);
 }
 
 

@@ -4,8 +4,9 @@
  * A published Service's refs are the truth: slices' heads follow them, and a
  * slice with the Service's label that is not among them had been let go: it
  * is removed.  The watch repeats what came after the scope's version, and with
- * it what should be there.  The exception is an eviction, which nothing
- * repeats: its slice becomes a refused name.
+ * it what should be there.  The exceptions are an eviction, and a slice that
+ * was outdated, for its newer version is not after the scope's: nothing repeats
+ * these, and they become refused names.
  *
  * Called by acquire alone.
  *
@@ -687,6 +688,61 @@ recover_is_loose(const kube_zone_writer_t *w, uint32_t entry)
 }
 
 
+static void
+recover_remove(kube_zone_writer_t *w, uint32_t entry)
+{
+    kube_zone_store_entry(w, entry, 0);
+    w->entries_used--;
+}
+
+
+/*
+ * Leaves the name of a slice alone.  Where that has no room it is counted in
+ * its scope, and removed.
+ */
+static void
+recover_refuse(kube_zone_writer_t *w, uint32_t entry, unsigned scope,
+    kube_reason_t reason)
+{
+    kube_zone_item_t  item;
+
+    if (kube_zone_item_entry(w, entry, &item) != KUBE_OK
+        || kube_zone_refuse(w, &item, item.id.meta.rv,
+                            kube_reason_text(reason))
+           != KUBE_OK)
+    {
+        kube_zone_scope_unnamed(w, scope);
+        recover_remove(w, entry);
+    }
+}
+
+
+/*
+ * Ends a slice that its Service does not name.  Where a list has moved one
+ * that was outdated to another Service, that was not published with it yet.
+ */
+static void
+recover_let_go(recover_t *recover, uint32_t entry, const kube_record_t *slice)
+{
+    kube_record_id_t     id;
+    kube_zone_writer_t  *w;
+
+    w = recover->w;
+    recover->takeover->repaired++;
+
+    if ((slice->flags & KUBE_RECORD_F_OUTDATED)
+        && kube_record_id(slice, slice->size, &id) == KUBE_OK)
+    {
+        recover_refuse(w, entry,
+                       kube_zone_scope_of(w->zone, id.resource, id.meta.ns),
+                       KUBE_REASON_INTERRUPTED);
+
+    } else {
+        recover_remove(w, entry);
+    }
+}
+
+
 /* Lists a broken Service's slices, and removes those that were let go. */
 static void
 recover_slice(recover_t *recover, uint32_t entry, const kube_record_t *slice)
@@ -706,26 +762,7 @@ recover_slice(recover_t *recover, uint32_t entry, const kube_record_t *slice)
         w->side[service].next = entry;
 
     } else if (!(w->side[entry].freed_ms & RECOVER_NAMED)) {
-        kube_zone_store_entry(w, entry, 0);
-        w->entries_used--;
-        recover->takeover->repaired++;
-    }
-}
-
-
-/* Names a slice that was evicted; counts it where its name has no room. */
-static void
-recover_refuse(kube_zone_writer_t *w, uint32_t entry)
-{
-    kube_zone_item_t  item;
-
-    if (kube_zone_item_entry(w, entry, &item) != KUBE_OK
-        || kube_zone_refuse(w, &item, item.id.meta.rv,
-                            kube_reason_text(KUBE_REASON_ZONE_FULL))
-           != KUBE_OK)
-    {
-        kube_zone_scope_unnamed(w, (unsigned)
-                             kube_word_get(&w->zone->image->evicting_scope));
+        recover_let_go(recover, entry, slice);
     }
 }
 
@@ -757,7 +794,9 @@ recover_evicting(recover_t *recover)
         && !(w->side[entry].freed_ms & RECOVER_NAMED)
         && kube_zone_service_of(w, record) != 0)
     {
-        recover_refuse(w, entry);
+        recover_refuse(w, entry, (unsigned)
+                             kube_word_get(&w->zone->image->evicting_scope),
+                       KUBE_REASON_ZONE_FULL);
     }
 
     KUBE_FAILPOINT("recover_evicted");

@@ -248,6 +248,28 @@ kube_zone_scope_unnamed(kube_zone_writer_t *w, unsigned scope)
 }
 
 
+unsigned
+kube_zone_scope_of(const kube_zone_t *zone, kube_resource_t resource,
+    kube_str_t ns)
+{
+    unsigned           scope;
+    uint64_t           buf[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
+    kube_scope_info_t  info;
+
+    for (scope = 0; scope < zone->geometry.scopes_n; scope++) {
+
+        if (scope_load(zone, scope, buf, &info) == KUBE_OK
+            && info.resource == resource
+            && (info.ns.len == 0 || kube_str_eq(info.ns, ns)))
+        {
+            return scope;
+        }
+    }
+
+    return KUBE_SCOPES_MAX;
+}
+
+
 kube_rc_t
 kube_zone_scope_error(kube_zone_writer_t *w, unsigned scope,
     kube_str_t reason, kube_str_t message, int64_t at_ms)

@@ -102,6 +102,10 @@ kube_rc_t kube_zone_scope_floor(kube_zone_writer_t *writer, unsigned scope,
  */
 void kube_zone_scope_unnamed(kube_zone_writer_t *writer, unsigned scope);
 
+/* The scope of a resource in a namespace; KUBE_SCOPES_MAX: there is none. */
+unsigned kube_zone_scope_of(const kube_zone_t *zone, kube_resource_t resource,
+    kube_str_t ns);
+
 /* Sets the last error, both texts cut to 255 bytes.  KUBE_OK or KUBE_FULL. */
 kube_rc_t kube_zone_scope_error(kube_zone_writer_t *writer, unsigned scope,
     kube_str_t reason, kube_str_t message, int64_t at_ms)  KUBE_MUST_CHECK;

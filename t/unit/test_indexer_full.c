@@ -1240,6 +1240,108 @@ test_full_found_moved(void **state)
 }
 
 
+#define CROWD_GROUPS  600
+
+/* Of 600 Services of one namespace nobody has room for this slice. */
+static void
+full_crowd(it_t *it, it_object_t *crowd)
+{
+    char         name[24];
+    unsigned     i;
+    it_object_t  service;
+
+    for (i = 0; i < CROWD_GROUPS; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        service = it_service(it, "hog", name);
+        IT_UPDATE(it, &service);
+        crowd[i] = it_slice(it, "hog", name, name);
+        crowd[i].endpoints = 40;
+        IT_UPDATE(it, &crowd[i]);
+    }
+
+    it_publish(it);
+    assert_true(it_sum(it, IT_SLICES).refused != 0);
+}
+
+
+/*
+ * A slice whose newest version, which is larger, is another Service's, stays
+ * outdated in that which has it.  Room returns, and a list beside the watch
+ * moves it: the other Service is held back until that ends.  A process that
+ * ends before leaves its name, or counts it, and the next one asks for it at
+ * once, whatever room there is, and so does the one after that.
+ */
+static void
+test_full_moved_beside(void **state)
+{
+    it_t             *it;
+    unsigned          i;
+    it_object_t       a, b, first, moved, *crowd;
+    kube_room_ask_t   ask;
+    char              reason[64];
+
+    (void) state;
+    it = calloc(1, sizeof(it_t));
+    crowd = calloc(CROWD_GROUPS, sizeof(it_object_t));
+    assert_non_null(it);
+    assert_non_null(crowd);
+    it_zone(it, 192u << 10);
+    it->conf.max_outdated_ms = 600000;
+    it_run(it);
+    it->rv = 1000;
+    a = it_service(it, "hog", "a");
+    first = it_slice(it, "hog", "a-1", "a");
+    moved = it_slice(it, "hog", "a-2", "a");
+    IT_UPDATE(it, &a);
+    IT_UPDATE(it, &first);
+    IT_UPDATE(it, &moved);
+    full_crowd(it, crowd);
+
+    b = it_service(it, "hog", "b");
+    snprintf(moved.service, sizeof(moved.service), "b");
+    moved.endpoints = 100;
+    it_change(it, &moved);
+    IT_UPDATE(it, &b);
+    it_publish(it);
+    IT_READS(it, "hog", "a", "1 a-1=1*2 a-2=1*2");
+
+    for (i = 0; i < CROWD_GROUPS; i++) {
+        it_delete(it, &crowd[i]);
+    }
+
+    it_publish(it);
+    it_stamp(it, &b);
+    IT_UPDATE(it, &b);
+    it_publish(it);
+    IT_MARK(it, KUBE_DELTA_REFILL_BEGIN, IT_SLICES);
+    IT_FILL(it, &moved);
+    it_publish(it);
+    IT_READS(it, "hog", "a", "1 a-1=1*2");
+
+    for (i = 0; i < 2; i++) {
+        it_takeover(it);
+        IT_READS(it, "hog", "a", "1 a-1=1*2");
+        assert_int_equal(it_refused(it, KUBE_RESOURCE_ENDPOINTSLICES, reason,
+                                    sizeof(reason)), 1);
+        assert_string_equal(reason, "interrupted");
+        it->now_ms += 1000;
+        assert_true(it_room_returned(it, IT_SLICES, &ask));
+        assert_true(ask.whole);
+    }
+
+    IT_BEGIN(it, IT_SLICES);
+    IT_LIST(it, &first);
+    IT_LIST(it, &moved);
+    IT_SYNC(it, IT_SLICES);
+    it_publish(it);
+    assert_int_equal(it_sum(it, IT_SLICES).refused, 0);
+    IT_READS(it, "hog", "a", "1 a-1=1*2");
+    free(crowd);
+    it_done(it);
+    free(it);
+}
+
+
 int
 main(void)
 {
@@ -1259,6 +1361,7 @@ main(void)
         cmocka_unit_test(test_full_outdated),
         cmocka_unit_test(test_full_outdated_deleted),
         cmocka_unit_test(test_full_found_moved),
+        cmocka_unit_test(test_full_moved_beside),
         cmocka_unit_test(test_full_handed_over),
         cmocka_unit_test(test_full_oom),
     };

@@ -369,25 +369,54 @@ test_recover_distrust(void **state)
 /*
  * A writer dies while it evicts web-1 of scope 5: before it did anything, once
  * its Service was published without it, also where no name has room, and when
- * the eviction was over and the slice was let go for another reason.
+ * the eviction was over and the slice was let go for another reason.  That is
+ * repeated, but where the slice was outdated.
  */
 static const struct {
     const char  *name;
-    bool         over;           /* the eviction, before all else */
+    bool         outdated;       /* the slice, before all else */
+    bool         over;           /* the eviction, next */
     bool         published;      /* the Service, without the slice */
     bool         no_names;
     unsigned     slices;         /* of the Service, after the take-over */
-    bool         refused;
+    const char  *refused;        /* why; NULL: not named */
     unsigned     uncounted;
+    bool         all;            /* namespaces are those of the scope */
 } repair_evictions[] = {
-    { "begun", false, false, false, 2, false, 0 },
-    { "published", false, true, false, 1, true, 0 },
-    { "without a name", false, true, true, 1, false, 1 },
-    { "over", true, true, false, 1, false, 0 },
+    { "begun", false, false, false, false, 2, NULL, 0, false },
+    { "published", false, false, true, false, 1, "zone_full", 0, false },
+    { "without a name", false, false, true, true, 1, NULL, 1, false },
+    { "over", false, true, true, false, 1, NULL, 0, false },
+    { "outdated", true, false, true, false, 1, "zone_full", 0, false },
+    { "outdated, no name", true, false, true, true, 1, NULL, 1, false },
+    { "outdated, over", true, true, true, false, 1, "interrupted", 0, false },
+    { "outdated, over, no name", true, true, true, true, 1, NULL, 1, true },
+    { "outdated, named", true, true, false, false, 2, NULL, 0, false },
+    { "outdated, over, no name, of one namespace", true, true, true, true, 1,
+      NULL, 1, false },
 };
 
 #define REPAIR_EVICTIONS                                                      \
     (sizeof(repair_evictions) / sizeof(repair_evictions[0]))
+
+
+/* Scope 5 is that of the slices, 4 that of another namespace's. */
+static void
+repair_scopes(zone_test_t *t, bool all)
+{
+    unsigned           scope;
+    kube_scope_info_t  info;
+
+    memset(&info, 0, sizeof(kube_scope_info_t));
+    info.resource = KUBE_RESOURCE_ENDPOINTSLICES;
+
+    for (scope = 4; scope <= 5; scope++) {
+        info.ns = (scope == 4) ? KUBE_STR("other")
+                  : all ? KUBE_STR_NULL : KUBE_STR("shop");
+        assert_int_equal(kube_zone_scope_publish(t->writer, scope, &info),
+                         KUBE_OK);
+    }
+}
 
 
 static void
@@ -399,6 +428,7 @@ repair_evict(zone_test_t *t, size_t n)
     uint32_t   slice, other, e;
     kube_rc_t  rc;
 
+    repair_scopes(t, repair_evictions[n].all);
     slice = zone_test_find(t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "web-1");
     other = zone_test_find(t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "web-0");
 
@@ -409,6 +439,10 @@ repair_evict(zone_test_t *t, size_t n)
         snprintf(name, sizeof(name), "n-%u", i);
         rc = zone_test_refuse(t, KUBE_RESOURCE_SERVICES, "shop", name, "1",
                               "x", &e);
+    }
+
+    if (repair_evictions[n].outdated) {
+        kube_zone_outdate(t->writer, slice, KUBE_REASON_TOO_LARGE, REPAIR_NOW);
     }
 
     /* one of another scope, which is over */
@@ -423,6 +457,30 @@ repair_evict(zone_test_t *t, size_t n)
     if (repair_evictions[n].published) {
         assert_int_equal(kube_zone_publish(t->writer, repair_now.service,
                                            &other, 1, &changed), KUBE_OK);
+    }
+}
+
+
+/* Whether web-1 is a name, and why; NULL: it is none. */
+static void
+repair_is_named(zone_test_t *t, const char *why)
+{
+    uint32_t              entry;
+    kube_record_id_t      id;
+    const kube_record_t  *record;
+
+    assert_int_equal(kube_zone_is_refused(&t->zone,
+                                          KUBE_RESOURCE_ENDPOINTSLICES,
+                                          KUBE_STR("shop"),
+                                          KUBE_STR("web-1")), why != NULL);
+
+    if (why != NULL) {
+        entry = kube_zone_writer_find(t->writer, KUBE_RESOURCE_ENDPOINTSLICES,
+                                      KUBE_STR("shop"), KUBE_STR("web-1"));
+        record = kube_zone_published(t->writer, entry);
+        assert_non_null(record);
+        assert_int_equal(kube_record_id(record, record->size, &id), KUBE_OK);
+        assert_true(kube_str_eq(id.reason, kube_str(why)));
     }
 }
 
@@ -449,11 +507,7 @@ test_recover_evicting(void **state)
         assert_false(takeover.distrust);
         assert_int_equal(zone_test_read(t, "shop", "web", &s), KUBE_OK);
         assert_int_equal(s.slices_n, repair_evictions[n].slices);
-        assert_int_equal(kube_zone_is_refused(&t->zone,
-                                              KUBE_RESOURCE_ENDPOINTSLICES,
-                                              KUBE_STR("shop"),
-                                              KUBE_STR("web-1")),
-                         repair_evictions[n].refused);
+        repair_is_named(t, repair_evictions[n].refused);
         assert_int_equal(kube_word_get(&kube_zone_scope(&t->zone,
                                                         5)->uncounted),
                          repair_evictions[n].uncounted);
