@@ -447,6 +447,7 @@ static kube_rc_t
 takeover_endpoints(kube_informer_t *inf)
 {
     unsigned           scope;
+    kube_rc_t          rc;
     kube_scope_info_t  info;
 
     if (inf->conf.endpoints != KUBE_ENDPOINTS_AUTO) {
@@ -455,9 +456,13 @@ takeover_endpoints(kube_informer_t *inf)
 
     for (scope = 0; scope < KUBE_SCOPES_MAX; scope++) {
         kube_arena_reset(&inf->arena);
+        rc = kube_zone_scope_read(inf->conf.zone, scope, &inf->arena, &info);
 
-        if (kube_zone_scope_read(inf->conf.zone, scope, &inf->arena, &info)
-            == KUBE_OK
+        if (rc == KUBE_NOMEM) {
+            return rc;
+        }
+
+        if (rc == KUBE_OK
             && info.resource == KUBE_RESOURCE_ENDPOINTS
             && info.synced)
         {

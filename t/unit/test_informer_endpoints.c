@@ -122,6 +122,44 @@ test_stays(void **state)
 }
 
 
+/* Whichever allocation of a successor fails. */
+static void
+test_stays_no_memory(void **state)
+{
+    bool      failed;
+    bed_t     b;
+    size_t    n;
+    unsigned  lists;
+
+    (void) state;
+
+    bed_init(&b);
+    b.server->no_slices = true;
+    shop_make(&b);
+    bed_converge(&b);
+    lists = b.server->lists;
+    b.server->no_slices = false;
+
+    for (n = 0, failed = true; failed; n++) {
+        assert_true(n < 1000);
+        bed_stop(&b);
+        bed_start(&b);
+        b.own.failed = false;
+        b.own.fail_at = b.own.calls + 1 + n;
+        (void) bed_process(&b);
+        failed = b.own.failed;
+        b.own.fail_at = 0;
+        b.server->io.now_ms += 2000;
+        bed_settle(&b);
+        assert_true(follows(&b, KUBE_RESOURCE_ENDPOINTS));
+        assert_int_equal(b.server->lists, lists);
+    }
+
+    assert_true(n > 4);
+    bed_done(&b);
+}
+
+
 /* Services are not found either: that is a proxy, and no API server. */
 static void
 test_all_missing(void **state)
@@ -307,6 +345,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_stays),
+        cmocka_unit_test(test_stays_no_memory),
         cmocka_unit_test(test_all_missing),
         cmocka_unit_test(test_state_file),
         cmocka_unit_test(test_oom),
