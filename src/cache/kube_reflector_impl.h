@@ -59,6 +59,8 @@ typedef struct {
     uint64_t                items;
     uint64_t                started_ms;
     uint64_t                progress_ms;
+    uint64_t                unread_ms;    /* since when nothing of it is read;
+                                             KUBE_NEVER: it is */
     kube_hash_set_t         touched;      /* keys of events since it began */
     size_t                  token_len;
     char                    token[KUBE_CONTINUE_LEN_MAX];

@@ -130,6 +130,7 @@ refill_call(kube_reflector_t *r)
 
     refill = &r->refill;
     refill->progress_ms = r->now_ms;
+    refill->unread_ms = KUBE_NEVER;
 
     refill->handle = r->lw.list(r->lw.ctx, &(kube_list_options_t) {
                                     .rv = (refill->pages == 0)
@@ -435,6 +436,28 @@ refill_result(kube_reflector_t *r, const kube_result_t *result)
 }
 
 
+/*
+ * The time in which nothing is read of it is not the source's; only that is
+ * left out, for a watch that is opened again each minute would be no end.
+ */
+static void
+refill_reads(kube_reflector_t *r, bool reads)
+{
+    reflector_refill_t  *refill;
+
+    refill = &r->refill;
+
+    if (!reads) {
+        refill->unread_ms = (refill->unread_ms == KUBE_NEVER)
+                            ? r->now_ms : refill->unread_ms;
+
+    } else if (refill->unread_ms != KUBE_NEVER) {
+        refill->progress_ms += r->now_ms - refill->unread_ms;
+        refill->unread_ms = KUBE_NEVER;
+    }
+}
+
+
 void
 kube_reflector_run_refill(kube_reflector_t *r)
 {
@@ -453,7 +476,7 @@ kube_reflector_run_refill(kube_reflector_t *r)
             kube_list_turn_give(r->options.turn, r->options.scope);
         }
 
-        refill->progress_ms = r->now_ms;
+        refill_reads(r, false);
         return;
     }
 
@@ -464,9 +487,11 @@ kube_reflector_run_refill(kube_reflector_t *r)
     for (n = 0; n < REFILL_RESULTS && refill->handle != NULL; n++) {
 
         if (r->paused || kube_delta_fifo_high(r->options.fifo)) {
-            refill->progress_ms = r->now_ms;
+            refill_reads(r, false);
             return;
         }
+
+        refill_reads(r, true);
 
         if (r->lw.next(r->lw.ctx, refill->handle, &result) != KUBE_OK) {
             break;

@@ -1313,6 +1313,39 @@ test_replacing_waits_for_others(void **state)
 }
 
 
+/* A proxy that ends each watch within the minute keeps none for ever. */
+static void
+test_silent_while_watches_end(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+
+    for (i = 0; i < 3 && list->live; i++) {
+        b.io.now_ms += 40000;
+        io_done(watch, KUBE_OK, "");
+        bed_process(&b);
+
+        watch = io_find(&b.io, "watch=true");
+        assert_non_null(watch);
+        b.io.now_ms += 10000;
+        assert_true(io_head(watch, 200, "application/json", 0));
+        bed_process(&b);
+    }
+
+    /* 40 s, and 40 s: while no watch was open it was not asked */
+
+    assert_int_equal(i, 2);
+    assert_string_equal(drained(&b), "{ !");
+    assert_int_not_equal(b.turn.holder, 2);
+    bed_done(&b);
+}
+
+
 /* Its turn is its own: a relist that is not due leaves it that. */
 static void
 test_turn_is_kept(void **state)
@@ -1366,6 +1399,7 @@ main(void)
         cmocka_unit_test(test_turn_between_pages),
         cmocka_unit_test(test_too_many_keys),
         cmocka_unit_test(test_replacing_waits_for_others),
+        cmocka_unit_test(test_silent_while_watches_end),
         cmocka_unit_test(test_turn_is_kept),
         cmocka_unit_test(test_out_of_memory)
     };
