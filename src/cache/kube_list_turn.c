@@ -134,6 +134,16 @@ kube_list_turn_progress(kube_list_turn_t *turn, unsigned scope,
 
 
 void
+kube_list_turn_anew(kube_list_turn_t *turn, unsigned scope, uint64_t now_ms)
+{
+    if (turn->holder == scope) {
+        turn->since_ms = now_ms;
+        turn->progress_ms = now_ms;
+    }
+}
+
+
+void
 kube_list_turn_give(kube_list_turn_t *turn, unsigned scope)
 {
     list_turn_leave(turn, scope);

@@ -61,6 +61,10 @@ bool kube_list_turn_is_free(const kube_list_turn_t *turn, unsigned scope,
 void kube_list_turn_progress(kube_list_turn_t *turn, unsigned scope,
     uint64_t now_ms);
 
+/* Another list of the scope goes on with its turn: in a time of its own. */
+void kube_list_turn_anew(kube_list_turn_t *turn, unsigned scope,
+    uint64_t now_ms);
+
 /* The list of the scope is over, or is not wanted any more. */
 void kube_list_turn_give(kube_list_turn_t *turn, unsigned scope);
 

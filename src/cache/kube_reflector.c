@@ -408,7 +408,7 @@ reflector_replace_refill(kube_reflector_t *r, kube_action_kind_t kind)
     }
 
     if (kind == KUBE_ACTION_LIST && (r->refill.turn || r->refill.waiting)) {
-        kube_list_turn_progress(r->options.turn, r->options.scope, r->now_ms);
+        kube_list_turn_anew(r->options.turn, r->options.scope, r->now_ms);
         r->refill.turn = false;
         r->refill.waiting = false;
     }

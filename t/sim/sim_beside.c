@@ -96,6 +96,8 @@ BESIDE(bool, kube_list_turn_take,
        (kube_list_turn_t *turn, unsigned scope, uint64_t now_ms));
 BESIDE(void, kube_list_turn_progress,
        (kube_list_turn_t *turn, unsigned scope, uint64_t now_ms));
+BESIDE(void, kube_list_turn_anew,
+       (kube_list_turn_t *turn, unsigned scope, uint64_t now_ms));
 BESIDE(void, kube_list_turn_give, (kube_list_turn_t *turn, unsigned scope));
 BESIDE(uint64_t, kube_list_turn_deadline,
        (const kube_list_turn_t *turn, unsigned scope));
@@ -608,6 +610,19 @@ __wrap_kube_list_turn_progress(kube_list_turn_t *turn, unsigned scope,
     __real_kube_list_turn_progress(turn, scope, now_ms);
 
     if (beside.held && beside.holder == scope) {
+        beside.moved_ms = now_ms;
+    }
+}
+
+
+void
+__wrap_kube_list_turn_anew(kube_list_turn_t *turn, unsigned scope,
+    uint64_t now_ms)
+{
+    __real_kube_list_turn_anew(turn, scope, now_ms);
+
+    if (beside.held && beside.holder == scope) {
+        beside.since_ms = now_ms;
         beside.moved_ms = now_ms;
     }
 }

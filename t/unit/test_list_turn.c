@@ -126,6 +126,30 @@ test_drips(void **state)
 
 
 /* All scopes at random: each one that asks gets its turn, and in time. */
+/* A list that has the turn of the one before it has time of its own. */
+static void
+test_another_list(void **state)
+{
+    uint64_t          now_ms;
+    kube_list_turn_t  turn;
+
+    (void) state;
+
+    now_ms = 100 + KUBE_LIST_TURN_MAX_MS;
+    kube_list_turn_init(&turn);
+
+    assert_true(kube_list_turn_take(&turn, 3, 100));
+    kube_list_turn_progress(&turn, 3, now_ms);
+    kube_list_turn_anew(&turn, 1, now_ms);
+    assert_int_equal(turn.since_ms, 100);
+
+    kube_list_turn_anew(&turn, 3, now_ms);
+    assert_false(kube_list_turn_take(&turn, 1, now_ms));
+    assert_int_equal(kube_list_turn_deadline(&turn, 1),
+                     now_ms + KUBE_LIST_TURN_MS);
+}
+
+
 static void
 test_nobody_starves(void **state)
 {
@@ -210,6 +234,7 @@ main(void)
         cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_no_progress),
         cmocka_unit_test(test_drips),
+        cmocka_unit_test(test_another_list),
         cmocka_unit_test(test_nobody_starves),
         cmocka_unit_test(test_held),
     };

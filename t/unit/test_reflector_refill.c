@@ -1313,6 +1313,30 @@ test_replacing_waits_for_others(void **state)
 }
 
 
+/* A list that has the turn of such a one has not the rest of its 30 s. */
+static void
+test_turn_begins_anew(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+    list_begins(&b, list);
+
+    b.io.now_ms += KUBE_LIST_TURN_MAX_MS - 1;
+    assert_true(io_body(&b.io, watch,
+                        EVENT("ERROR", STATUS(410, "Expired", ""))));
+    bed_process(&b);
+    assert_int_equal(b.turn.holder, 2);
+    assert_false(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+    assert_int_equal(kube_list_turn_deadline(&b.turn, 5),
+                     b.io.now_ms + KUBE_LIST_TURN_MS);
+    bed_done(&b);
+}
+
+
 /* A proxy that ends each watch within the minute keeps none for ever. */
 static void
 test_silent_while_watches_end(void **state)
@@ -1399,6 +1423,7 @@ main(void)
         cmocka_unit_test(test_turn_between_pages),
         cmocka_unit_test(test_too_many_keys),
         cmocka_unit_test(test_replacing_waits_for_others),
+        cmocka_unit_test(test_turn_begins_anew),
         cmocka_unit_test(test_silent_while_watches_end),
         cmocka_unit_test(test_turn_is_kept),
         cmocka_unit_test(test_out_of_memory)
