@@ -2,10 +2,10 @@
  * kube_ready - whether nginx may be sent requests: what kube_ready answers and
  * the status shows.
  *
- * Ready is who has once synced what the keys of the configuration need, and
- * from then on until the zone ends: what is missing later is degraded.  Were
- * it not so, one tenant that deletes its Service would take every gateway out
- * of its load balancer.  Strict is: every key can be resolved now.
+ * nginx is ready once it has synced what the keys of its configuration need,
+ * and from then on until the zone ends: what is missing later is degraded.
+ * Were it not so, one tenant that deletes its Service would take every gateway
+ * out of its load balancer.  Strict is: every key can be resolved now.
  *
  * It is fed with the keys one by one, for only its caller knows where they are
  * kept, and stops at the first that is not ready.  What it remembers between
