@@ -1094,7 +1094,8 @@ class TestStrained:
     @pytest.mark.skipif(is_angie(), reason="there a request keeps what it was balanced over")
     def test_slices_of_clients_that_leave(self, files, gateway, short):
         """More than there is room for: some wait for theirs, and nobody misses them."""
-        assert files.workers()
+        # at "limit_rate" they would take 40 s
+        files.write("html/file", "x" * 400000)
         with contextlib.ExitStack() as stack:
             made = self.connected(gateway, stack, 8)
             for one, name in zip(made, self.NAMES, strict=False):
