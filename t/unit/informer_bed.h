@@ -183,6 +183,29 @@ bed_settle(bed_t *b)
 }
 
 
+/*
+ * A successor whose allocation n of ours fails as it takes over, and which is
+ * left to settle; false: it made no more than n.
+ */
+static inline bool
+bed_succeed_without(bed_t *b, size_t n)
+{
+    bool  failed;
+
+    bed_stop(b);
+    bed_start(b);
+    b->own.failed = false;
+    b->own.fail_at = b->own.calls + 1 + n;
+    (void) bed_process(b);
+    failed = b->own.failed;
+    b->own.fail_at = 0;
+    b->server->io.now_ms += 2000;
+    bed_settle(b);
+
+    return failed;
+}
+
+
 /* Lets time pass until all is synced and equal to the server. */
 static inline void
 bed_converge(bed_t *b)

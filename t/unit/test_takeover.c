@@ -1496,15 +1496,7 @@ test_no_memory(void **state)
 
     for (n = 0, failed = true; failed; n++) {
         assert_true(n < 1000);
-        bed_stop(&b);
-        bed_start(&b);
-        b.own.failed = false;
-        b.own.fail_at = b.own.calls + 1 + n;
-        (void) bed_process(&b);
-        failed = b.own.failed;
-        b.own.fail_at = 0;
-        b.server->io.now_ms += 2000;
-        bed_settle(&b);
+        failed = bed_succeed_without(&b, n);
         assert_int_equal(b.server->lists, lists);
         bed_assert_equal(&b);
     }
