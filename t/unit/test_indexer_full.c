@@ -1184,7 +1184,29 @@ test_full_outdated_deleted(void **state)
 }
 
 
-#define MOVED_GROUPS  600
+#define CROWD_GROUPS  600
+
+/* So many Services of one namespace that not all have room. */
+static void
+full_crowd(it_t *it, it_object_t *crowd, unsigned endpoints)
+{
+    char         name[24];
+    unsigned     i;
+    it_object_t  service;
+
+    for (i = 0; i < CROWD_GROUPS; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        service = it_service(it, "hog", name);
+        IT_UPDATE(it, &service);
+        crowd[i] = it_slice(it, "hog", name, name);
+        crowd[i].endpoints = endpoints;
+        IT_UPDATE(it, &crowd[i]);
+    }
+
+    it_publish(it);
+    assert_true(it_sum(it, IT_SLICES).refused != 0);
+}
+
 
 /*
  * A slice that moves to a name that has nothing yet, after a take-over of a
@@ -1194,15 +1216,16 @@ test_full_outdated_deleted(void **state)
 static void
 test_full_found_moved(void **state)
 {
-    char              name[24];
     it_t             *it;
-    unsigned          i, slot;
-    it_object_t       service, slice, hog;
+    unsigned          slot;
+    it_object_t       service, slice, *crowd;
     kube_room_ask_t   ask;
 
     (void) state;
     it = calloc(1, sizeof(it_t));
+    crowd = calloc(CROWD_GROUPS, sizeof(it_object_t));
     assert_non_null(it);
+    assert_non_null(crowd);
     it_zone(it, 192u << 10);
     it->conf.max_outdated_ms = 600000;
     it_run(it);
@@ -1212,16 +1235,7 @@ test_full_found_moved(void **state)
     IT_UPDATE(it, &service);
     IT_UPDATE(it, &slice);
 
-    for (i = 0; i < MOVED_GROUPS; i++) {
-        snprintf(name, sizeof(name), "s%03u", i);
-        hog = it_service(it, "hog", name);
-        IT_UPDATE(it, &hog);
-        hog = it_slice(it, "hog", name, name);
-        hog.endpoints = 60;
-        IT_UPDATE(it, &hog);
-    }
-
-    it_publish(it);
+    full_crowd(it, crowd, 60);
     assert_true(it_sum(it, IT_SLICES).refused_unnamed != 0);
     it_takeover(it);
     snprintf(slice.service, sizeof(slice.service), "elsewhere");
@@ -1235,32 +1249,9 @@ test_full_found_moved(void **state)
         assert_true(ask.whole);
     }
 
+    free(crowd);
     it_done(it);
     free(it);
-}
-
-
-#define CROWD_GROUPS  600
-
-/* Of 600 Services of one namespace nobody has room for this slice. */
-static void
-full_crowd(it_t *it, it_object_t *crowd)
-{
-    char         name[24];
-    unsigned     i;
-    it_object_t  service;
-
-    for (i = 0; i < CROWD_GROUPS; i++) {
-        snprintf(name, sizeof(name), "s%03u", i);
-        service = it_service(it, "hog", name);
-        IT_UPDATE(it, &service);
-        crowd[i] = it_slice(it, "hog", name, name);
-        crowd[i].endpoints = 40;
-        IT_UPDATE(it, &crowd[i]);
-    }
-
-    it_publish(it);
-    assert_true(it_sum(it, IT_SLICES).refused != 0);
 }
 
 
@@ -1319,7 +1310,7 @@ test_full_moved_beside(void **state)
     IT_UPDATE(it, &a);
     IT_UPDATE(it, &first);
     IT_UPDATE(it, &moved);
-    full_crowd(it, crowd);
+    full_crowd(it, crowd, 40);
 
     b = it_service(it, "hog", "b");
     snprintf(moved.service, sizeof(moved.service), "b");
