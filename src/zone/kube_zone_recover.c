@@ -794,9 +794,12 @@ recover_evicting(recover_t *recover)
         && !(w->side[entry].freed_ms & RECOVER_NAMED)
         && kube_zone_service_of(w, record) != 0)
     {
+        /* one that is outdated says why, for a list may not help it */
         recover_refuse(w, entry, (unsigned)
                              kube_word_get(&w->zone->image->evicting_scope),
-                       KUBE_REASON_ZONE_FULL);
+                       (record->flags & KUBE_RECORD_F_OUTDATED)
+                       ? kube_record_outdated_reason(record)
+                       : KUBE_REASON_ZONE_FULL);
     }
 
     KUBE_FAILPOINT("recover_evicted");

@@ -898,6 +898,22 @@ test_useless_watches(void **state)
     (void) wake(&b);
     assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
 
+    /* and one that was due meanwhile is a list like others: a WatchList here */
+    bed_make(&b, KUBE_WATCH_LIST_ON);
+    say_rv(&b, KUBE_INPUT_START, "100");
+
+    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
+        say(&b, KUBE_INPUT_OPENED);
+        say_status(&b, KUBE_VERDICT_INTERNAL);
+        (void) wake(&b);
+    }
+
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_int_equal(say_status(&b, KUBE_VERDICT_INTERNAL), KUBE_ACTION_SLEEP);
+    say_relist(&b, KUBE_RELIST_ROOM);
+    (void) wake(&b);
+    assert_int_equal(b.action.kind, KUBE_ACTION_STREAM);
+
     /* nor does a list follow what never reached the server */
     bed_in(&b, KUBE_REFLECTOR_OPENING);
 

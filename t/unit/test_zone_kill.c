@@ -70,6 +70,7 @@ typedef struct {
 typedef struct {
     kube_scope_sum_t  sums[2];
     unsigned          refused[2];
+    char              why[32];       /* of the last slice refused */
 } kill_end_t;
 
 static struct {
@@ -372,7 +373,8 @@ kill_end(const it_t *it, kill_end_t *end)
     end->sums[0] = it_sum(it, IT_SERVICES);
     end->sums[1] = it_sum(it, IT_SLICES);
     end->refused[0] = it_refused(it, KUBE_RESOURCE_SERVICES, NULL, 0);
-    end->refused[1] = it_refused(it, KUBE_RESOURCE_ENDPOINTSLICES, NULL, 0);
+    end->refused[1] = it_refused(it, KUBE_RESOURCE_ENDPOINTSLICES, end->why,
+                                 sizeof(end->why));
 }
 
 
@@ -419,6 +421,9 @@ kill_check_end(const it_t *it)
     }
 
     kill_end(it, &end);
+
+    /* a death in the middle does not take the reason away */
+    assert_string_equal(end.why, kill_now.end.why);
 
     for (i = 0; i < 2; i++) {
         if (!kill_sums_agree(&end, i)) {

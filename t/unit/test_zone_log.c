@@ -270,6 +270,69 @@ log_moved(const zone_test_t *t, const uint32_t *entries, unsigned n,
 }
 
 
+/* Slices that fill all segments; returns how many. */
+static unsigned
+log_fill_all(zone_test_t *t, uint32_t *entries)
+{
+    char            name[32];
+    unsigned        n;
+    kube_rc_t       rc;
+    kube_record_t  *record;
+
+    for (n = 0, rc = KUBE_OK; rc == KUBE_OK; n += (rc == KUBE_OK)) {
+        assert_in_range(n, 0, LOG_MANY - 1);
+        snprintf(name, sizeof(name), "more-%u", n);
+        record = zone_test_slice("shop", name, "more", 1, n, 1);
+        rc = kube_zone_stage(t->writer, record, KUBE_STAGE_USE_RESERVE,
+                             &entries[n]);
+        free(record);
+    }
+
+    assert_in_range(n, 1000, LOG_MANY - 1);
+
+    return n;
+}
+
+
+/* No segment has the room alone, two of them together have. */
+static void
+test_log_moves_several(void **state)
+{
+    size_t          size;
+    uint32_t        e;
+    unsigned        i, n;
+    zone_test_t     t;
+    kube_record_t  *record;
+
+    static uint32_t  entries[LOG_MANY];
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+    n = log_fill_all(&t, entries);
+
+    for (i = 0; i < n; i += 20) {
+        kube_zone_remove(t.writer, entries[i]);
+    }
+
+    record = zone_test_slice("shop", "other", "more", 1, n,
+                             ZONE_TEST_EP_MAX);
+    size = t.zone.geometry.segment_size;
+
+    for (i = 0; i < t.zone.geometry.segments_n; i++) {
+        if (t.writer->segments[i].live != 0) {
+            assert_true(t.writer->segments[i].live + record->size > size);
+        }
+    }
+
+    assert_int_equal(kube_zone_stage(t.writer, record, KUBE_STAGE_USE_RESERVE,
+                                     &e),
+                     KUBE_OK);
+    free(record);
+    assert_int_equal(kube_zone_validate(t.mem, t.size), KUBE_OK);
+    zone_test_close(&t);
+}
+
+
 /* Where next to nothing is to be gained, what is refused moves next to none. */
 static void
 test_log_full_to_the_brim(void **state)
@@ -277,7 +340,6 @@ test_log_full_to_the_brim(void **state)
     char            name[32];
     uint32_t        e;
     unsigned        i, n, moved;
-    kube_rc_t       rc;
     zone_test_t     t;
     kube_record_t  *record;
 
@@ -285,20 +347,7 @@ test_log_full_to_the_brim(void **state)
 
     (void) state;
     zone_test_open(&t, 4u << 20);
-
-    for (n = 0; n < LOG_MANY; n++) {
-        snprintf(name, sizeof(name), "more-%u", n);
-        record = zone_test_slice("shop", name, "more", 1, n, 1);
-        rc = kube_zone_stage(t.writer, record, KUBE_STAGE_USE_RESERVE,
-                             &entries[n]);
-        free(record);
-
-        if (rc != KUBE_OK) {
-            break;
-        }
-    }
-
-    assert_in_range(n, 1000, LOG_MANY - 1);
+    n = log_fill_all(&t, entries);
 
     /* a hundredth of each segment */
     for (i = 0; i < n; i += 100) {
@@ -457,6 +506,7 @@ main(void)
         cmocka_unit_test(test_log_room),
         cmocka_unit_test(test_log_baseline),
         cmocka_unit_test(test_log_full),
+        cmocka_unit_test(test_log_moves_several),
         cmocka_unit_test(test_log_full_to_the_brim),
         cmocka_unit_test(test_log_evacuation),
     };

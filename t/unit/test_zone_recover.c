@@ -387,7 +387,7 @@ static const struct {
     { "published", false, false, true, false, 1, "zone_full", 0, false },
     { "without a name", false, false, true, true, 1, NULL, 1, false },
     { "over", false, true, true, false, 1, NULL, 0, false },
-    { "outdated", true, false, true, false, 1, "zone_full", 0, false },
+    { "outdated", true, false, true, false, 1, "too_large", 0, false },
     { "outdated, no name", true, false, true, true, 1, NULL, 1, false },
     { "outdated, over", true, true, true, false, 1, "interrupted", 0, false },
     { "outdated, over, no name", true, true, true, true, 1, NULL, 1, true },
