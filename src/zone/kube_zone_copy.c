@@ -179,7 +179,11 @@ copy_service(copy_t *copy, uint32_t entry)
 }
 
 
-/* Passes over a slice that has come with its Service. */
+/*
+ * Passes over a slice that has come with its Service.  One that has not come
+ * since, of which no event may tell: a list beside the watch brings what had
+ * been refused.  Without its Service's ref a take-over would let it go.
+ */
 static void
 copy_alone(copy_t *copy, const kube_record_t *record)
 {
@@ -195,6 +199,11 @@ copy_alone(copy_t *copy, const kube_record_t *record)
     if (record->kind == KUBE_RECORD_REFUSED) {
         rc = kube_zone_refuse(copy->writer, &item, item.id.meta.rv,
                               item.id.reason);
+
+    } else if (kube_zone_service_of(copy->writer, record) != 0) {
+        rc = kube_zone_refuse(copy->writer, &item, item.id.meta.rv,
+                              kube_reason_text(KUBE_REASON_INTERRUPTED));
+
     } else {
         rc = kube_zone_stage_item(copy->writer, &item, 0);
 
@@ -206,6 +215,16 @@ copy_alone(copy_t *copy, const kube_record_t *record)
     if (rc != KUBE_OK) {
         copy->left_out = true;
     }
+}
+
+
+static bool
+copy_has(copy_t *copy, const kube_record_t *record)
+{
+    kube_zone_item_t  item;
+
+    return kube_zone_item(copy->writer, record, &item) == KUBE_OK
+           && item.entry != 0;
 }
 
 
@@ -223,11 +242,11 @@ copy_objects(copy_t *copy, kube_record_kind_t kind)
         rc = kube_zone_next(copy->from, kind, &cursor, &copy->arena, &record,
                             &entry);
 
-        if (rc == KUBE_OK && kind == KUBE_RECORD_SERVICE) {
-            rc = copy_service(copy, entry);
-
-        } else if (rc == KUBE_OK) {
+        if (rc == KUBE_OK && kind != KUBE_RECORD_SERVICE) {
             copy_alone(copy, record);
+
+        } else if (rc == KUBE_OK && !copy_has(copy, record)) {
+            rc = copy_service(copy, entry);
         }
 
     } while (rc == KUBE_OK);
@@ -308,8 +327,11 @@ copy_all(copy_t *copy)
     kube_rc_t        rc;
     kube_takeover_t  takeover;
 
+    /* what was refused, and is not any more when its turn comes, has come */
+
     static const kube_record_kind_t  kinds[] = {
-        KUBE_RECORD_SERVICE, KUBE_RECORD_SLICE, KUBE_RECORD_REFUSED
+        KUBE_RECORD_SERVICE, KUBE_RECORD_SLICE, KUBE_RECORD_REFUSED,
+        KUBE_RECORD_SERVICE, KUBE_RECORD_SLICE
     };
 
     rc = kube_zone_writer_acquire(copy->writer, 0, &takeover);

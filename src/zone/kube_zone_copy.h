@@ -21,7 +21,8 @@
  * Copies all objects, names of refused ones, scopes, counters and the rest.
  * Called before any writer of the fresh image exists.  Objects that do not
  * fit are left out: scopes are then copied without resourceVersion, so that
- * they are listed again.
+ * they are listed again.  A slice of a copied Service that comes while that is
+ * under way is a name, "interrupted", which asks for a list.
  *
  * KUBE_OK, KUBE_FULL (something was left out), KUBE_NOMEM, KUBE_CORRUPT.
  */

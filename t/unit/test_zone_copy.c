@@ -1,14 +1,20 @@
 /*
  * test_zone_copy - kube_zone_copy: into a larger image, into a smaller one,
- * memory running out.
+ * memory running out, changes at each of its stores.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#define KUBE_FAILPOINTS  1
+
 #include "kube_zone_copy.h"
 #include "kube_zone_guard.h"
 #include "zone_test.h"
+
+#include "kube_zone_store.c"
+#include "kube_zone_table.c"
+#include "kube_zone_writer.c"
 
 
 static void
@@ -345,6 +351,144 @@ test_copy_of_a_moment(void **state)
 }
 
 
+static zone_test_t  *copy_now;
+static unsigned      copy_stores, copy_change_at;
+
+
+/* A list beside the watch brings what had been refused: no version changes. */
+static void
+copy_bring(void)
+{
+    bool        same, changed;
+    uint32_t    service, slices[2];
+
+    assert_int_equal(zone_test_put(copy_now, "shop", "big", 9, 1, 2, 3, 1000),
+                     KUBE_OK);
+    service = zone_test_find(copy_now, KUBE_RESOURCE_SERVICES, "shop", "web");
+    slices[0] = zone_test_find(copy_now, KUBE_RESOURCE_ENDPOINTSLICES, "shop",
+                               "web-0");
+    assert_int_equal(zone_test_stage(copy_now,
+                                     zone_test_slice("shop", "web-1", "web",
+                                                     9, 1, 2),
+                                     1000, &slices[1], &same), KUBE_OK);
+    assert_int_equal(kube_zone_publish(copy_now->writer, service, slices, 2,
+                                       &changed), KUBE_OK);
+}
+
+
+void
+kube_failpoint_hit(const char *name)
+{
+    if (copy_now != NULL
+        && strcmp(name, "store") == 0
+        && ++copy_stores == copy_change_at)
+    {
+        copy_bring();
+    }
+}
+
+
+/* Held or named, as the successor of the copy's writer finds it. */
+static bool
+copy_knows(const kube_zone_t *to, kube_resource_t resource, const char *name)
+{
+    uint32_t  entry;
+
+    return kube_zone_find(to, resource, KUBE_STR("shop"), kube_str(name),
+                          &entry) == KUBE_OK
+           || kube_zone_is_refused(to, resource, KUBE_STR("shop"),
+                                   kube_str(name));
+}
+
+
+static const struct {
+    kube_resource_t   resource;
+    const char       *name;
+    bool              refused;
+} copy_names[] = {
+    { KUBE_RESOURCE_SERVICES, "web", false },
+    { KUBE_RESOURCE_ENDPOINTSLICES, "web-0", false },
+    { KUBE_RESOURCE_ENDPOINTSLICES, "web-1", true },
+    { KUBE_RESOURCE_SERVICES, "big", true },
+    { KUBE_RESOURCE_ENDPOINTSLICES, "big-0", true },
+    { KUBE_RESOURCE_ENDPOINTSLICES, "big-1", true },
+};
+
+
+/* The list brings it at store n of the copy; returns false: there was none. */
+static bool
+copy_while(zone_test_t *t, void *mem, unsigned n)
+{
+    size_t               i;
+    kube_zone_t          to;
+    kube_takeover_t      takeover;
+    kube_zone_writer_t  *writer;
+
+    copy_stores = 0;
+    copy_change_at = n;
+    memset(mem, 0, 1u << 20);
+    assert_int_equal(kube_zone_create(&to, mem, 1u << 20, zone_test_seed),
+                     KUBE_OK);
+    copy_now = t;
+    assert_int_equal(kube_zone_copy(&to, &t->zone, &t->at.alloc), KUBE_OK);
+    copy_now = NULL;
+
+    writer = kube_zone_writer_create(&t->at.alloc, &to);
+    assert_non_null(writer);
+    assert_int_equal(kube_zone_writer_acquire(writer, 2000, &takeover),
+                     KUBE_OK);
+
+    for (i = 0; i < sizeof(copy_names) / sizeof(copy_names[0]); i++) {
+        if (!copy_knows(&to, copy_names[i].resource, copy_names[i].name)) {
+            print_error("%s: brought at store %u, and lost\n",
+                        copy_names[i].name, n);
+            fail();
+        }
+    }
+
+    kube_zone_writer_destroy(writer);
+
+    return copy_stores >= n;
+}
+
+
+static void
+test_copy_of_what_comes(void **state)
+{
+    void         *mem;
+    size_t        i;
+    uint32_t      e;
+    unsigned      n;
+    zone_test_t   t;
+
+    (void) state;
+    mem = zone_test_memory(1u << 20);
+    n = 0;
+
+    do {
+        zone_test_open(&t, 1u << 20);
+        assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 1, 3, 1000),
+                         KUBE_OK);
+
+        for (i = 0; i < sizeof(copy_names) / sizeof(copy_names[0]); i++) {
+            if (copy_names[i].refused) {
+                assert_int_equal(zone_test_refuse(&t, copy_names[i].resource,
+                                                  "shop", copy_names[i].name,
+                                                  "9", "zone_full", &e),
+                                 KUBE_OK);
+            }
+        }
+
+        n++;
+        e = copy_while(&t, mem, n);
+        zone_test_close(&t);
+    } while (e);
+
+    assert_in_range(n, 10, 1000);
+    free(mem);
+}
+
+
 /* Of a state file that was loaded meanwhile the copy may have a part. */
 static void
 test_copy_of_a_load(void **state)
@@ -409,6 +553,7 @@ main(void)
         cmocka_unit_test(test_copy_shrinks),
         cmocka_unit_test(test_copy_no_memory),
         cmocka_unit_test(test_copy_of_a_moment),
+        cmocka_unit_test(test_copy_of_what_comes),
         cmocka_unit_test(test_copy_of_a_load),
     };
 
