@@ -395,7 +395,7 @@ informer_repeats(kube_informer_t *inf, const kube_delta_t *delta)
     }
 
     s->passed_over = true;
-    kube_reflector_relist(s->reflector, KUBE_RELIST_OTHER, true, inf->now_ms);
+    kube_reflector_relist_needed(s->reflector, inf->now_ms);
 
     return true;
 }

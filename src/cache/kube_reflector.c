@@ -268,7 +268,10 @@ reflector_feed_list(kube_reflector_t *r, const kube_input_t *input,
     turn = r->options.turn;
     taken = false;
 
-    if (beside || !reflector_has_watch[r->machine.state]) {
+    if (beside
+        || r->machine.demand.needed
+        || !reflector_has_watch[r->machine.state])
+    {
         /* there is none to go without */
 
     } else if (!kube_list_turn_is_free(turn, r->options.scope, r->now_ms)) {
@@ -731,6 +734,18 @@ kube_reflector_fill(kube_reflector_t *r, bool urgent, uint64_t now_ms)
 
 
 void
+kube_reflector_relist_needed(kube_reflector_t *r, uint64_t now_ms)
+{
+    r->now_ms = now_ms;
+
+    kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                             .reason = KUBE_RELIST_OTHER,
+                                             .urgent = true,
+                                             .needed = true });
+}
+
+
+void
 kube_reflector_relist_plainly(kube_reflector_t *r, uint64_t now_ms)
 {
     r->now_ms = now_ms;
@@ -741,7 +756,8 @@ kube_reflector_relist_plainly(kube_reflector_t *r, uint64_t now_ms)
     kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
                                              .reason = KUBE_RELIST_OTHER,
                                              .urgent = true,
-                                             .plain = true });
+                                             .plain = true,
+                                             .needed = true });
 }
 
 

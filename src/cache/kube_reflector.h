@@ -107,7 +107,13 @@ void kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
  */
 void kube_reflector_fill(kube_reflector_t *r, bool urgent, uint64_t now_ms);
 
-/* The same, urgently, for a list that is no WatchList. */
+/*
+ * Urgently, for a list without which the watch is of no use: it waits for its
+ * turn, not until nobody else wants one.
+ */
+void kube_reflector_relist_needed(kube_reflector_t *r, uint64_t now_ms);
+
+/* The same, for a list that is no WatchList. */
 void kube_reflector_relist_plainly(kube_reflector_t *r, uint64_t now_ms);
 
 /*

@@ -153,6 +153,7 @@ reflector_relist_later(kube_reflector_machine_t *m)
                        && (!m->demand.wanted || m->demand.beside);
     m->demand.wanted = true;
     m->demand.hasty |= m->input->urgent;
+    m->demand.needed |= m->input->needed;
     m->reason = m->input->reason;
     m->list.plain |= m->input->plain;
 

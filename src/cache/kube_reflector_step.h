@@ -253,6 +253,8 @@ typedef struct {
     bool                   urgent;         /* RELIST */
     bool                   plain;          /* RELIST: by no WatchList */
     bool                   beside;         /* RELIST: the watch may stay open */
+    bool                   needed;         /* RELIST: without it the watch is of
+                                              no use */
     bool                   partial;        /* ALIVE */
 } kube_input_t;
 
@@ -380,6 +382,8 @@ typedef struct {
     bool                    wanted;
     bool                    beside;         /* one beside the watch will do */
     bool                    hasty;          /* an urgent one is among them */
+    bool                    needed;         /* the watch is of no use until one
+                                               is complete */
     kube_backoff_t          backoff;
     kube_backoff_t          urgent;
     uint64_t                due_ms;         /* none before this */

@@ -523,6 +523,43 @@ test_due_beside_others(void **state)
 }
 
 
+/* Two pasts: the watch is of no use, so that its list waits in line. */
+static void
+test_plainly_beside_others(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *watch;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    watch = bed_x(&b);
+
+    kube_reflector_relist_plainly(b.r, b.io.now_ms);
+    bed_process(&b);
+    io_answer(&b.io, bed_x(&b), 200, LIST("9", "", SERVICE("web", "3")));
+    bed_process(&b);
+    watch = bed_x(&b);
+    assert_true(io_head(watch, 200, "application/json", 0));
+    bed_process(&b);
+
+    /* another one, by its pace */
+
+    assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+    assert_false(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
+    kube_reflector_relist_plainly(b.r, b.io.now_ms);
+    bed_process(&b);
+    assert_true(is_watched(watch));
+    b.io.now_ms += KUBE_URGENT_MAX_MS;
+    bed_process(&b);
+    assert_int_equal(b.turn.waiting_n, 2);
+    assert_int_equal(b.turn.waiting[1], 2);
+
+    bed_done(&b);
+}
+
+
 /* One that moves on, if slowly, keeps its time, and its turn for a while. */
 static void
 test_slow(void **state)
@@ -1404,6 +1441,7 @@ main(void)
         cmocka_unit_test(test_token_expired),
         cmocka_unit_test(test_list_beside_others),
         cmocka_unit_test(test_due_beside_others),
+        cmocka_unit_test(test_plainly_beside_others),
         cmocka_unit_test(test_slow),
         cmocka_unit_test(test_drips),
         cmocka_unit_test(test_fifo_full),

@@ -640,6 +640,57 @@ test_repeated_change(void **state)
 }
 
 
+/*
+ * Nothing of the scope is used until that list begins: it waits for its turn,
+ * not until nobody else wants one.
+ */
+static void
+test_repeated_change_beside_others(void **state)
+{
+    bed_t              b;
+    unsigned           i;
+    kube_list_turn_t  *turn;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_shop(&b);
+    bed_settle(&b);
+
+    takeover_full = 0;
+    server_put_service(b.server, "infra", "echo", 4);
+    server_delete(b.server, KUBE_RESOURCE_SERVICES, "infra", "echo");
+    bed_settle(&b);
+    takeover_full = KUBE_SCOPES_MAX;
+    bed_stop(&b);
+
+    /* the first event alone */
+    b.server->log_n--;
+    bed_start(&b);
+    turn = &b.inf->turn;
+
+    /* two others list without a pause, three seconds each */
+
+    assert_true(kube_list_turn_take(turn, 20, b.server->io.now_ms));
+    assert_false(kube_list_turn_take(turn, 21, b.server->io.now_ms));
+    bed_settle(&b);
+    b.server->log_n++;
+    server_put_service(b.server, "shop", "new", 5);
+
+    for (i = 0; i < 20; i++) {
+        bed_settle(&b);
+        b.server->io.now_ms += 3000;
+        kube_list_turn_give(turn, 20 + i % 2);
+        (void) kube_list_turn_take(turn, 21 - i % 2, b.server->io.now_ms);
+        (void) kube_list_turn_take(turn, 20 + i % 2, b.server->io.now_ms);
+        bed_settle(&b);
+    }
+
+    bed_assert_equal(&b);
+    bed_done(&b);
+}
+
+
 /* An object that goes without a trace is missed: count and digest say so. */
 static void
 test_lost_without_a_store(void **state)
@@ -1591,6 +1642,7 @@ main(void)
         cmocka_unit_test(test_floor_of_a_record),
         cmocka_unit_test(test_floor_of_a_deletion),
         cmocka_unit_test(test_repeated_change),
+        cmocka_unit_test(test_repeated_change_beside_others),
         cmocka_unit_test(test_lost_without_a_store),
         cmocka_unit_test(test_sums_agree),
         cmocka_unit_test(test_stored_since),
