@@ -67,6 +67,31 @@ reflector_end_second(kube_reflector_t *r)
 }
 
 
+/* True: others list.  What is wanted lets a watch go on, or open, meanwhile. */
+static bool
+reflector_lets_others(kube_reflector_t *r)
+{
+    uint64_t                 at_ms;
+    const kube_list_turn_t  *turn;
+
+    turn = r->options.turn;
+
+    if (kube_list_turn_is_free(turn, r->options.scope, r->now_ms)) {
+        return false;
+    }
+
+    at_ms = r->now_ms + REFLECTOR_TURN_MS;
+
+    if (at_ms < turn->held_until_ms) {
+        at_ms = turn->held_until_ms;
+    }
+
+    kube_reflector_watch_on(&r->machine, at_ms, r->now_ms);
+
+    return true;
+}
+
+
 /*
  * Takes what the call yields until there is nothing more, an action follows
  * from it, or the FIFO is full.
@@ -104,6 +129,14 @@ reflector_poll(kube_reflector_t *r)
 
         if (result.kind != KUBE_RESULT_END) {
             reflector_end_second(r);
+        }
+
+        /* one that lost its turn ends: a watch follows, not the next list */
+
+        if (result.kind == KUBE_RESULT_END
+            && r->machine.state == KUBE_REFLECTOR_LISTING)
+        {
+            (void) reflector_lets_others(r);
         }
 
         kube_reflector_result(r, &result);
@@ -262,7 +295,6 @@ reflector_feed_list(kube_reflector_t *r, const kube_input_t *input,
     bool beside)
 {
     bool               taken;
-    uint64_t           at_ms;
     kube_list_turn_t  *turn;
 
     turn = r->options.turn;
@@ -274,16 +306,10 @@ reflector_feed_list(kube_reflector_t *r, const kube_input_t *input,
     {
         /* there is none to go without */
 
-    } else if (!kube_list_turn_is_free(turn, r->options.scope, r->now_ms)) {
-        at_ms = r->now_ms + REFLECTOR_TURN_MS;
-
-        if (at_ms < turn->held_until_ms) {
-            at_ms = turn->held_until_ms;
-        }
-
-        kube_reflector_watch_on(&r->machine, at_ms, r->now_ms);
-
-    } else if (!r->refill.turn && !r->refill.waiting) {
+    } else if (!reflector_lets_others(r)
+               && !r->refill.turn
+               && !r->refill.waiting)
+    {
         taken = kube_list_turn_take(turn, r->options.scope, r->now_ms);
         r->turn = taken;
     }

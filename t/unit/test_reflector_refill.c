@@ -560,6 +560,42 @@ test_plainly_beside_others(void **state)
 }
 
 
+/* One that lost its turn is whole: a watch follows, before the next list. */
+static void
+test_due_as_list_ends(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *watch;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "");
+    assert_int_equal(b.turn.holder, 2);
+    kube_reflector_relist(b.r, KUBE_RELIST_OTHER, true, b.io.now_ms);
+
+    b.io.now_ms += KUBE_LIST_TURN_MS;
+    assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+    io_answer(&b.io, bed_x(&b), 200, LIST("9", "", SERVICE("web", "3")));
+    bed_process(&b);
+    watch = bed_x(&b);
+    assert_true(is_watched(watch));
+    assert_int_equal(b.turn.waiting_n, 0);
+
+    assert_true(io_head(watch, 200, "application/json", 0));
+    bed_process(&b);
+    assert_true(is_watched(watch));
+
+    kube_list_turn_give(&b.turn, 4);
+    b.io.now_ms += 60000;
+    bed_process(&b);
+    assert_false(is_watched(watch));
+    assert_int_equal(b.turn.holder, 2);
+
+    bed_done(&b);
+}
+
+
 /* One that moves on, if slowly, keeps its time, and its turn for a while. */
 static void
 test_slow(void **state)
@@ -1442,6 +1478,7 @@ main(void)
         cmocka_unit_test(test_list_beside_others),
         cmocka_unit_test(test_due_beside_others),
         cmocka_unit_test(test_plainly_beside_others),
+        cmocka_unit_test(test_due_as_list_ends),
         cmocka_unit_test(test_slow),
         cmocka_unit_test(test_drips),
         cmocka_unit_test(test_fifo_full),
