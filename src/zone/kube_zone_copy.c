@@ -33,6 +33,7 @@ typedef struct {
     bool                 left_out;
     uint64_t             evicting;        /* from's, when the copy began */
     uint64_t             epoch;
+    uint64_t             corrupt;
     uint64_t             state_in_use;
 } copy_t;
 
@@ -284,11 +285,13 @@ copy_header(copy_t *copy)
 
     /*
      * A slice on its way out, or lost to a take-over, may have been copied or
-     * not, and no event after the scopes' versions says so.
+     * not, and no event after the scopes' versions says so.  A record that is
+     * not as it was written was passed over, and counted.
      */
     if (kube_head_offset(copy->evicting) != 0
         || kube_word_get(&from->evicting) != copy->evicting
-        || kube_word_get(&from->history.epoch) != copy->epoch)
+        || kube_word_get(&from->history.epoch) != copy->epoch
+        || kube_word_get(&from->corrupt) != copy->corrupt)
     {
         copy->left_out = true;
     }
@@ -343,6 +346,7 @@ copy_all(copy_t *copy)
 
         copy->evicting = kube_word_get(&copy->from->image->evicting);
         copy->epoch = kube_word_get(&copy->from->image->history.epoch);
+        copy->corrupt = kube_word_get(&copy->from->image->corrupt);
         copy->state_in_use =
                    kube_word_get(&copy->from->image->history.state_in_use);
         rc = copy_scopes(copy, copy_scope);

@@ -287,6 +287,20 @@ copy_change_epoch(zone_test_t *t)
 }
 
 
+/* A byte of a Service's record, by a process that should not write there. */
+static void
+copy_change_byte(zone_test_t *t)
+{
+    char      *bytes;
+    uint32_t   e;
+
+    e = zone_test_find(t, KUBE_RESOURCE_SERVICES, "shop", "svc-7");
+    bytes = (char *) kube_zone_words(&t->zone, kube_head_offset(
+                                                kube_zone_head(&t->zone, e)));
+    bytes[sizeof(kube_record_t) + 16] ^= 0x41;
+}
+
+
 static void
 copy_change_whole(zone_test_t *t)
 {
@@ -319,6 +333,7 @@ test_copy_of_a_moment(void **state)
         { copy_change_evicting, false, KUBE_FULL },
         { copy_change_evict, false, KUBE_FULL },
         { copy_change_epoch, false, KUBE_FULL },
+        { copy_change_byte, true, KUBE_FULL },
     };
 
     (void) state;
