@@ -31,6 +31,7 @@ typedef struct {
     kube_zone_writer_t  *writer;
     kube_arena_t         arena;           /* of one object */
     bool                 left_out;
+    bool                 larger;          /* to's records may be */
     uint64_t             evicting;        /* from's, when the copy began */
     uint64_t             epoch;
     uint64_t             corrupt;
@@ -112,6 +113,34 @@ copy_scopes(copy_t *copy, kube_rc_t (*step)(copy_t *copy, unsigned scope))
 }
 
 
+/*
+ * What was too large for a record may have room in one now, of which no event
+ * tells: for want of room it is listed.
+ */
+static kube_reason_t
+copy_reason(const copy_t *copy, kube_reason_t reason)
+{
+    return (copy->larger && reason == KUBE_REASON_TOO_LARGE)
+           ? KUBE_REASON_ZONE_FULL : reason;
+}
+
+
+static void
+copy_outdated(copy_t *copy, uint32_t entry, const kube_record_t *record)
+{
+    kube_reason_t  reason;
+
+    reason = kube_record_outdated_reason(record);
+
+    if ((record->flags & KUBE_RECORD_F_OUTDATED)
+        && copy_reason(copy, reason) != reason)
+    {
+        kube_zone_outdate(copy->writer, entry, copy_reason(copy, reason),
+                          kube_record_outdated_since(record));
+    }
+}
+
+
 /* Returns the entry; 0: there was no room. */
 static uint32_t
 copy_stage(copy_t *copy, const kube_record_t *record)
@@ -123,7 +152,26 @@ copy_stage(copy_t *copy, const kube_record_t *record)
         return 0;
     }
 
+    copy_outdated(copy, entry, record);
+
     return entry;
+}
+
+
+static kube_rc_t
+copy_refused(copy_t *copy, kube_zone_item_t *item)
+{
+    kube_str_t     text;
+    kube_reason_t  reason;
+
+    text = item->id.reason;
+    reason = kube_reason_of(text);
+
+    if (copy_reason(copy, reason) != reason) {
+        text = kube_reason_text(copy_reason(copy, reason));
+    }
+
+    return kube_zone_refuse(copy->writer, item, item->id.meta.rv, text);
 }
 
 
@@ -198,8 +246,7 @@ copy_alone(copy_t *copy, const kube_record_t *record)
     }
 
     if (record->kind == KUBE_RECORD_REFUSED) {
-        rc = kube_zone_refuse(copy->writer, &item, item.id.meta.rv,
-                              item.id.reason);
+        rc = copy_refused(copy, &item);
 
     } else if (kube_zone_service_of(copy->writer, record) != 0) {
         rc = kube_zone_refuse(copy->writer, &item, item.id.meta.rv,
@@ -209,6 +256,7 @@ copy_alone(copy_t *copy, const kube_record_t *record)
         rc = kube_zone_stage_item(copy->writer, &item, 0);
 
         if (rc == KUBE_OK) {
+            copy_outdated(copy, item.entry, record);
             kube_zone_publish_orphan(copy->writer, item.entry);
         }
     }
@@ -347,6 +395,8 @@ copy_all(copy_t *copy)
         copy->evicting = kube_word_get(&copy->from->image->evicting);
         copy->epoch = kube_word_get(&copy->from->image->history.epoch);
         copy->corrupt = kube_word_get(&copy->from->image->corrupt);
+        copy->larger = kube_zone_record_max(copy->to)
+                       > kube_zone_record_max(copy->from);
         copy->state_in_use =
                    kube_word_get(&copy->from->image->history.state_in_use);
         rc = copy_scopes(copy, copy_scope);

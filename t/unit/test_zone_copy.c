@@ -366,6 +366,83 @@ test_copy_of_a_moment(void **state)
 }
 
 
+/* The reason of the one name, and of the one object that is outdated. */
+static void
+copy_reasons(zone_test_t *t, const kube_zone_t *zone, char *name,
+    kube_reason_t *outdated)
+{
+    uint32_t              cursor;
+    kube_record_id_t      id;
+    const kube_record_t  *record;
+
+    cursor = 0;
+    name[0] = '\0';
+    *outdated = KUBE_REASON_OTHER;
+
+    while (kube_zone_next_refused(zone, &cursor, &t->arena, &record)
+           == KUBE_OK)
+    {
+        if (record->kind != KUBE_RECORD_REFUSED) {
+            *outdated = kube_record_outdated_reason(record);
+            continue;
+        }
+
+        assert_int_equal(kube_record_id(record, record->size, &id), KUBE_OK);
+        snprintf(name, 32, "%.*s", (int) id.reason.len, id.reason.data);
+    }
+}
+
+
+/*
+ * What was too large for a record may be none that is too large for those of
+ * the other size: a list is to tell, and no event does.
+ */
+static void
+test_copy_of_too_large(void **state)
+{
+    char             name[32];
+    void            *mem;
+    size_t           i;
+    uint32_t         e;
+    zone_test_t      t;
+    kube_zone_t      to;
+    kube_reason_t    outdated;
+
+    static const struct {
+        size_t          size;
+        const char     *name;
+        kube_reason_t   outdated;
+    } rows[] = {
+        { 512u << 10, "too_large", KUBE_REASON_TOO_LARGE },
+        { (1u << 20) + 4096, "too_large", KUBE_REASON_TOO_LARGE },
+        { 8u << 20, "zone_full", KUBE_REASON_ZONE_FULL },
+    };
+
+    (void) state;
+    copy_setup(&t);
+    e = zone_test_find(&t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "svc-7-1");
+    kube_zone_outdate(t.writer, e, KUBE_REASON_TOO_LARGE, 777);
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        mem = zone_test_memory(rows[i].size);
+        assert_int_equal(kube_zone_create(&to, mem, rows[i].size,
+                                          zone_test_seed), KUBE_OK);
+        assert_int_equal(kube_zone_record_max(&to)
+                         > kube_zone_record_max(&t.zone),
+                         rows[i].outdated == KUBE_REASON_ZONE_FULL);
+        assert_int_equal(kube_zone_copy(&to, &t.zone, &t.at.alloc), KUBE_OK);
+        assert_int_equal(kube_zone_validate(mem, rows[i].size), KUBE_OK);
+
+        copy_reasons(&t, &to, name, &outdated);
+        assert_string_equal(name, rows[i].name);
+        assert_int_equal(outdated, rows[i].outdated);
+        free(mem);
+    }
+
+    zone_test_close(&t);
+}
+
+
 static zone_test_t  *copy_now;
 static unsigned      copy_stores, copy_change_at;
 
@@ -568,6 +645,7 @@ main(void)
         cmocka_unit_test(test_copy_shrinks),
         cmocka_unit_test(test_copy_no_memory),
         cmocka_unit_test(test_copy_of_a_moment),
+        cmocka_unit_test(test_copy_of_too_large),
         cmocka_unit_test(test_copy_of_what_comes),
         cmocka_unit_test(test_copy_of_a_load),
     };
