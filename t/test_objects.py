@@ -311,6 +311,19 @@ class TestObjects:
         assert gateway.status.used("shop", "bad") == ["127.60.0.1"]
         assert cluster.api.count(verb="list", resource=SLICES) == 1
 
+    @pytest.mark.parametrize("where", ["list", "watch"])
+    def test_too_large_until_it_may_be(self, cluster, where):
+        """max_object is raised: what was refused is listed, once; by no other reload."""
+        gateway = self.too_large(cluster, where)
+        gateway.reload()
+        cluster.steady(gateway)
+        gateway.change(more="max_object 1m;")
+        wait_until(lambda: not gateway.status.resource(SLICES)["refused"])
+        assert gateway.status.used("shop", "bad") == ["127.60.0.1"]
+        gateway.reload()
+        cluster.steady(gateway)
+        assert cluster.api.count(verb="list", resource=SLICES) == 2
+
     @staticmethod
     def too_large(cluster, where):
         """A gateway that has met an object larger than max_object."""

@@ -895,24 +895,33 @@ kube_publication_refuse(kube_publication_t *p, kube_zone_item_t *item,
 }
 
 
+/* True for what a predecessor had refused that allowed less. */
+static bool
+publication_may_fit(const kube_publication_t *p, kube_reason_t reason)
+{
+    return p->conf.larger && reason == KUBE_REASON_TOO_LARGE;
+}
+
+
 void
 kube_publication_found_refused(kube_publication_t *p, const kube_item_t *item)
 {
-    bool            lacks_room;
+    bool            lacks_room, wanted;
     kube_room_t    *room;
     kube_reason_t   reason;
 
     reason = kube_reason_of(item->zone.id.reason);
     room = &p->scopes[item->scope].room;
 
-    /* the room that the latter was to have is not known to be there still */
-    lacks_room = (reason == KUBE_REASON_ZONE_FULL
-                  || reason == KUBE_REASON_INTERRUPTED);
+    /* the room that it was to have is not known to be there still */
+    wanted = (reason == KUBE_REASON_INTERRUPTED
+              || publication_may_fit(p, reason));
+    lacks_room = (wanted || reason == KUBE_REASON_ZONE_FULL);
 
     publication_set_refused(p, item->zone.entry, item->zone.id.resource,
                             item->scope, lacks_room);
     room->unknown += lacks_room;
-    room->wanted |= (reason == KUBE_REASON_INTERRUPTED);
+    room->wanted |= wanted;
     room->crowded |= (reason == KUBE_REASON_TOO_MANY_SLICES);
 }
 
@@ -921,6 +930,7 @@ void
 kube_publication_found(kube_publication_t *p, uint32_t entry)
 {
     kube_member_t        *member;
+    kube_reason_t         reason;
     kube_scope_sum_t     *sum;
     const kube_record_t  *record;
 
@@ -936,11 +946,12 @@ kube_publication_found(kube_publication_t *p, uint32_t entry)
 
     member->outdated = true;
     p->outdated = true;
-    publication_count_refused(p, member, kube_record_outdated_reason(record)
-                                         == KUBE_REASON_ZONE_FULL);
+    reason = kube_record_outdated_reason(record);
+    publication_count_refused(p, member, reason == KUBE_REASON_ZONE_FULL
+                                         || publication_may_fit(p, reason));
     p->scopes[member->scope].room.unknown += member->lacks_room;
     p->scopes[member->scope].room.crowded |=
-        (kube_record_outdated_reason(record) == KUBE_REASON_TOO_MANY_SLICES);
+        (reason == KUBE_REASON_TOO_MANY_SLICES);
 }
 
 

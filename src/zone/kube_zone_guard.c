@@ -203,6 +203,20 @@ kube_zone_set_state_loading(kube_zone_t *zone, bool loading)
 }
 
 
+uint64_t
+kube_zone_object_max(const kube_zone_t *zone)
+{
+    return kube_word_get(&zone->image->history.object_max);
+}
+
+
+void
+kube_zone_set_object_max(kube_zone_t *zone, uint64_t bytes)
+{
+    kube_word_set(&zone->image->history.object_max, bytes);
+}
+
+
 void
 kube_zone_set_queue(kube_zone_t *zone, uint64_t depth, uint64_t since_ms)
 {

@@ -148,6 +148,7 @@ typedef struct {
     kube_word_t  state_written_ms;
     kube_word_t  state_in_use;
     kube_word_t  state_failed;
+    kube_word_t  object_max;         /* bytes: larger objects were refused */
     kube_word_t  ready;              /* KUBE_READY_ bits */
     kube_word_t  cause_since_ms[KUBE_CAUSES];
     kube_word_t  blamed;          /* 0: all rows of blame are free */

@@ -56,6 +56,7 @@ typedef struct {
     uint64_t                  now_ms;
     unsigned                  rv;
     unsigned                  logs[KUBE_EV_MAX];
+    const char               *why;             /* refused; NULL: malformed */
     bool                      disturbed;
 } it_t;
 
@@ -369,7 +370,7 @@ it_apply_read(it_t *it, kube_delta_kind_t kind, const it_object_t *o,
     d.read_ms = read_ms;
 
     if (kind == KUBE_DELTA_REFUSED) {
-        d.reason = KUBE_STR("malformed");
+        d.reason = kube_str(it->why != NULL ? it->why : "malformed");
     }
 
     if (kind == KUBE_DELTA_REFUSED || kind == KUBE_DELTA_DELETED) {

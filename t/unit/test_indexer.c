@@ -975,6 +975,56 @@ test_indexer_latency(void **state)
 }
 
 
+/*
+ * A slice that was refused as too large, or is outdated for that: a successor
+ * who allows more asks for a list, once, and nobody else does.
+ */
+static void
+test_too_large_under_a_predecessor(void **state)
+{
+    it_t             it;
+    bool             larger;
+    unsigned         i;
+    it_object_t      web, a;
+    kube_room_ask_t  ask;
+
+    (void) state;
+
+    for (i = 0; i < 8; i++) {
+        larger = i & 1;
+        it_init(&it, ZONE);
+        it.conf.max_outdated_ms = (i & 2) ? 600000 : 0;
+        it.why = (i & 4) ? "malformed" : "too_large";
+        it_takeover(&it);
+        web = it_service(&it, "shop", "web");
+        a = it_slice(&it, "shop", "a", "web");
+        IT_UPDATE(&it, &web);
+        IT_UPDATE(&it, &a);
+        it_publish(&it);
+        it_stamp(&it, &a);
+        assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &a), KUBE_OK);
+        it_publish(&it);
+        assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+
+        it.conf.larger = larger;
+        it_takeover(&it);
+        it.now_ms += 1000;
+        assert_int_equal(it_room_returned(&it, IT_SLICES, &ask),
+                         larger && !(i & 4));
+        assert_false(it_room_returned(&it, IT_SERVICES, &ask));
+
+        IT_BEGIN(&it, IT_SLICES);
+        IT_LIST(&it, &a);
+        IT_SYNC(&it, IT_SLICES);
+        it_publish(&it);
+        assert_int_equal(it_sum(&it, IT_SLICES).refused, 0);
+        it.now_ms += 1000;
+        assert_false(it_room_returned(&it, IT_SLICES, &ask));
+        it_done(&it);
+    }
+}
+
+
 int
 main(void)
 {
@@ -991,6 +1041,7 @@ main(void)
         cmocka_unit_test(test_indexer_state_file),
         cmocka_unit_test(test_indexer_odd),
         cmocka_unit_test(test_indexer_changes),
+        cmocka_unit_test(test_too_large_under_a_predecessor),
         cmocka_unit_test(test_indexer_latency),
     };
 
