@@ -1307,7 +1307,9 @@ def test_many_subrequests(cluster, many, strained, figure):
             header = {"X-Service": f"shop/{name}:http"}
             assert gateway.get("/service/", headers=header).status == 200
 
-    static, service = cost("/static/file"), cost("/service/file")
+    # what else is at work in the worker, or beside it, is in some of them
+    rounds = [(cost("/static/file"), cost("/service/file")) for _ in range(5)]
+    static, service = (min(of) for of in zip(*rounds))
     figure(f"8000 slices of a file: {static} us of the processor, by a Service {service}")
     assert service < 3 * static
 

@@ -113,7 +113,7 @@ void kube_reflector_fill(kube_reflector_t *r, bool urgent, uint64_t now_ms);
  */
 void kube_reflector_relist_needed(kube_reflector_t *r, uint64_t now_ms);
 
-/* The same, for a list that is no WatchList. */
+/* For what is held of two pasts: no WatchList; it waits for its turn, too. */
 void kube_reflector_relist_plainly(kube_reflector_t *r, uint64_t now_ms);
 
 /*

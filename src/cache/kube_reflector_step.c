@@ -154,6 +154,7 @@ reflector_relist_later(kube_reflector_machine_t *m)
     m->demand.wanted = true;
     m->demand.hasty |= m->input->urgent;
     m->demand.needed |= m->input->needed;
+    m->demand.dropped |= m->input->needed && !m->input->plain;
     m->reason = m->input->reason;
     m->list.plain |= m->input->plain;
 

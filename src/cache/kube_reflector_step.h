@@ -253,8 +253,9 @@ typedef struct {
     bool                   urgent;         /* RELIST */
     bool                   plain;          /* RELIST: by no WatchList */
     bool                   beside;         /* RELIST: the watch may stay open */
-    bool                   needed;         /* RELIST: without it the watch is of
-                                              no use */
+    bool                   needed;         /* RELIST: not plain, without it the
+                                              watch is of no use; plain, what
+                                              is held is of two pasts */
     bool                   partial;        /* ALIVE */
 } kube_input_t;
 
@@ -382,8 +383,10 @@ typedef struct {
     bool                    wanted;
     bool                    beside;         /* one beside the watch will do */
     bool                    hasty;          /* an urgent one is among them */
-    bool                    needed;         /* the watch is of no use until one
-                                               is complete */
+    bool                    needed;         /* it may not wait for as long as
+                                               anybody lists */
+    bool                    dropped;        /* as is what the watch tells, until
+                                               one is complete */
     kube_backoff_t          backoff;
     kube_backoff_t          urgent;
     uint64_t                due_ms;         /* none before this */

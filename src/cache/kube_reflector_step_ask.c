@@ -395,7 +395,8 @@ reflector_after(kube_reflector_machine_t *m, uint64_t floor_ms)
 /*
  * The list that gives way is wanted again: as far from this one's end as it was
  * to be from its beginning, and not before the watch has had the time that the
- * list has taken.  Each may take the same, for no watch is open meanwhile.
+ * list has taken.  Each may take the same, for no watch is open meanwhile; but
+ * one whose events are dropped is owed nothing.
  */
 static void
 reflector_yield(kube_reflector_machine_t *m, uint64_t floor_ms)
@@ -404,7 +405,7 @@ reflector_yield(kube_reflector_machine_t *m, uint64_t floor_ms)
     kube_reflector_demand_t    *demand;
 
     demand = &m->demand;
-    took_ms = m->now_ms - m->list.started_ms;
+    took_ms = demand->dropped ? 0 : m->now_ms - m->list.started_ms;
 
     m->list.yields = false;
     m->list.timeouts = 0;

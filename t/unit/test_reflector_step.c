@@ -1463,7 +1463,45 @@ test_list_comes_again_in_time(void **state)
     assert_int_equal(b.r.demand.due_ms - b.now_ms, due_ms);
     assert_int_equal(b.r.demand.urgent_ms - b.now_ms, urgent_ms);
 
+    /* the watch is owed the time of the list, unless what it tells is dropped */
+
+    for (i = 0; i < 3; i++) {
+        bed_in(&b, KUBE_REFLECTOR_WATCHING);
+        assert_int_equal(feed(&b, &(kube_input_t) {
+                                      .kind = KUBE_INPUT_RELIST,
+                                      .reason = KUBE_RELIST_OTHER,
+                                      .urgent = true,
+                                      .needed = (i != 0),
+                                      .plain = (i == 2) }),
+                         KUBE_ACTION_LIST);
+        b.now_ms += 100000;
+        assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                         KUBE_ACTION_WATCH);
+        assert_int_equal(b.r.demand.due_ms < b.now_ms + 100000, i == 1);
+        assert_int_equal(b.r.demand.needed, i != 0);
+    }
+
+    /* until one is complete */
+
+    do {
+        say(&b, KUBE_INPUT_OPENED);
+        say_rv(&b, KUBE_INPUT_EVENT, "100");
+    } while (say_timer(&b) == KUBE_ACTION_WATCH);
+
+    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    assert_true(b.r.demand.needed);
+    say_rv(&b, KUBE_INPUT_META, "120");
+    say(&b, KUBE_INPUT_LIST_DONE);
+    assert_false(b.r.demand.needed);
+    assert_false(b.r.demand.dropped);
+
     /* those that were told the same do not come all at once */
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    b.now_ms += KUBE_URGENT_FIRST_MS / 2;
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_WATCH);
 
     later = 0;
 
