@@ -75,7 +75,7 @@ static int
 secret_open(const char *path, size_t max, size_t *size, const char **what,
     kube_rc_t *rc)
 {
-    int          fd;
+    int          fd, err;
     struct stat  st;
 
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -85,7 +85,20 @@ secret_open(const char *path, size_t max, size_t *size, const char **what,
         return -1;
     }
 
-    if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode)) {
+    err = 0;
+
+    if (fstat(fd, &st) == -1) {
+        err = errno;
+        *what = "cannot be read";
+        *rc = KUBE_IO;
+
+    } else if (S_ISDIR(st.st_mode)) {
+        err = EISDIR;
+        *what = "a directory, not a file";
+        *rc = KUBE_IO;
+
+    } else if (!S_ISREG(st.st_mode)) {
+        err = EINVAL;
         *what = "not a regular file";
         *rc = KUBE_IO;
 
@@ -99,6 +112,7 @@ secret_open(const char *path, size_t max, size_t *size, const char **what,
     }
 
     close(fd);
+    errno = err;
 
     return -1;
 }
@@ -135,7 +149,7 @@ kube_rc_t
 kube_secret_read(const kube_alloc_t *alloc, const char *path, size_t max,
     kube_str_t *out, const char **what)
 {
-    int        fd;
+    int        fd, err;
     char      *p;
     size_t     size, len;
     kube_rc_t  rc;
@@ -155,10 +169,12 @@ kube_secret_read(const kube_alloc_t *alloc, const char *path, size_t max,
     }
 
     rc = secret_read_fd(fd, p, size, &len);
+    err = (rc == KUBE_CHANGED) ? EBUSY : errno;
     close(fd);
 
     if (rc != KUBE_OK) {
         secret_free_bytes(alloc, p, size + 1);
+        errno = err;
         *what = rc == KUBE_CHANGED ? "it is being written" : "cannot be read";
         return KUBE_IO;
     }

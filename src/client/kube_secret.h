@@ -20,6 +20,8 @@
  * followed); the caller owns *out, which has a NUL behind it.  It never
  * blocks: what is not a regular file is refused.
  * KUBE_OK, KUBE_NOMEM, KUBE_TOO_LARGE or KUBE_IO; *what gets a static text.
+ * KUBE_IO: errno says why, EISDIR, EINVAL (of another kind) and EBUSY (it was
+ * being written) where no call of the system does.
  */
 kube_rc_t kube_secret_read(const kube_alloc_t *alloc, const char *path,
     size_t max, kube_str_t *out, const char **what)  KUBE_MUST_CHECK;

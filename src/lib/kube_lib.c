@@ -405,6 +405,7 @@ int
 kube_lib_create(const kube_lib_env_t *env, const kube_options_t *options,
     kube_t **made, char *why, size_t why_size)
 {
+    int            err;
     kube_t        *kube;
     kube_rc_t      rc;
     kube_error_t   error;
@@ -451,10 +452,12 @@ kube_lib_create(const kube_lib_env_t *env, const kube_options_t *options,
     }
 
     if (rc != KUBE_OK) {
+        err = errno;
         lib_why(why, why_size,
                 (error.what != NULL) ? error.what : kube_rc_text(rc),
                 error.offset);
         kube_destroy(kube);
+        errno = err;
         return rc;
     }
 

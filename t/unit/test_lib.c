@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -655,6 +656,46 @@ test_options(void **state)
 }
 
 
+/* KUBE_E_IO: errno is of this call. */
+static void
+test_io(void **state)
+{
+    int             err;
+    char            why[64];
+    size_t          i;
+    kube_t         *kube;
+    kube_options_t  options;
+
+    static const struct {
+        const char  *path;
+        const char  *why;
+        int          err;
+    } cases[] = {
+        { "/proc/none", "no such file", ENOENT },
+        { "/proc/version/none", "no such file", ENOTDIR },
+        { "/", "a directory, not a file", EISDIR },
+        { "/dev/null", "not a regular file", EINVAL }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        options = (kube_options_t) {
+            .size = sizeof(options),
+            .kubeconfig = cases[i].path
+        };
+
+        errno = 0;
+        assert_int_equal(kube_create(&options, &kube, why, sizeof(why)),
+                         KUBE_E_IO);
+        err = errno;
+
+        assert_int_equal(err, cases[i].err);
+        assert_string_equal(why, cases[i].why);
+    }
+}
+
+
 static uint64_t  queue_now_ms;
 
 
@@ -924,6 +965,7 @@ main(void)
         cmocka_unit_test(test_store),
         cmocka_unit_test(test_loop),
         cmocka_unit_test(test_options),
+        cmocka_unit_test(test_io),
         cmocka_unit_test(test_queue),
         cmocka_unit_test(test_no_memory_for_handler),
         cmocka_unit_test(test_out_of_memory)

@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -187,9 +188,11 @@ test_secret_read(void **state)
 
     (void) state;
     alloc_test_init(&at);
+    errno = 0;
     assert_int_equal(kube_secret_read(&at.alloc, secret_bed.path, 10, &out,
                                       &what), KUBE_IO);
     assert_string_equal(what, "no such file");
+    assert_int_equal(errno, ENOENT);
 
     secret_put(10);
     assert_int_equal(kube_secret_read(&at.alloc, secret_bed.path, 10, &out,
@@ -201,9 +204,11 @@ test_secret_read(void **state)
     secret_put(11);
     assert_int_equal(kube_secret_read(&at.alloc, secret_bed.path, 10, &out,
                                       &what), KUBE_TOO_LARGE);
+    errno = 0;
     assert_int_equal(kube_secret_read(&at.alloc, secret_bed.dir, 10, &out,
                                       &what), KUBE_IO);
-    assert_string_equal(what, "not a regular file");
+    assert_string_equal(what, "a directory, not a file");
+    assert_int_equal(errno, EISDIR);
 
     /* who opens it otherwise waits for a writer for ever */
     assert_int_equal(unlink(secret_bed.path), 0);
@@ -211,6 +216,7 @@ test_secret_read(void **state)
     assert_int_equal(kube_secret_read(&at.alloc, secret_bed.path, 10, &out,
                                       &what), KUBE_IO);
     assert_string_equal(what, "not a regular file");
+    assert_int_equal(errno, EINVAL);
     assert_null(out.data);
     alloc_test_assert_no_leak(&at);
 }
