@@ -67,6 +67,7 @@ typedef struct {
     frame_state_t   state;
     frame_member_t  member;        /* the top-level member in hand */
     bool            items_seen;
+    bool            other;         /* it could be read, and is no list */
     bool            oversize;
     char            word[KUBE_FRAME_WORD_MAX];
     size_t          word_len;
@@ -481,6 +482,7 @@ frame_on_after(frame_cursor_t *c, kube_str_t *in, kube_frame_item_t *item)
 
     /* an object without items is no list, and no empty one either */
     if (ch != '}' || !c->items_seen) {
+        c->other = (ch == '}');
         return KUBE_PROTO;
     }
 
@@ -581,9 +583,14 @@ frame_step(kube_frame_t *frame, kube_str_t *in, kube_frame_item_t *item)
         return frame_on_item(frame, in);
 
     case FRAME_START:
+        c->other = (*in->data == '[');
         return frame_expect(c, in, '{', FRAME_NAME_FIRST);
 
     case FRAME_NAME_FIRST:
+        c->other = (*in->data == '}');
+
+        /* fall through */
+
     case FRAME_NAME_NEXT:
         kube_lexer_skip_init(&frame->reader.skip, true);
         return frame_expect(c, in, '"', FRAME_NAME);
@@ -612,6 +619,13 @@ frame_skips(const frame_cursor_t *c)
 {
     return c->state == FRAME_NAME
            || (c->state == FRAME_VALUE && c->member == FRAME_IS_UNKNOWN);
+}
+
+
+bool
+kube_frame_other(const kube_frame_t *frame)
+{
+    return frame->c.other;
 }
 
 

@@ -79,6 +79,9 @@ void kube_frame_destroy(kube_frame_t *frame);
 kube_rc_t kube_frame_next(kube_frame_t *frame, kube_str_t *in,
     kube_frame_item_t *item)  KUBE_MUST_CHECK;
 
+/* After KUBE_PROTO: true if that is JSON, but of something else than a list. */
+bool kube_frame_other(const kube_frame_t *frame);
+
 /*
  * True where an item or event begins: its '{' is the first byte of *in, and
  * what stands before it was taken.  False, with nothing taken, where anything

@@ -716,7 +716,8 @@ api_next_item(api_call_t *call, kube_str_t *in, kube_result_t *result)
         rc = api_end(call, result, rc,
                      (rc == KUBE_NOMEM) ? ""
                      : (call->messages != NULL) ? "unreadable Protocol Buffers"
-                                                : "unreadable JSON");
+                     : kube_frame_other(call->frame) ? "JSON, but not a list"
+                                                     : "unreadable JSON");
     }
 
     return rc;

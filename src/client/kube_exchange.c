@@ -730,17 +730,64 @@ kube_exchange_destroy(kube_exchange_t *exchange)
 }
 
 
+/* What a connect to a unix socket comes to. */
+static const struct {
+    long         err;
+    const char  *text;
+} exchange_unix_errors[] = {
+    { ENOENT,       "no such file" },
+    { ENOTDIR,      "no such file" },
+    { EACCES,       "permission denied" },
+    { ECONNREFUSED, "connection refused" }
+};
+
+
+/* libcurl speaks of the host of the URL, which is none. */
+static void
+exchange_say_unix(kube_exchange_t *e, const char *path)
+{
+    long         err;
+    size_t       i;
+    const char  *text;
+
+    err = 0;
+    text = "cannot connect";
+    (void) curl_easy_getinfo(e->easy, CURLINFO_OS_ERRNO, &err);
+
+    for (i = 0; i < sizeof(exchange_unix_errors)
+                    / sizeof(exchange_unix_errors[0]); i++)
+    {
+        if (exchange_unix_errors[i].err == err) {
+            text = exchange_unix_errors[i].text;
+        }
+    }
+
+    (void) snprintf(e->error, sizeof(e->error), "unix socket %s: %s", path,
+                    text);
+}
+
+
 /* Finds out why libcurl ended the exchange. */
 static void
 exchange_judge(kube_exchange_t *e, CURLcode code)
 {
     size_t                i;
+    const char           *server;
     kube_exchange_env_t  *env = e->env;
 
     for (i = 0; i < env->sockets_n; i++) {
         if (env->sockets[i].exchange == e) {
             exchange_look_at_socket(e, env->sockets[i].fd);
         }
+    }
+
+    server = env->conf.config->servers[e->server].data;
+
+    if (code == CURLE_COULDNT_CONNECT
+        && e->stage != KUBE_STAGE_NO_SOCKET
+        && strncmp(server, "http://unix:", 12) == 0)
+    {
+        exchange_say_unix(e, server + 12);
     }
 
     e->rc = kube_exchange_cause(code, e->stage, e->peer_gone);

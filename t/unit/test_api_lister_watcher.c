@@ -1021,6 +1021,52 @@ test_messages_watch(void **state)
 }
 
 
+/* What can be read and is no list is not called unreadable. */
+static void
+test_no_list(void **state)
+{
+    bed_t           b;
+    size_t          i;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+    kube_result_t   r;
+
+    static const struct {
+        const char  *body;
+        const char  *text;
+    } cases[] = {
+        { "{}", "JSON, but not a list" },
+        { " { } ", "JSON, but not a list" },
+        { "[1]", "JSON, but not a list" },
+        { "{\"kind\":\"ServiceList\",\"metadata\":{\"resourceVersion\":"
+          "\"5\"}}",
+          "JSON, but not a list" },
+        { "{,", "unreadable JSON" },
+        { "{\"a\":1,}", "unreadable JSON" },
+        { "<html>", "unreadable JSON" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bed_init(&b);
+        call = bed_list(&b);
+        x = io_find(&b.io, "/");
+        assert_true(io_head(x, 200, "application/json", 0));
+        (void) io_body(&b.io, x, cases[i].body);
+
+        do {
+            assert_int_equal(b.lw.next(b.lw.ctx, call, &r), KUBE_OK);
+        } while (r.kind != KUBE_RESULT_END);
+
+        assert_int_equal(r.rc, KUBE_PROTO);
+        assert_string_equal(r.text, cases[i].text);
+        b.lw.cancel(b.lw.ctx, call);
+        bed_done(&b);
+    }
+}
+
+
 /* The server's refusals come in what was asked for, a proxy's in anything. */
 static void
 test_messages_status(void **state)
@@ -1210,6 +1256,7 @@ main(void)
         cmocka_unit_test(test_oom),
         cmocka_unit_test(test_messages_list),
         cmocka_unit_test(test_messages_watch),
+        cmocka_unit_test(test_no_list),
         cmocka_unit_test(test_messages_status),
         cmocka_unit_test(test_messages_refused),
         cmocka_unit_test(test_messages_memory)

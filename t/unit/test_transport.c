@@ -11,6 +11,7 @@
 
 #include <netinet/tcp.h>
 #include <sys/resource.h>
+#include <sys/un.h>
 
 #include "kube_version.h"
 
@@ -726,6 +727,45 @@ test_transport_unix_socket(void **state)
 }
 
 
+/* What libcurl says of one names "localhost port 80". */
+static void
+test_transport_unix_socket_away(void **state)
+{
+    int                     fd;
+    char                    path[64], url[96], text[96];
+    transport_bed_t        *f = *state;
+    struct sockaddr_un      un = { .sun_family = AF_UNIX };
+    transport_bed_client_t  c = { 0 }, d = { 0 };
+
+    snprintf(path, sizeof(path), "/tmp/kube-transport-%d.gone",
+             (int) getpid());
+    snprintf(url, sizeof(url), "http://unix:%s", path);
+    assert_int_equal(kube_config_add_server(&f->config, kube_str(url), NULL),
+                     KUBE_OK);
+    transport_bed_open(f);
+
+    transport_bed_get(f, &c);
+    assert_int_equal(c.rc, KUBE_CONNECT);
+    snprintf(text, sizeof(text), "unix socket %s: no such file", path);
+    assert_string_equal(c.text, text);
+    transport_bed_free(&c);
+
+    /* bound, but nobody listens */
+
+    snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *) &un, sizeof(un)), 0);
+    transport_bed_get(f, &d);
+    (void) close(fd);
+    (void) unlink(path);
+
+    assert_int_equal(d.rc, KUBE_CONNECT);
+    snprintf(text, sizeof(text), "unix socket %s: connection refused", path);
+    assert_string_equal(d.text, text);
+    transport_bed_free(&d);
+}
+
+
 static void
 test_transport_credentials(void **state)
 {
@@ -950,6 +990,7 @@ main(void)
         TRANSPORT_TEST(test_transport_connect_timeout),
         TRANSPORT_TEST(test_transport_no_such_name),
         TRANSPORT_TEST(test_transport_unix_socket),
+        TRANSPORT_TEST(test_transport_unix_socket_away),
         TRANSPORT_TEST(test_transport_credentials),
         TRANSPORT_TEST(test_transport_keepalive),
         TRANSPORT_TEST(test_transport_watch_again),
