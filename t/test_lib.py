@@ -93,6 +93,12 @@ def test_symbols(installed):
     assert os.readlink(installed / "lib/libkube.so") == "libkube.so.0"
 
 
+def test_manual_names_each_function():
+    with open(os.path.join(ROOT, "src/lib/kube.3"), encoding="utf-8") as page:
+        named = set(re.findall(r"\bkube_[a-z0-9_]+", page.read()))
+    assert declared() - named == set()
+
+
 def test_manual(installed):
     manual = installed / "share/man/man3/kube.3"
     made = subprocess.run(
