@@ -59,3 +59,10 @@ kube_curl_memory_init(void)
                                 kube_curl_memory_realloc, strdup, calloc)
            == CURLE_OK;
 }
+
+
+void
+kube_curl_memory_done(void)
+{
+    curl_global_cleanup();
+}

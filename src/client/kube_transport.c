@@ -287,7 +287,7 @@ kube_transport_destroy(kube_transport_t *transport)
     }
 
     if (transport->initialised) {
-        curl_global_cleanup();
+        kube_curl_memory_done();
     }
 
     kube_free(&alloc, transport->env.sockets);

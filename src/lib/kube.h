@@ -31,7 +31,10 @@
  *
  * Threads.  A kube_t and all that is of it belong to one thread at a time;
  * kube_wake() alone may be called from any thread and any signal handler.  Two
- * kube_t know nothing of each other.  A queue is of one thread, too.
+ * kube_t know nothing of each other, and each thread may create its own.  (With
+ * a libcurl older than 7.84, or one whose curl_version_info() does not say
+ * CURL_VERSION_THREADSAFE, only after the program has called curl_global_init()
+ * while it had one thread.)  A queue is of one thread, too.
  *
  * The program ignores SIGPIPE.  Handlers are called in kube_process()
  * (kube_run_once(), kube_wait_for_sync()) alone.  From within a call back

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "kube_api_lister_watcher.h"
+#include "kube_curl_memory.h"
 #include "kube_lib.h"
 
 
@@ -165,6 +166,14 @@ lib_client(kube_t *kube, kube_error_t *error)
 {
     kube_rc_t           rc;
     kube_client_conf_t  conf;
+
+    /* before its parser of URLs: another thread may be about to, too */
+
+    kube->curl = kube_curl_memory_init();
+
+    if (!kube->curl) {
+        return KUBE_NOMEM;
+    }
 
     rc = lib_config(kube, error);
 
@@ -497,6 +506,11 @@ kube_destroy(kube_t *kube)
     kube_arena_done(&kube->transforming);
     kube_client_destroy(kube->client);
     kube_config_done(&kube->config);
+
+    if (kube->curl) {
+        kube_curl_memory_done();
+    }
+
     kube_arena_done(&kube->arena);
 
     if (kube->epoll != -1) {

@@ -60,6 +60,7 @@ struct kube_s {
     kube_arena_t        transforming;  /* what a transform has made */
     kube_v1_object_t   *transformed;   /* that it was called for last */
     kube_config_t       config;
+    bool                curl;          /* libcurl is initialised for it */
     kube_client_t      *client;        /* NULL: there are sources alone */
     kube_factory_t     *factory;
     kube_informer_t    *informers;
