@@ -1145,6 +1145,7 @@ kube_api_lister_watcher_create(const kube_alloc_t *alloc,
     lw->credentials = api_credentials;
     lw->suspect = api_suspect;
     lw->healed = api_healed;
+    lw->local = false;
     lw->destroy = api_destroy;
     lw->ctx = api;
 

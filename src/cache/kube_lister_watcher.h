@@ -141,6 +141,12 @@ typedef struct {
      */
     uint64_t      (*healed)(void *ctx);
 
+    /*
+     * The source is of this process, and no server to be spared: what fails is
+     * tried again in milliseconds.  Of kube_shared_informer alone.
+     */
+    bool            local;
+
     /* After the last call was cancelled. */
     void          (*destroy)(void *ctx);
     void           *ctx;

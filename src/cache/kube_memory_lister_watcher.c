@@ -636,6 +636,7 @@ kube_memory_lister_watcher_create(kube_memory_source_t *source, kube_str_t ns,
     lw->credentials = memory_credentials;
     lw->suspect = NULL;
     lw->healed = NULL;
+    lw->local = false;
     lw->destroy = memory_destroy;
     lw->ctx = memory;
 

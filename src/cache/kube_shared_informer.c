@@ -19,7 +19,11 @@
 
 
 /* What lacked memory is tried again after this. */
-#define SHARED_RETRY_MS  1000
+#define SHARED_RETRY_MS        1000
+
+/* Between two tries of a source of this process, which doubles. */
+#define SHARED_LOCAL_FIRST_MS  1
+#define SHARED_LOCAL_MAX_MS    20
 
 typedef enum {
     SHARED_IDLE = 0,
@@ -132,6 +136,14 @@ kube_shared_informer_create(const kube_alloc_t *alloc,
         .transform = shared_transform,
         .transform_ctx = inf
     };
+
+    if (lw->local) {
+        options.step.backoff = (kube_backoff_conf_t) {
+            .first_ms = SHARED_LOCAL_FIRST_MS,
+            .max_ms = SHARED_LOCAL_MAX_MS,
+            .unreachable_ms = SHARED_LOCAL_MAX_MS
+        };
+    }
 
     inf->conf.ns = KUBE_STR_NULL;
     inf->reflector = kube_reflector_create(&inf->alloc, &options, lw);

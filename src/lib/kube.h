@@ -225,7 +225,8 @@ const char *kube_v1_label(const kube_v1_object_t *object, const char *name);
  * server (options.sources).  It is of the kube_t's thread, and outlives it.
  *
  * changes_max: how many changes are remembered for who is slow, 1 .. 1000000;
- * 0: 1024; who is slower lists anew.  NULL: no memory, or out of range.
+ * 0: 1024; who is slower lists anew, which watch_error hears of as expired.
+ * NULL: no memory, or out of range.
  */
 typedef struct kube_local_source_s  kube_local_source_t;
 
@@ -237,8 +238,12 @@ void kube_local_source_destroy(kube_local_source_t *source);
  * Adds the object, or changes the one of its name; it is copied.  Set are
  * resource, ns, name and what is of the resource; of Endpoints the subsets.
  * uid NULL or "": as before, or a new one; another one: the old object is
- * deleted and a new one added.  rv is the source's business.  Informers know
- * it after the next kube_process().
+ * deleted and a new one added.  rv is the source's business, which counts each
+ * put, also one that changes nothing: it is told as updated.
+ *
+ * Informers know it after the next kube_process().  Of more than changes_max
+ * changes since the last one they list what there is: by kube_process() again,
+ * up to 20 ms later, and each key once, in its last state.
  *
  * KUBE_E_INVALID: of another resource, or something in it cannot be: a name, an
  * address or one that is not of the family, a length; KUBE_E_NOMEM.

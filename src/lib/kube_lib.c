@@ -80,12 +80,19 @@ static kube_rc_t
 lib_lister_watcher(void *ctx, kube_resource_t resource, kube_str_t ns,
     kube_lister_watcher_t *lw)
 {
+    kube_rc_t                        rc;
     kube_t                          *kube = ctx;
     kube_api_lister_watcher_conf_t   conf;
 
     if (kube->sources[resource] != NULL) {
-        return kube_memory_lister_watcher_create(
-                   kube->sources[resource]->memory, ns, lw);
+        rc = kube_memory_lister_watcher_create(
+                 kube->sources[resource]->memory, ns, lw);
+
+        if (rc == KUBE_OK) {
+            lw->local = true;
+        }
+
+        return rc;
     }
 
     if (kube->client == NULL) {

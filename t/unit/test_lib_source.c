@@ -296,6 +296,84 @@ test_in_and_out(void **state)
 }
 
 
+/* How long the loop sleeps until there are so many; and how often, at most. */
+static uint64_t
+bed_slept(bed_t *b, size_t n, unsigned naps_max)
+{
+    unsigned  naps;
+    uint64_t  now_ms, deadline_ms, slept_ms;
+
+    naps = 0;
+    slept_ms = 0;
+
+    for ( ;; ) {
+        kube_process(b->kube);
+
+        if (kube_informer_count(b->informers[KUBE_V1_POD]) == n) {
+            return slept_ms;
+        }
+
+        now_ms = bed_now(NULL);
+        deadline_ms = kube_deadline_ms(b->kube);
+
+        if (deadline_ms > now_ms) {
+            slept_ms += deadline_ms - now_ms;
+            bed_ahead_ms += deadline_ms - now_ms;
+            assert_true(++naps <= naps_max);
+        }
+    }
+}
+
+
+/*
+ * Above changes_max changes at once are listed anew, in milliseconds: there is
+ * no server to be spared.  It does not spin either.
+ */
+static void
+test_burst(void **state)
+{
+    bed_t             b;
+    char              name[16];
+    unsigned          round, i;
+    uint64_t          slept_ms;
+    kube_v1_object_t  pod;
+
+    (void) state;
+
+    bed_ahead_ms = 0;
+    slept_ms = 0;
+    assert_int_equal(bed_make(&b, NULL, &(kube_options_t) { 0 }), 0);
+    bed_settle(&b);
+
+    pod = objects[KUBE_V1_POD];
+    pod.uid = NULL;
+    pod.name = name;
+
+    for (round = 0; round < 20; round++) {
+
+        for (i = 0; i < 20; i++) {
+            (void) snprintf(name, sizeof(name), "p-%u-%u", round, i);
+            assert_int_equal(kube_local_source_put(b.sources[KUBE_V1_POD],
+                                                   &pod), 0);
+        }
+
+        slept_ms += bed_slept(&b, (round + 1) * 20, 2);
+        bed_settle(&b);
+        assert_string_equal(kube_informer_error(b.informers[KUBE_V1_POD]),
+                            "");
+    }
+
+    assert_string_equal(b.errors, "pods expired");
+
+    /* 1 ms, which doubles up to 20 */
+
+    assert_in_range(slept_ms, 20, 20 * 20);
+
+    bed_ahead_ms = 0;
+    bed_done(&b);
+}
+
+
 static void
 test_refused(void **state)
 {
@@ -798,6 +876,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_in_and_out),
+        cmocka_unit_test(test_burst),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_label_index),
         cmocka_unit_test(test_transform),
