@@ -354,10 +354,9 @@ work_first_delayed(const kube_work_queue_t *queue)
 }
 
 
-kube_rc_t
-kube_work_queue_get(kube_work_queue_t *queue, uint64_t now_ms, uint32_t *item)
+void
+kube_work_queue_due(kube_work_queue_t *queue, uint64_t now_ms)
 {
-    uint64_t       added_ms;
     work_extra_t  *extra;
     work_state_t  *state;
 
@@ -370,6 +369,18 @@ kube_work_queue_get(kube_work_queue_t *queue, uint64_t now_ms, uint32_t *item)
         kube_work_queue_add(queue, (uint32_t) (state - extra->states),
                             state->due_ms);
     }
+}
+
+
+kube_rc_t
+kube_work_queue_get(kube_work_queue_t *queue, uint64_t now_ms, uint32_t *item)
+{
+    uint64_t       added_ms;
+    work_extra_t  *extra;
+    work_state_t  *state;
+
+    extra = queue->extra;
+    kube_work_queue_due(queue, now_ms);
 
     *item = kube_work_queue_pop(queue, &added_ms);
 
@@ -524,6 +535,7 @@ kube_work_queue_shutdown(kube_work_queue_t *queue, bool drain,
         return;
     }
 
+    kube_work_queue_due(queue, now_ms);
     kube_work_queue_metrics(queue, now_ms, &metrics);
 
     queue->extra->metrics.unfinished_work_ms = metrics.unfinished_work_ms;

@@ -55,6 +55,12 @@ kube_work_queue_t *kube_work_queue_create_limited(const kube_alloc_t *alloc,
     uint32_t items_max, kube_rate_limiter_t *limiter)  KUBE_MUST_CHECK;
 
 /*
+ * What was delayed until now_ms waits from then on, in get() and shutdown()
+ * too: who counts what waits calls it before.
+ */
+void kube_work_queue_due(kube_work_queue_t *queue, uint64_t now_ms);
+
+/*
  * The oldest item, which is worked on from now until done().  KUBE_OK;
  * KUBE_AGAIN: none waits; KUBE_CLOSED: none waits, and after a shutdown.
  */
@@ -84,9 +90,10 @@ uint32_t kube_work_queue_requeues(const kube_work_queue_t *queue,
 uint64_t kube_work_queue_deadline(const kube_work_queue_t *queue);
 
 /*
- * From now on nothing is added, and what is delayed is dropped.  What waits may
- * still be taken, and comes again where it was added before.  drain: the queue
- * is over only when all of that is done; false, also after true: at once.
+ * From now on nothing is added, and what is delayed is dropped, but for what is
+ * due by now_ms.  What waits may still be taken, and comes again where it was
+ * added before.  drain: the queue is over only when all of that is done; false,
+ * also after true: at once.
  */
 void kube_work_queue_shutdown(kube_work_queue_t *queue, bool drain,
     uint64_t now_ms);

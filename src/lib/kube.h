@@ -570,7 +570,8 @@ void kube_queue_done(kube_queue_t *queue, const char *key);
 void kube_queue_forget(kube_queue_t *queue, const char *key);
 uint32_t kube_queue_failures(const kube_queue_t *queue, const char *key);
 
-/* How many wait; when get() has one: 0: now, KUBE_FOREVER: none is known. */
+/* How many wait, with those whose delay is over; when get() has one: 0, or a
+   time that has come: now; KUBE_FOREVER: none is known. */
 size_t kube_queue_depth(const kube_queue_t *queue);
 uint64_t kube_queue_deadline_ms(const kube_queue_t *queue);
 
@@ -602,8 +603,8 @@ typedef struct {
 int kube_queue_metrics(const kube_queue_t *queue,
     kube_queue_metrics_t *metrics);
 
-/* Nothing is added any more, what is delayed is dropped; what waits may be
-   got.  is_over 1: none waits, and all that was got is done. */
+/* Nothing is added any more, what is delayed and not due yet is dropped; what
+   waits may be got.  is_over 1: none waits, and all that was got is done. */
 void kube_queue_shutdown(kube_queue_t *queue);
 int kube_queue_is_over(const kube_queue_t *queue);
 

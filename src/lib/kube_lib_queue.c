@@ -405,6 +405,8 @@ kube_queue_failures(const kube_queue_t *q, const char *text)
 size_t
 kube_queue_depth(const kube_queue_t *q)
 {
+    kube_work_queue_due(q->queue, queue_now(q));
+
     return kube_work_queue_depth(q->queue);
 }
 
@@ -431,6 +433,7 @@ kube_queue_metrics(const kube_queue_t *q, kube_queue_metrics_t *metrics)
         return KUBE_E_INVALID;
     }
 
+    kube_work_queue_due(q->queue, queue_now(q));
     kube_work_queue_metrics(q->queue, queue_now(q), &from);
 
     *metrics = (kube_queue_metrics_t) {

@@ -837,6 +837,65 @@ test_queue(void **state)
 
 
 /* Its sources and the others stay whole: what was told once memory was back. */
+/* A key waits from the moment at which it is due, whoever asks first. */
+static void
+test_queue_due(void **state)
+{
+    alloc_test_t          at;
+    kube_queue_t         *q;
+    kube_lib_env_t        env;
+    kube_queue_metrics_t  m = { .size = sizeof(m) };
+
+    (void) state;
+
+    alloc_test_init(&at);
+    env = queue_env(&at.alloc);
+    q = kube_lib_queue_create(&env, 4);
+    assert_non_null(q);
+
+    assert_int_equal(kube_queue_add_after(q, "a", 5), KUBE_E_OK);
+    assert_int_equal(kube_queue_add_after(q, "b", 6), KUBE_E_OK);
+    assert_int_equal(kube_queue_add_after(q, "later", 60000), KUBE_E_OK);
+    queue_now_ms += 4;
+    assert_int_equal(kube_queue_depth(q), 0);
+    queue_now_ms += 1;
+    assert_int_equal(kube_queue_depth(q), 1);
+    queue_now_ms += 1;
+    assert_int_equal(kube_queue_metrics(q, &m), KUBE_E_OK);
+    assert_int_equal(m.depth, 2);
+    assert_int_equal(m.adds_total, 2);
+
+    assert_string_equal(kube_queue_get(q), "a");
+    kube_queue_done(q, "a");
+    assert_string_equal(kube_queue_get(q), "b");
+    kube_queue_done(q, "b");
+
+    /* the slots of both are free again */
+
+    assert_int_equal(kube_queue_add_after(q, "c", 5), KUBE_E_OK);
+    assert_int_equal(kube_queue_add_after(q, "d", 7), KUBE_E_OK);
+    assert_int_equal(kube_queue_add(q, "e"), KUBE_E_OK);
+    assert_int_equal(kube_queue_add(q, "f"), KUBE_E_TOO_LARGE);
+
+    /* what is due at a shutdown was not delayed any more */
+
+    queue_now_ms += 5;
+    kube_queue_shutdown(q);
+    assert_int_equal(kube_queue_is_over(q), 0);
+    assert_string_equal(kube_queue_get(q), "e");
+    assert_string_equal(kube_queue_get(q), "c");
+    kube_queue_done(q, "e");
+    assert_int_equal(kube_queue_is_over(q), 0);
+    kube_queue_done(q, "c");
+    queue_now_ms += 60000;
+    assert_null(kube_queue_get(q));
+    assert_int_equal(kube_queue_is_over(q), 1);
+
+    kube_queue_destroy(q);
+    alloc_test_assert_no_leak(&at);
+}
+
+
 static void
 oom_informers(alloc_test_t *at, void *ctx)
 {
@@ -967,6 +1026,7 @@ main(void)
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_io),
         cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_queue_due),
         cmocka_unit_test(test_no_memory_for_handler),
         cmocka_unit_test(test_out_of_memory)
     };
