@@ -275,6 +275,10 @@ queue_add_after(kube_queue_t *q, queue_key_t *key, uint64_t delay_ms)
     due_ms = (delay_ms < KUBE_NEVER - now_ms) ? now_ms + delay_ms
                                               : KUBE_NEVER - 1;
 
+    /* what was due is delayed no more: it waits, and may be delayed anew */
+
+    kube_work_queue_due(q->queue, now_ms);
+
     rc = kube_work_queue_add_after(q->queue, key->item, due_ms - now_ms,
                                    now_ms);
 
@@ -286,7 +290,7 @@ queue_add_after(kube_queue_t *q, queue_key_t *key, uint64_t delay_ms)
     if (delay_ms == 0) {
         key->waits = true;
 
-    } else if (due_ms < key->due_ms) {
+    } else if (key->due_ms <= now_ms || due_ms < key->due_ms) {
         key->due_ms = due_ms;
     }
 

@@ -896,6 +896,44 @@ test_queue_due(void **state)
 }
 
 
+/* One that was due, and is delayed anew before it is got: it comes twice. */
+static void
+test_queue_delayed_again(void **state)
+{
+    alloc_test_t     at;
+    kube_queue_t    *q;
+    kube_lib_env_t   env;
+
+    (void) state;
+
+    alloc_test_init(&at);
+    env = queue_env(&at.alloc);
+    q = kube_lib_queue_create(&env, 4);
+    assert_non_null(q);
+
+    assert_int_equal(kube_queue_add_after(q, "a", 5), KUBE_E_OK);
+    assert_int_equal(kube_queue_add_after(q, "b", 6), KUBE_E_OK);
+    queue_now_ms += 6;
+    assert_string_equal(kube_queue_get(q), "a");
+    assert_int_equal(kube_queue_add_after(q, "b", 50), KUBE_E_OK);
+    kube_queue_done(q, "a");
+    assert_string_equal(kube_queue_get(q), "b");
+    kube_queue_done(q, "b");
+    assert_null(kube_queue_get(q));
+
+    queue_now_ms += 49;
+    assert_null(kube_queue_get(q));
+    queue_now_ms += 1;
+    assert_string_equal(kube_queue_get(q), "b");
+    kube_queue_done(q, "b");
+    assert_null(kube_queue_get(q));
+    assert_int_equal(kube_queue_deadline_ms(q), KUBE_FOREVER);
+
+    kube_queue_destroy(q);
+    alloc_test_assert_no_leak(&at);
+}
+
+
 static void
 oom_informers(alloc_test_t *at, void *ctx)
 {
@@ -1027,6 +1065,7 @@ main(void)
         cmocka_unit_test(test_io),
         cmocka_unit_test(test_queue),
         cmocka_unit_test(test_queue_due),
+        cmocka_unit_test(test_queue_delayed_again),
         cmocka_unit_test(test_no_memory_for_handler),
         cmocka_unit_test(test_out_of_memory)
     };
