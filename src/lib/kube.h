@@ -102,6 +102,9 @@ uint64_t kube_now_ms(void);
  * both, and a pod that moves may be in two slices for a moment.  Endpoints are
  * what old servers have in their place, one object a Service.  Of Pods only the
  * metadata is asked for.
+ *
+ * A part of a server's object that cannot be used, as an address or a port that
+ * is none, is left out, which only the log says (a warning); the rest is there.
  */
 
 typedef enum {
@@ -121,7 +124,7 @@ typedef enum {
     KUBE_V1_CLUSTER_IP = 0,
     KUBE_V1_NODE_PORT = 1,
     KUBE_V1_LOAD_BALANCER = 2,
-    KUBE_V1_EXTERNAL_NAME = 3
+    KUBE_V1_EXTERNAL_NAME = 3     /* the name itself is not read */
 } kube_v1_service_type_t;
 
 typedef struct {
@@ -313,16 +316,20 @@ typedef struct {
        held; NULL: none.  It may change what is of the resource: set the
        pointers, and what they point to, to things of its own that last until
        its next call; of Endpoints only subsets count.  ns, name, uid and rv
-       stay what they were.  What it drops takes no memory and is no change.
-       0; or this state is not held, which is counted (refused): one that was
+       stay what they were.  What it drops takes no memory; a new version of
+       an object is told as updated also where nothing else has changed.  0; or
+       this state is not held, which is counted (refused): one that was
        held before stays until the object goes or a later state is held.  It
        calls nothing of the library. */
     int        (*transform)(void *ctx, kube_v1_object_t *object);
     void        *transform_ctx;
 
-    /* A list or a watch failed, and is tried again: reason is one word, such
-       as forbidden or connect, message for people.  NULL: nobody is told.
-       It can change nothing of that. */
+    /* A list or a watch failed, and is tried again: message is for people,
+       reason one word.  No answer or no end: connect, tls, timeout, closed,
+       credentials, protocol; an answer: expired, too_large_rv, unauthorized,
+       forbidden, not_found, too_many_requests, unavailable, internal,
+       redirect, invalid; either: other.  There may be more of them.  NULL:
+       nobody is told.  It can change nothing of that. */
     void       (*watch_error)(void *ctx, kube_informer_t *informer,
                    const char *reason, const char *message);
     void        *watch_error_ctx;
@@ -368,8 +375,11 @@ void kube_process(kube_t *kube);
 void kube_wake(kube_t *kube);
 
 /*
- * 1: each informer that was started holds what its first list brought.  0: not
- * yet; why (as above) names those that do not and what hinders them.
+ * 1: each informer that was started holds what its first list brought; so too
+ * before kube_start(), when none was.  0: not yet; why (as above) names those
+ * that do not and what hinders them, which of a server that is silent is known
+ * only when its first request has timed out: connect_timeout_ms for a
+ * connection, 10 s for an answer.
  */
 int kube_has_synced(const kube_t *kube, char *why, size_t why_size);
 
@@ -413,17 +423,23 @@ int kube_informer(kube_t *kube, kube_v1_resource_t resource, const char *ns,
    kube_shutdown(). */
 int kube_start(kube_t *kube);
 
-/* "services in shop"; and its last error: "" : none since it follows.  Both
-   are valid until the next kube_process(), as is the resourceVersion up to
-   which everything is in the store ("": not synced yet). */
+/* "services in shop"; and its last error: "" : none since it follows, else the
+   reason and the message of watch_error, "forbidden: ...".  Both are valid
+   until the next kube_process(), as is the resourceVersion up to which
+   everything is in the store ("": not synced yet).
+
+   What failed is tried again after 0.4 .. 0.8 s at first, and up to twice as
+   long each time: 30 s at most, 4 s while nothing can be connected to, and not
+   before a Retry-After.  It begins anew when the server has been well for two
+   minutes. */
 const char *kube_informer_name(const kube_informer_t *informer);
 const char *kube_informer_error(const kube_informer_t *informer);
 const char *kube_informer_rv(kube_informer_t *informer);
 
 int kube_informer_has_synced(const kube_informer_t *informer);
 
-/* Objects that could not be held (malformed, above 4 MiB, refused by the
-   transform), ever. */
+/* Objects that could not be held (malformed as a whole, above 4 MiB, refused by
+   the transform), ever: again with each state and each list that brings it. */
 uint64_t kube_informer_refused(const kube_informer_t *informer);
 
 
@@ -445,8 +461,9 @@ typedef struct {
     void   (*updated)(void *ctx, const kube_v1_object_t *old_object,
                const kube_v1_object_t *new_object);
 
-    /* The last state that was seen; final_state_unknown 1: it may have ended
-       in a later one, which nobody saw. */
+    /* The state that the store had, which it was told last: not that in which
+       the server says it was deleted.  final_state_unknown 1: it may have
+       ended in a later one, which nobody saw. */
     void   (*deleted)(void *ctx, const kube_v1_object_t *object,
                int final_state_unknown);
 
@@ -487,7 +504,8 @@ int kube_informer_handlers_synced(const kube_informer_t *informer,
  * The store.  It is at least as new as what handlers have been told.
  */
 
-/* KUBE_E_OK: *object wants a release(); KUBE_E_NOT_FOUND; KUBE_E_NOMEM. */
+/* KUBE_E_OK: *object wants a release(), and is another pointer each time: one
+   state has one uid and rv.  KUBE_E_NOT_FOUND; KUBE_E_NOMEM. */
 int kube_informer_get(const kube_informer_t *informer, const char *ns,
     const char *name, const kube_v1_object_t **object);
 
@@ -518,7 +536,11 @@ void kube_value(kube_values_t *values, const char *value);
  * Adds an index, also after the start; it has at once what is held.  The
  * function NULL: that of the name: "namespace"; "service" ("ns/name" of a
  * slice's Service); "node" (of a slice's endpoints); "address" (theirs, or a
- * Service's cluster addresses); "label" ("name=value" of each of a Pod's).
+ * Service's cluster addresses, as objects have them: to be looked for in the
+ * form of RFC 5952, "2001:db8::1"); "label" ("name=value" of each of a Pod's).
+ * Of other resources they are empty.  A function under one of these names is in
+ * its place.
+ *
  * KUBE_E_INVALID: there is one of this name, or none by this name where a
  * function is missing, or the name is "" or longer than 63 bytes, or the
  * informer has stopped; KUBE_E_NOMEM.

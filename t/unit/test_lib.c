@@ -532,6 +532,11 @@ test_loop(void **state)
     assert_true(kube_fd(b.kube) >= 0);
     assert_int_equal(kube_deadline_ms(b.kube), KUBE_FOREVER);
 
+    /* nothing was started: there is nothing to wait for */
+    assert_int_equal(kube_has_synced(b.kube, NULL, 0), 1);
+    assert_int_equal(kube_wait_for_sync(b.kube, KUBE_FOREVER, NULL, 0),
+                     KUBE_E_OK);
+
     /* a wait ends by kube_wake(), which is taken once */
     kube_wake(b.kube);
     kube_wake(b.kube);

@@ -640,6 +640,92 @@ transform(void *ctx, kube_v1_object_t *o)
 
 
 static void
+count_updated(void *ctx, const kube_v1_object_t *old,
+    const kube_v1_object_t *new)
+{
+    assert_string_not_equal(old->rv, new->rv);
+    ++*(unsigned *) ctx;
+}
+
+
+static int
+index_all(void *ctx, const kube_v1_object_t *object, kube_values_t *values)
+{
+    (void) ctx;
+    (void) object;
+
+    kube_value(values, "all");
+
+    return 0;
+}
+
+
+/* A put is a new version, whatever it changes and is left of it. */
+static void
+test_new_version(void **state)
+{
+    bed_t                    b;
+    unsigned                 calls, updates;
+    kube_v1_object_t         less;
+    kube_v1_endpointslice_t  slice;
+    const kube_v1_object_t  *o, *same;
+    kube_handlers_t          handlers = { .size = sizeof(handlers) };
+
+    (void) state;
+
+    calls = 0;
+    updates = 0;
+    assert_int_equal(bed_make(&b, NULL, &(kube_options_t) {
+                                  .transform = transform,
+                                  .transform_ctx = &calls }), 0);
+
+    handlers.updated = count_updated;
+    handlers.ctx = &updates;
+    assert_int_equal(kube_informer_add_handlers(b.informers[1], &handlers,
+                                                NULL), 0);
+    assert_int_equal(kube_local_source_put(b.sources[1], &objects[1]), 0);
+    bed_settle(&b);
+    assert_int_equal(updates, 0);
+
+    assert_int_equal(kube_local_source_put(b.sources[1], &objects[1]), 0);
+    bed_settle(&b);
+    assert_int_equal(updates, 1);
+
+    /* the second endpoint is what the transform drops */
+
+    less = objects[1];
+    slice = *less.slice;
+    slice.endpoints_n = 1;
+    less.slice = &slice;
+    assert_int_equal(kube_local_source_put(b.sources[1], &less), 0);
+    bed_settle(&b);
+    assert_int_equal(updates, 2);
+
+    assert_int_equal(kube_informer_get(b.informers[1], "shop", "web-abc", &o),
+                     0);
+    assert_int_equal(kube_informer_get(b.informers[1], "shop", "web-abc",
+                                       &same), 0);
+    assert_ptr_not_equal(o, same);
+    assert_string_equal(o->rv, same->rv);
+    kube_v1_object_release(o);
+    kube_v1_object_release(same);
+
+    /* indexes of a name that is there, and of what a slice does not have */
+
+    assert_int_equal(kube_informer_add_index(b.informers[1], "service",
+                                             index_all, NULL), 0);
+    assert_int_equal(kube_informer_add_index(b.informers[1], "service", NULL,
+                                             NULL), KUBE_E_INVALID);
+    assert_int_equal(kube_informer_add_index(b.informers[1], "label", NULL,
+                                             NULL), 0);
+    assert_int_equal(found(b.informers[1], "service", "all"), 1);
+    assert_int_equal(found(b.informers[1], "service", "shop/web"), 0);
+    assert_int_equal(found(b.informers[1], "label", "app=web"), 0);
+    bed_done(&b);
+}
+
+
+static void
 test_transform(void **state)
 {
     bed_t                    b;
@@ -879,6 +965,7 @@ main(void)
         cmocka_unit_test(test_burst),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_label_index),
+        cmocka_unit_test(test_new_version),
         cmocka_unit_test(test_transform),
         cmocka_unit_test(test_watch_error),
         cmocka_unit_test(test_resync),
