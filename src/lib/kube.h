@@ -379,7 +379,7 @@ void kube_wake(kube_t *kube);
  * before kube_start(), when none was.  0: not yet; why (as above) names those
  * that do not and what hinders them, which of a server that is silent is known
  * only when its first request has timed out: connect_timeout_ms for a
- * connection, 10 s for an answer.
+ * connection, 5 s for an answer.
  */
 int kube_has_synced(const kube_t *kube, char *why, size_t why_size);
 
