@@ -1463,17 +1463,16 @@ test_list_comes_again_in_time(void **state)
     assert_int_equal(b.r.demand.due_ms - b.now_ms, due_ms);
     assert_int_equal(b.r.demand.urgent_ms - b.now_ms, urgent_ms);
 
-    /* the watch is owed the time of the list, unless what it tells is dropped */
+    /* the watch is owed the time of the list, unless its events are dropped */
 
     for (i = 0; i < 3; i++) {
         bed_in(&b, KUBE_REFLECTOR_WATCHING);
         assert_int_equal(feed(&b, &(kube_input_t) {
-                                      .kind = KUBE_INPUT_RELIST,
-                                      .reason = KUBE_RELIST_OTHER,
-                                      .urgent = true,
-                                      .needed = (i != 0),
-                                      .plain = (i == 2) }),
-                         KUBE_ACTION_LIST);
+                                   .kind = KUBE_INPUT_RELIST,
+                                   .reason = KUBE_RELIST_OTHER,
+                                   .urgent = true,
+                                   .needed = (i != 0),
+                                   .plain = (i == 2) }), KUBE_ACTION_LIST);
         b.now_ms += 100000;
         assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
                          KUBE_ACTION_WATCH);
