@@ -742,13 +742,19 @@ static const struct {
 };
 
 
-/* libcurl speaks of the host of the URL, which is none. */
+/* libcurl speaks of the host of the URL, which is none where this is a path. */
 static void
-exchange_say_unix(kube_exchange_t *e, const char *path)
+exchange_say_unix(kube_exchange_t *e)
 {
     long         err;
     size_t       i;
-    const char  *text;
+    const char  *server, *text;
+
+    server = e->env->conf.config->servers[e->server].data;
+
+    if (strncmp(server, "http://unix:", 12) != 0) {
+        return;
+    }
 
     err = 0;
     text = "cannot connect";
@@ -762,8 +768,8 @@ exchange_say_unix(kube_exchange_t *e, const char *path)
         }
     }
 
-    (void) snprintf(e->error, sizeof(e->error), "unix socket %s: %s", path,
-                    text);
+    (void) snprintf(e->error, sizeof(e->error), "unix socket %s: %s",
+                    server + 12, text);
 }
 
 
@@ -772,7 +778,6 @@ static void
 exchange_judge(kube_exchange_t *e, CURLcode code)
 {
     size_t                i;
-    const char           *server;
     kube_exchange_env_t  *env = e->env;
 
     for (i = 0; i < env->sockets_n; i++) {
@@ -781,13 +786,8 @@ exchange_judge(kube_exchange_t *e, CURLcode code)
         }
     }
 
-    server = env->conf.config->servers[e->server].data;
-
-    if (code == CURLE_COULDNT_CONNECT
-        && e->stage != KUBE_STAGE_NO_SOCKET
-        && strncmp(server, "http://unix:", 12) == 0)
-    {
-        exchange_say_unix(e, server + 12);
+    if (code == CURLE_COULDNT_CONNECT && e->stage != KUBE_STAGE_NO_SOCKET) {
+        exchange_say_unix(e);
     }
 
     e->rc = kube_exchange_cause(code, e->stage, e->peer_gone);
