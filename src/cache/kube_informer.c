@@ -107,9 +107,7 @@ informer_stores(kube_informer_t *inf)
         .static_keys = inf->conf.static_keys,
         .static_keys_n = inf->conf.static_keys_n,
         .zone_share = inf->conf.zone_share,
-        .larger = kube_zone_object_max(inf->conf.zone) != 0
-                  && kube_zone_object_max(inf->conf.zone)
-                     < inf->conf.object_bytes_max,
+        .object_max = inf->conf.object_bytes_max,
         .max_outdated_ms = inf->conf.max_outdated_ms
     };
 

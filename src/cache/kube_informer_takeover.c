@@ -182,7 +182,6 @@ takeover_acquire(kube_informer_t *inf)
     }
 
     kube_zone_writer_announce(inf->writer, inf->conf.pid, inf->now_unix_ms);
-    kube_zone_set_object_max(inf->conf.zone, inf->conf.object_bytes_max);
 
     kube_log_event(&inf->log, inf->now_ms, KUBE_LOG_NOTICE, KUBE_EV_TAKEOVER,
                    "writer of the zone now, epoch %llu: %u records, %u cut "

@@ -642,6 +642,7 @@ kube_publication_list_end(kube_publication_t *p, unsigned scope)
     room->more = room->more_listed;
     room->unknown = 0;
     room->wanted = false;
+    room->larger = false;
     bucket = 0;
 
     while ((row = kube_unnamed_unseen(&p->unnamed, scope, room->list, &bucket))
@@ -895,33 +896,34 @@ kube_publication_refuse(kube_publication_t *p, kube_zone_item_t *item,
 }
 
 
-/* True for what a predecessor had refused that allowed less. */
+/* True for what a predecessor had refused that allowed less: it is listed. */
 static bool
 publication_may_fit(const kube_publication_t *p, kube_reason_t reason)
 {
-    return p->conf.larger && reason == KUBE_REASON_TOO_LARGE;
+    return p->larger && reason == KUBE_REASON_TOO_LARGE;
 }
 
 
 void
 kube_publication_found_refused(kube_publication_t *p, const kube_item_t *item)
 {
-    bool            lacks_room, wanted;
+    bool            lacks_room, larger;
     kube_room_t    *room;
     kube_reason_t   reason;
 
     reason = kube_reason_of(item->zone.id.reason);
     room = &p->scopes[item->scope].room;
 
-    /* the room that it was to have is not known to be there still */
-    wanted = (reason == KUBE_REASON_INTERRUPTED
-              || publication_may_fit(p, reason));
-    lacks_room = (wanted || reason == KUBE_REASON_ZONE_FULL);
+    /* the room that the latter was to have is not known to be there still */
+    lacks_room = (reason == KUBE_REASON_ZONE_FULL
+                  || reason == KUBE_REASON_INTERRUPTED);
+    larger = publication_may_fit(p, reason);
 
     publication_set_refused(p, item->zone.entry, item->zone.id.resource,
                             item->scope, lacks_room);
-    room->unknown += lacks_room;
-    room->wanted |= wanted;
+    room->unknown += (lacks_room || larger);
+    room->wanted |= (larger || reason == KUBE_REASON_INTERRUPTED);
+    room->larger |= larger;
     room->crowded |= (reason == KUBE_REASON_TOO_MANY_SLICES);
 }
 
@@ -929,6 +931,8 @@ kube_publication_found_refused(kube_publication_t *p, const kube_item_t *item)
 void
 kube_publication_found(kube_publication_t *p, uint32_t entry)
 {
+    bool                  larger;
+    kube_room_t          *room;
     kube_member_t        *member;
     kube_reason_t         reason;
     kube_scope_sum_t     *sum;
@@ -947,11 +951,14 @@ kube_publication_found(kube_publication_t *p, uint32_t entry)
     member->outdated = true;
     p->outdated = true;
     reason = kube_record_outdated_reason(record);
-    publication_count_refused(p, member, reason == KUBE_REASON_ZONE_FULL
-                                         || publication_may_fit(p, reason));
-    p->scopes[member->scope].room.unknown += member->lacks_room;
-    p->scopes[member->scope].room.crowded |=
-        (reason == KUBE_REASON_TOO_MANY_SLICES);
+    room = &p->scopes[member->scope].room;
+    larger = publication_may_fit(p, reason);
+
+    publication_count_refused(p, member, reason == KUBE_REASON_ZONE_FULL);
+    room->unknown += (member->lacks_room || larger);
+    room->wanted |= larger;
+    room->larger |= larger;
+    room->crowded |= (reason == KUBE_REASON_TOO_MANY_SLICES);
 }
 
 

@@ -39,6 +39,8 @@ typedef struct {
     bool      crowded_listed;  /* the same, since a list began */
     bool      has_place;       /* ... and one has come to have less */
     bool      wanted;          /* a list is to tell what a newcomer wants */
+    bool      larger;          /* what a predecessor refused as too large may
+                                  not be so any more: until a list ends */
     bool      returned;        /* a list would bring something */
     bool      idle;            /* and much room lies idle */
     bool      asked;           /* a list was asked for */
@@ -60,6 +62,8 @@ typedef struct {
     kube_log_t                 log;
     uint64_t                   now_ms;          /* the caller sets these */
     int64_t                    now_unix_ms;
+    bool                       larger;          /* objects may be larger than
+                                                   under the predecessor */
     bool                       outdated;        /* set where a member is; the
                                                    caller resets it */
     char                       lacking[KUBE_KEY_LEN_MAX + 32];    /* room */

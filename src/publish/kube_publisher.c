@@ -108,10 +108,44 @@ publisher_list_end(kube_publisher_t *p, unsigned scope)
 static void
 publisher_load_begin(kube_publisher_t *p)
 {
+    uint64_t  before;
+
     kube_eviction_clear(&p->eviction);
     kube_service_index_clear(&p->index, kube_publisher_top(p));
     kube_service_queue_clear(&p->queue);
     kube_publication_reset(&p->publication);
+
+    before = kube_zone_object_max(p->publication.conf.zone);
+    p->publication.larger = (before != 0
+                             && before < p->publication.conf.object_max);
+}
+
+
+/*
+ * The zone says what is allowed once nothing is left that less had refused: who
+ * follows before that asks for the lists that are missing.
+ */
+static void
+publisher_object_max(kube_publisher_t *p)
+{
+    unsigned  i;
+    uint64_t  bytes;
+
+    for (i = 0; p->publication.larger && i < KUBE_SCOPES_MAX; i++) {
+
+        if (p->publication.scopes[i].room.larger
+            || kube_service_queue_pending(&p->queue, i))
+        {
+            return;
+        }
+    }
+
+    p->publication.larger = false;
+    bytes = p->publication.conf.object_max;
+
+    if (bytes != 0 && kube_zone_object_max(p->publication.conf.zone) != bytes) {
+        kube_zone_set_object_max(p->publication.conf.zone, bytes);
+    }
 }
 
 
@@ -231,6 +265,8 @@ publisher_load_end(kube_publisher_t *p)
     for (i = 0; i < KUBE_SCOPES_MAX; i++) {
         p->publication.scopes[i].room.found_bytes = p->eviction.bytes;
     }
+
+    publisher_object_max(p);
 }
 
 
@@ -622,6 +658,7 @@ kube_publisher_look_for_room(kube_publisher_t *p)
     }
 
     p->room_ms = p->publication.now_ms + PUBLISHER_ROOM_MS;
+    publisher_object_max(p);
     kube_eviction_returned(&p->eviction, publisher_room_found, p);
     publisher_room_outdated(p);
     idle = kube_eviction_free(&p->eviction)

@@ -52,9 +52,8 @@ typedef struct {
     size_t               static_keys_n;
     unsigned             zone_share;           /* percent of the room that one
                                                   namespace may have; 0: all */
-    bool                 larger;          /* objects may be larger than under
-                                             the predecessor: what it refused
-                                             as too large is listed */
+    uint64_t             object_max;           /* larger ones come refused;
+                                                  0: not known */
     uint64_t             max_outdated_ms;      /* 0: a refused update ends
                                                   what was held at once */
 } kube_publisher_conf_t;

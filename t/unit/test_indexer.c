@@ -977,14 +977,15 @@ test_indexer_latency(void **state)
 
 /*
  * A slice that was refused as too large, or is outdated for that: a successor
- * who allows more asks for a list, once, and nobody else does.
+ * who allows more asks for a list, as does who follows before one has ended;
+ * and nobody else does.
  */
 static void
 test_too_large_under_a_predecessor(void **state)
 {
     it_t             it;
     bool             larger;
-    unsigned         i;
+    unsigned         i, follows;
     it_object_t      web, a;
     kube_room_ask_t  ask;
 
@@ -994,6 +995,7 @@ test_too_large_under_a_predecessor(void **state)
         larger = i & 1;
         it_init(&it, ZONE);
         it.conf.max_outdated_ms = (i & 2) ? 600000 : 0;
+        it.conf.object_max = 4096;
         it.why = (i & 4) ? "malformed" : "too_large";
         it_takeover(&it);
         web = it_service(&it, "shop", "web");
@@ -1006,20 +1008,38 @@ test_too_large_under_a_predecessor(void **state)
         it_publish(&it);
         assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
 
-        it.conf.larger = larger;
-        it_takeover(&it);
-        it.now_ms += 1000;
-        assert_int_equal(it_room_returned(&it, IT_SLICES, &ask),
-                         larger && !(i & 4));
-        assert_false(it_room_returned(&it, IT_SERVICES, &ask));
+        it.conf.object_max += larger;
+
+        for (follows = 0; follows < 3; follows++) {
+            it_takeover(&it);
+            it.now_ms += 1000;
+            assert_int_equal(it_room_returned(&it, IT_SLICES, &ask),
+                             larger && !(i & 4));
+            assert_false(it_room_returned(&it, IT_SERVICES, &ask));
+
+            /* which is no want of room */
+            assert_false(it_sum(&it, IT_SLICES).lacks_room);
+        }
 
         IT_BEGIN(&it, IT_SLICES);
-        IT_LIST(&it, &a);
+
+        if (i & 2) {
+            IT_LIST(&it, &a);
+
+        } else {
+            assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &a), KUBE_OK);
+        }
+
         IT_SYNC(&it, IT_SLICES);
         it_publish(&it);
-        assert_int_equal(it_sum(&it, IT_SLICES).refused, 0);
-        it.now_ms += 1000;
-        assert_false(it_room_returned(&it, IT_SLICES, &ask));
+        assert_int_equal(it_sum(&it, IT_SLICES).refused, !(i & 2));
+
+        for (follows = 0; follows < 2; follows++) {
+            it.now_ms += 1000;
+            assert_false(it_room_returned(&it, IT_SLICES, &ask));
+            it_takeover(&it);
+        }
+
         it_done(&it);
     }
 }
