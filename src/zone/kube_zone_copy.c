@@ -117,25 +117,20 @@ copy_scopes(copy_t *copy, kube_rc_t (*step)(copy_t *copy, unsigned scope))
  * What was too large for a record may have room in one now, of which no event
  * tells: for want of room it is listed.
  */
-static kube_reason_t
-copy_reason(const copy_t *copy, kube_reason_t reason)
+static bool
+copy_may_fit(const copy_t *copy, kube_reason_t reason)
 {
-    return (copy->larger && reason == KUBE_REASON_TOO_LARGE)
-           ? KUBE_REASON_ZONE_FULL : reason;
+    return copy->larger && reason == KUBE_REASON_TOO_LARGE;
 }
 
 
 static void
 copy_outdated(copy_t *copy, uint32_t entry, const kube_record_t *record)
 {
-    kube_reason_t  reason;
-
-    reason = kube_record_outdated_reason(record);
-
     if ((record->flags & KUBE_RECORD_F_OUTDATED)
-        && copy_reason(copy, reason) != reason)
+        && copy_may_fit(copy, kube_record_outdated_reason(record)))
     {
-        kube_zone_outdate(copy->writer, entry, copy_reason(copy, reason),
+        kube_zone_outdate(copy->writer, entry, KUBE_REASON_ZONE_FULL,
                           kube_record_outdated_since(record));
     }
 }
@@ -161,14 +156,12 @@ copy_stage(copy_t *copy, const kube_record_t *record)
 static kube_rc_t
 copy_refused(copy_t *copy, kube_zone_item_t *item)
 {
-    kube_str_t     text;
-    kube_reason_t  reason;
+    kube_str_t  text;
 
     text = item->id.reason;
-    reason = kube_reason_of(text);
 
-    if (copy_reason(copy, reason) != reason) {
-        text = kube_reason_text(copy_reason(copy, reason));
+    if (copy_may_fit(copy, kube_reason_of(text))) {
+        text = kube_reason_text(KUBE_REASON_ZONE_FULL);
     }
 
     return kube_zone_refuse(copy->writer, item, item->id.meta.rv, text);

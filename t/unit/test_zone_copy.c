@@ -64,36 +64,46 @@ copy_setup(zone_test_t *t)
 }
 
 
-/* Since when the one outdated object is so; the other one is a name. */
-static uint64_t
-copy_outdated(zone_test_t *t, const kube_zone_t *zone)
+/* The one object that is outdated, and the one that is a name alone. */
+typedef struct {
+    unsigned       names;
+    char           name_reason[32];
+    kube_reason_t  outdated_reason;
+    uint64_t       outdated_since;
+} copy_refused_t;
+
+
+static copy_refused_t
+copy_refused_of(zone_test_t *t, const kube_zone_t *zone)
 {
     uint32_t              cursor;
-    unsigned              names;
-    uint64_t              since;
+    copy_refused_t        found;
+    kube_record_id_t      id;
     const kube_record_t  *record;
 
     cursor = 0;
-    names = 0;
-    since = 0;
+    memset(&found, 0, sizeof(found));
 
     while (kube_zone_next_refused(zone, &cursor, &t->arena, &record)
            == KUBE_OK)
     {
         if (record->kind == KUBE_RECORD_REFUSED) {
-            names++;
+            found.names++;
+            assert_int_equal(kube_record_id(record, record->size, &id),
+                             KUBE_OK);
+            snprintf(found.name_reason, sizeof(found.name_reason), "%.*s",
+                     (int) id.reason.len, id.reason.data);
             continue;
         }
 
-        assert_int_equal(since, 0);
-        assert_int_equal(kube_record_outdated_reason(record),
-                         KUBE_REASON_ZONE_FULL);
-        since = kube_record_outdated_since(record);
+        assert_int_equal(found.outdated_since, 0);
+        found.outdated_reason = kube_record_outdated_reason(record);
+        found.outdated_since = kube_record_outdated_since(record);
     }
 
-    assert_int_equal(names, 1);
+    assert_int_equal(found.names, 1);
 
-    return since;
+    return found;
 }
 
 
@@ -104,6 +114,7 @@ test_copy_grows(void **state)
     uint64_t            revision;
     zone_test_t         t;
     kube_zone_t         to;
+    copy_refused_t      refused;
     kube_snapshot_t     s;
     kube_zone_usage_t   u;
     kube_scope_info_t   info;
@@ -122,7 +133,9 @@ test_copy_grows(void **state)
     kube_zone_usage(&to, &u);
     assert_int_equal(u.entries_used, 302);
     assert_int_equal(u.refused, 2);
-    assert_int_equal(copy_outdated(&t, &to), 777);
+    refused = copy_refused_of(&t, &to);
+    assert_int_equal(refused.outdated_since, 777);
+    assert_int_equal(refused.outdated_reason, KUBE_REASON_ZONE_FULL);
 
     kube_zone_writer_destroy(t.writer);
     t.writer = NULL;
@@ -366,33 +379,6 @@ test_copy_of_a_moment(void **state)
 }
 
 
-/* The reason of the one name, and of the one object that is outdated. */
-static void
-copy_reasons(zone_test_t *t, const kube_zone_t *zone, char *name,
-    kube_reason_t *outdated)
-{
-    uint32_t              cursor;
-    kube_record_id_t      id;
-    const kube_record_t  *record;
-
-    cursor = 0;
-    name[0] = '\0';
-    *outdated = KUBE_REASON_OTHER;
-
-    while (kube_zone_next_refused(zone, &cursor, &t->arena, &record)
-           == KUBE_OK)
-    {
-        if (record->kind != KUBE_RECORD_REFUSED) {
-            *outdated = kube_record_outdated_reason(record);
-            continue;
-        }
-
-        assert_int_equal(kube_record_id(record, record->size, &id), KUBE_OK);
-        snprintf(name, 32, "%.*s", (int) id.reason.len, id.reason.data);
-    }
-}
-
-
 /*
  * What was too large for a record may be none that is too large for those of
  * the other size: a list is to tell, and no event does.
@@ -400,13 +386,12 @@ copy_reasons(zone_test_t *t, const kube_zone_t *zone, char *name,
 static void
 test_copy_of_too_large(void **state)
 {
-    char             name[32];
     void            *mem;
     size_t           i;
     uint32_t         e;
     zone_test_t      t;
     kube_zone_t      to;
-    kube_reason_t    outdated;
+    copy_refused_t   refused;
 
     static const struct {
         size_t          size;
@@ -433,9 +418,9 @@ test_copy_of_too_large(void **state)
         assert_int_equal(kube_zone_copy(&to, &t.zone, &t.at.alloc), KUBE_OK);
         assert_int_equal(kube_zone_validate(mem, rows[i].size), KUBE_OK);
 
-        copy_reasons(&t, &to, name, &outdated);
-        assert_string_equal(name, rows[i].name);
-        assert_int_equal(outdated, rows[i].outdated);
+        refused = copy_refused_of(&t, &to);
+        assert_string_equal(refused.name_reason, rows[i].name);
+        assert_int_equal(refused.outdated_reason, rows[i].outdated);
         free(mem);
     }
 
@@ -547,6 +532,7 @@ copy_while(zone_test_t *t, void *mem, unsigned n)
 static void
 test_copy_of_what_comes(void **state)
 {
+    bool          more;
     void         *mem;
     size_t        i;
     uint32_t      e;
@@ -572,9 +558,9 @@ test_copy_of_what_comes(void **state)
         }
 
         n++;
-        e = copy_while(&t, mem, n);
+        more = copy_while(&t, mem, n);
         zone_test_close(&t);
-    } while (e);
+    } while (more);
 
     assert_in_range(n, 10, 1000);
     free(mem);
