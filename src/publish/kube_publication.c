@@ -896,43 +896,49 @@ kube_publication_refuse(kube_publication_t *p, kube_zone_item_t *item,
 }
 
 
-/* True for what a predecessor had refused that allowed less: it is listed. */
-static bool
-publication_may_fit(const kube_publication_t *p, kube_reason_t reason)
+/*
+ * What the scope is found to lack, or to have outdated, for a reason.  A
+ * predecessor that allowed less has refused what may fit: that is listed.
+ */
+static void
+publication_found_reason(kube_publication_t *p, unsigned scope,
+    kube_reason_t reason, bool lacks_room)
 {
-    return p->larger && reason == KUBE_REASON_TOO_LARGE;
-}
+    bool          larger;
+    kube_room_t  *room;
 
+    room = &p->scopes[scope].room;
+    larger = (p->larger && reason == KUBE_REASON_TOO_LARGE);
 
-void
-kube_publication_found_refused(kube_publication_t *p, const kube_item_t *item)
-{
-    bool            lacks_room, larger;
-    kube_room_t    *room;
-    kube_reason_t   reason;
-
-    reason = kube_reason_of(item->zone.id.reason);
-    room = &p->scopes[item->scope].room;
-
-    /* the room that the latter was to have is not known to be there still */
-    lacks_room = (reason == KUBE_REASON_ZONE_FULL
-                  || reason == KUBE_REASON_INTERRUPTED);
-    larger = publication_may_fit(p, reason);
-
-    publication_set_refused(p, item->zone.entry, item->zone.id.resource,
-                            item->scope, lacks_room);
     room->unknown += (lacks_room || larger);
-    room->wanted |= (larger || reason == KUBE_REASON_INTERRUPTED);
+    room->wanted |= larger;
     room->larger |= larger;
     room->crowded |= (reason == KUBE_REASON_TOO_MANY_SLICES);
 }
 
 
 void
+kube_publication_found_refused(kube_publication_t *p, const kube_item_t *item)
+{
+    bool            lacks_room;
+    kube_reason_t   reason;
+
+    reason = kube_reason_of(item->zone.id.reason);
+
+    /* the room that the latter was to have is not known to be there still */
+    lacks_room = (reason == KUBE_REASON_ZONE_FULL
+                  || reason == KUBE_REASON_INTERRUPTED);
+
+    publication_set_refused(p, item->zone.entry, item->zone.id.resource,
+                            item->scope, lacks_room);
+    publication_found_reason(p, item->scope, reason, lacks_room);
+    p->scopes[item->scope].room.wanted |= (reason == KUBE_REASON_INTERRUPTED);
+}
+
+
+void
 kube_publication_found(kube_publication_t *p, uint32_t entry)
 {
-    bool                  larger;
-    kube_room_t          *room;
     kube_member_t        *member;
     kube_reason_t         reason;
     kube_scope_sum_t     *sum;
@@ -951,14 +957,8 @@ kube_publication_found(kube_publication_t *p, uint32_t entry)
     member->outdated = true;
     p->outdated = true;
     reason = kube_record_outdated_reason(record);
-    room = &p->scopes[member->scope].room;
-    larger = publication_may_fit(p, reason);
-
     publication_count_refused(p, member, reason == KUBE_REASON_ZONE_FULL);
-    room->unknown += (member->lacks_room || larger);
-    room->wanted |= larger;
-    room->larger |= larger;
-    room->crowded |= (reason == KUBE_REASON_TOO_MANY_SLICES);
+    publication_found_reason(p, member->scope, reason, member->lacks_room);
 }
 
 
