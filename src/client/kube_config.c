@@ -101,6 +101,13 @@ kube_config_done(kube_config_t *config)
 }
 
 
+const char *
+kube_config_unix_path(const char *server)
+{
+    return strncmp(server, "http://unix:", 12) == 0 ? server + 12 : NULL;
+}
+
+
 kube_rc_t
 kube_config_set(kube_config_t *config, kube_str_t *field, kube_str_t value)
 {

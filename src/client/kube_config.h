@@ -117,6 +117,9 @@ kube_rc_t kube_config_kubeconfig(kube_config_t *config, const char *path,
 kube_rc_t kube_config_add_server(kube_config_t *config, kube_str_t url,
     kube_error_t *error)  KUBE_MUST_CHECK;
 
+/* The path of an address that was added, where it is a unix socket; or NULL. */
+const char *kube_config_unix_path(const char *server);
+
 /*
  * Copies a path or a name into the field (of this config), freeing what it
  * held; an empty value clears it.  KUBE_OK or KUBE_NOMEM (unchanged).

@@ -20,6 +20,7 @@
 
 #include "kube_exchange.h"
 #include "kube_limits.h"
+#include "kube_secret.h"
 #include "kube_tcp.h"
 
 
@@ -730,46 +731,25 @@ kube_exchange_destroy(kube_exchange_t *exchange)
 }
 
 
-/* What a connect to a unix socket comes to. */
-static const struct {
-    long         err;
-    const char  *text;
-} exchange_unix_errors[] = {
-    { ENOENT,       "no such file" },
-    { ENOTDIR,      "no such file" },
-    { EACCES,       "permission denied" },
-    { ECONNREFUSED, "connection refused" }
-};
-
-
 /* libcurl speaks of the host of the URL, which is none where this is a path. */
 static void
 exchange_say_unix(kube_exchange_t *e)
 {
     long         err;
-    size_t       i;
-    const char  *server, *text;
+    const char  *path;
 
-    server = e->env->conf.config->servers[e->server].data;
+    path = kube_config_unix_path(e->env->conf.config->servers[e->server].data);
 
-    if (strncmp(server, "http://unix:", 12) != 0) {
+    if (path == NULL) {
         return;
     }
 
     err = 0;
-    text = "cannot connect";
     (void) curl_easy_getinfo(e->easy, CURLINFO_OS_ERRNO, &err);
 
-    for (i = 0; i < sizeof(exchange_unix_errors)
-                    / sizeof(exchange_unix_errors[0]); i++)
-    {
-        if (exchange_unix_errors[i].err == err) {
-            text = exchange_unix_errors[i].text;
-        }
-    }
-
-    (void) snprintf(e->error, sizeof(e->error), "unix socket %s: %s",
-                    server + 12, text);
+    (void) snprintf(e->error, sizeof(e->error), "unix socket %s: %s", path,
+                    (err == ECONNREFUSED) ? "connection refused"
+                    : kube_secret_errno_text((int) err, "cannot connect"));
 }
 
 

@@ -178,11 +178,10 @@ options_url(kube_exchange_t *e, const char *path)
     const kube_config_t  *config = e->env->conf.config;
 
     server = config->servers[e->server].data;
-    socket = NULL;
+    socket = kube_config_unix_path(server);
     e->tls = (strncmp(server, "https://", 8) == 0);
 
-    if (strncmp(server, "http://unix:", 12) == 0) {
-        socket = server + 12;
+    if (socket != NULL) {
         server = "http://localhost";
     }
 

@@ -52,8 +52,8 @@ kube_secret_free(const kube_alloc_t *alloc, kube_str_t *s)
 }
 
 
-static const char *
-secret_errno_text(int err)
+const char *
+kube_secret_errno_text(int err, const char *other)
 {
     size_t  i;
 
@@ -63,7 +63,7 @@ secret_errno_text(int err)
         }
     }
 
-    return "cannot be read";
+    return other;
 }
 
 
@@ -80,7 +80,7 @@ secret_open(const char *path, size_t max, size_t *size, const char **what,
 
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd == -1) {
-        *what = secret_errno_text(errno);
+        *what = kube_secret_errno_text(errno, "cannot be read");
         *rc = KUBE_IO;
         return -1;
     }

@@ -43,6 +43,9 @@ bool kube_secret_is_token(kube_str_t s);
 /* Says whether it has a PEM boundary; the TLS library finds out the rest. */
 bool kube_secret_is_pem(kube_str_t s);
 
+/* What a call says of a path, as a static text; other: of any other err. */
+const char *kube_secret_errno_text(int err, const char *other);
+
 /* Zeroes and frees the bytes of *s, which becomes empty. */
 void kube_secret_free(const kube_alloc_t *alloc, kube_str_t *s);
 
