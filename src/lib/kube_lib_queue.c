@@ -431,14 +431,16 @@ queue_histogram(const kube_work_histogram_t *from)
 int
 kube_queue_metrics(const kube_queue_t *q, kube_queue_metrics_t *metrics)
 {
+    uint64_t             now_ms;
     kube_work_metrics_t  from;
 
     if (metrics->size != sizeof(kube_queue_metrics_t)) {
         return KUBE_E_INVALID;
     }
 
-    kube_work_queue_due(q->queue, queue_now(q));
-    kube_work_queue_metrics(q->queue, queue_now(q), &from);
+    now_ms = queue_now(q);
+    kube_work_queue_due(q->queue, now_ms);
+    kube_work_queue_metrics(q->queue, now_ms, &from);
 
     *metrics = (kube_queue_metrics_t) {
         .size = metrics->size,
