@@ -304,7 +304,7 @@ reflector_feed_list(kube_reflector_t *r, const kube_input_t *input,
         || r->machine.demand.needed
         || !reflector_has_watch[r->machine.state])
     {
-        /* there is none to go without */
+        /* there is none to go without, or none that is worth the wait */
 
     } else if (!reflector_lets_others(r)
                && !r->refill.turn

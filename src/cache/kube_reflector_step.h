@@ -385,8 +385,8 @@ typedef struct {
     bool                    hasty;          /* an urgent one is among them */
     bool                    needed;         /* it may not wait for as long as
                                                anybody lists */
-    bool                    dropped;        /* as is what the watch tells, until
-                                               one is complete */
+    bool                    dropped;        /* what the watch tells, until one
+                                               is complete */
     kube_backoff_t          backoff;
     kube_backoff_t          urgent;
     uint64_t                due_ms;         /* none before this */
