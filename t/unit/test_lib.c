@@ -722,6 +722,21 @@ queue_env(const kube_alloc_t *alloc)
 }
 
 
+static kube_queue_t *
+queue_make(alloc_test_t *at, size_t keys)
+{
+    kube_queue_t    *q;
+    kube_lib_env_t   env;
+
+    alloc_test_init(at);
+    env = queue_env(&at->alloc);
+    q = kube_lib_queue_create(&env, keys);
+    assert_non_null(q);
+
+    return q;
+}
+
+
 static void
 test_queue(void **state)
 {
@@ -841,22 +856,17 @@ test_queue(void **state)
 }
 
 
-/* Its sources and the others stay whole: what was told once memory was back. */
 /* A key waits from the moment at which it is due, whoever asks first. */
 static void
 test_queue_due(void **state)
 {
     alloc_test_t          at;
     kube_queue_t         *q;
-    kube_lib_env_t        env;
     kube_queue_metrics_t  m = { .size = sizeof(m) };
 
     (void) state;
 
-    alloc_test_init(&at);
-    env = queue_env(&at.alloc);
-    q = kube_lib_queue_create(&env, 4);
-    assert_non_null(q);
+    q = queue_make(&at, 4);
 
     assert_int_equal(kube_queue_add_after(q, "a", 5), KUBE_E_OK);
     assert_int_equal(kube_queue_add_after(q, "b", 6), KUBE_E_OK);
@@ -905,16 +915,12 @@ test_queue_due(void **state)
 static void
 test_queue_delayed_again(void **state)
 {
-    alloc_test_t     at;
-    kube_queue_t    *q;
-    kube_lib_env_t   env;
+    alloc_test_t   at;
+    kube_queue_t  *q;
 
     (void) state;
 
-    alloc_test_init(&at);
-    env = queue_env(&at.alloc);
-    q = kube_lib_queue_create(&env, 4);
-    assert_non_null(q);
+    q = queue_make(&at, 4);
 
     assert_int_equal(kube_queue_add_after(q, "a", 5), KUBE_E_OK);
     assert_int_equal(kube_queue_add_after(q, "b", 6), KUBE_E_OK);
@@ -939,6 +945,7 @@ test_queue_delayed_again(void **state)
 }
 
 
+/* Its sources and the others stay whole: what was told once memory was back. */
 static void
 oom_informers(alloc_test_t *at, void *ctx)
 {

@@ -523,7 +523,7 @@ test_due_beside_others(void **state)
 }
 
 
-/* Two pasts: the watch is of no use, so that its list waits in line. */
+/* Two pasts: the list that replaces them waits in line. */
 static void
 test_plainly_beside_others(void **state)
 {
@@ -534,7 +534,6 @@ test_plainly_beside_others(void **state)
 
     bed_init(&b);
     bed_watch(&b);
-    watch = bed_x(&b);
 
     kube_reflector_relist_plainly(b.r, b.io.now_ms);
     bed_process(&b);

@@ -797,6 +797,22 @@ test_short_watches(void **state)
 }
 
 
+/* So many watches of no use that a list takes their place. */
+static void
+be_useless(bed_t *b)
+{
+    unsigned  i;
+
+    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
+        say(b, KUBE_INPUT_OPENED);
+        say_status(b, KUBE_VERDICT_INTERNAL);
+        (void) wake(b);
+    }
+
+    assert_int_equal(b->action.kind, KUBE_ACTION_LIST);
+}
+
+
 /* Where watches alone are refused, lists take their place. */
 static void
 test_useless_watches(void **state)
@@ -840,13 +856,7 @@ test_useless_watches(void **state)
     assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
 
     /* unless items of it may have been taken */
-    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
-        say(&b, KUBE_INPUT_OPENED);
-        say_status(&b, KUBE_VERDICT_INTERNAL);
-        (void) wake(&b);
-    }
-
-    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    be_useless(&b);
     say_rv(&b, KUBE_INPUT_META, "120");
     say_failed(&b, KUBE_CLOSED);
     (void) wake(&b);
@@ -856,13 +866,7 @@ test_useless_watches(void **state)
     /* nor where somebody asked for one in the meantime: that is wanted still */
     bed_in(&b, KUBE_REFLECTOR_OPENING);
 
-    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
-        say(&b, KUBE_INPUT_OPENED);
-        say_status(&b, KUBE_VERDICT_INTERNAL);
-        (void) wake(&b);
-    }
-
-    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    be_useless(&b);
     say_status(&b, KUBE_VERDICT_INTERNAL);
     say_relist(&b, KUBE_RELIST_ROOM);
     (void) wake(&b);
@@ -873,13 +877,7 @@ test_useless_watches(void **state)
     /* which one in place of watches is no answer to, if it fails */
     b.r.demand.due_ms = b.now_ms + 3600000;
 
-    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
-        say(&b, KUBE_INPUT_OPENED);
-        say_status(&b, KUBE_VERDICT_INTERNAL);
-        (void) wake(&b);
-    }
-
-    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    be_useless(&b);
     assert_int_equal(b.action.reason, KUBE_RELIST_OTHER);
     say_status(&b, KUBE_VERDICT_INTERNAL);
     assert_true(b.r.demand.wanted);
@@ -887,13 +885,7 @@ test_useless_watches(void **state)
     /* nor is one of a replica that lags */
     bed_in(&b, KUBE_REFLECTOR_OPENING);
 
-    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
-        say(&b, KUBE_INPUT_OPENED);
-        say_status(&b, KUBE_VERDICT_INTERNAL);
-        (void) wake(&b);
-    }
-
-    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    be_useless(&b);
     assert_int_equal(say_rv(&b, KUBE_INPUT_META, "99"), KUBE_ACTION_SLEEP);
     (void) wake(&b);
     assert_int_equal(b.action.kind, KUBE_ACTION_WATCH);
@@ -902,13 +894,7 @@ test_useless_watches(void **state)
     bed_make(&b, KUBE_WATCH_LIST_ON);
     say_rv(&b, KUBE_INPUT_START, "100");
 
-    for (i = 0; i < KUBE_USELESS_WATCHES_MAX; i++) {
-        say(&b, KUBE_INPUT_OPENED);
-        say_status(&b, KUBE_VERDICT_INTERNAL);
-        (void) wake(&b);
-    }
-
-    assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+    be_useless(&b);
     assert_int_equal(say_status(&b, KUBE_VERDICT_INTERNAL), KUBE_ACTION_SLEEP);
     say_relist(&b, KUBE_RELIST_ROOM);
     (void) wake(&b);
