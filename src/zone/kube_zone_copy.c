@@ -36,6 +36,7 @@ typedef struct {
     uint64_t             epoch;
     uint64_t             corrupt;
     uint64_t             state_in_use;
+    uint64_t             object_max;
 } copy_t;
 
 
@@ -339,6 +340,9 @@ copy_header(copy_t *copy)
 
     copy_words(&to->history, &from->history, sizeof(kube_zone_history_t));
 
+    /* what was listed since, as more is allowed, may be a name in the copy */
+    kube_zone_set_object_max(copy->to, copy->object_max);
+
     /* what was whole by the end only may have been copied in part */
     if (copy->state_in_use != KUBE_STATE_FILE_WHOLE
         && kube_word_get(&to->history.state_in_use) == KUBE_STATE_FILE_WHOLE)
@@ -392,6 +396,7 @@ copy_all(copy_t *copy)
                        > kube_zone_record_max(copy->from);
         copy->state_in_use =
                    kube_word_get(&copy->from->image->history.state_in_use);
+        copy->object_max = kube_zone_object_max(copy->from);
         rc = copy_scopes(copy, copy_scope);
     }
 

@@ -322,6 +322,45 @@ copy_change_whole(zone_test_t *t)
 }
 
 
+static void
+copy_change_allowed(zone_test_t *t)
+{
+    kube_zone_set_object_max(&t->zone, 8192);
+}
+
+
+/* What was too large was listed meanwhile: in the copy it is a name still. */
+static void
+test_copy_of_what_is_allowed(void **state)
+{
+    void         *mem;
+    unsigned      i, calls;
+    copy_hook_t   h;
+    zone_test_t   t;
+    kube_zone_t   to;
+
+    (void) state;
+    calls = 0;
+    mem = zone_test_memory(1u << 20);
+
+    for (i = 0; i < 2; i++) {
+        copy_setup(&t);
+        kube_zone_set_object_max(&t.zone, 4096);
+        copy_hook_init(&h, &t, copy_change_allowed, calls);
+        memset(mem, 0, 1u << 20);
+        assert_int_equal(kube_zone_create(&to, mem, 1u << 20,
+                                          zone_test_seed), KUBE_OK);
+        assert_int_equal(kube_zone_copy(&to, &t.zone, &h.alloc), KUBE_OK);
+        assert_int_equal(kube_zone_object_max(&to), 4096);
+
+        calls = h.calls;
+        zone_test_close(&t);
+    }
+
+    free(mem);
+}
+
+
 /* What went while it was copied, and no event brings: it is listed again. */
 static void
 test_copy_of_a_moment(void **state)
@@ -631,6 +670,7 @@ main(void)
         cmocka_unit_test(test_copy_shrinks),
         cmocka_unit_test(test_copy_no_memory),
         cmocka_unit_test(test_copy_of_a_moment),
+        cmocka_unit_test(test_copy_of_what_is_allowed),
         cmocka_unit_test(test_copy_of_too_large),
         cmocka_unit_test(test_copy_of_what_comes),
         cmocka_unit_test(test_copy_of_a_load),
