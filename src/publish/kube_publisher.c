@@ -266,7 +266,11 @@ publisher_load_end(kube_publisher_t *p)
         p->publication.scopes[i].room.found_bytes = p->eviction.bytes;
     }
 
-    publisher_object_max(p);
+    /* what has no name is told of later */
+
+    if (!p->publication.larger) {
+        publisher_object_max(p);
+    }
 }
 
 
@@ -528,11 +532,18 @@ kube_publisher_lacking(const kube_publisher_t *p)
 void
 kube_publisher_found_unnamed(kube_publisher_t *p, unsigned scope, uint64_t n)
 {
+    bool          larger;
     kube_room_t  *room;
 
     room = &p->publication.scopes[scope].room;
+    larger = (p->publication.larger && n != 0);
+
+    /* nobody knows for what reason they were refused */
+
     room->more = n;
     room->unknown += n;
+    room->wanted |= larger;
+    room->larger |= larger;
 }
 
 

@@ -86,12 +86,16 @@ full_destroy(full_t *f)
 
 
 static void
-full_list(full_t *f, unsigned slot)
+full_list_and(full_t *f, unsigned slot, const it_object_t *other)
 {
     unsigned      i;
     it_object_t  *o;
 
     IT_BEGIN(&f->it, slot);
+
+    if (other != NULL) {
+        IT_LIST(&f->it, other);
+    }
 
     for (i = 0; i < GROUPS; i++) {
         o = (slot == IT_SERVICES) ? &f->services[f->order[i]]
@@ -105,6 +109,13 @@ full_list(full_t *f, unsigned slot)
 
     IT_SYNC(&f->it, slot);
     it_publish(&f->it);
+}
+
+
+static void
+full_list(full_t *f, unsigned slot)
+{
+    full_list_and(f, slot, NULL);
 }
 
 
@@ -543,6 +554,65 @@ test_full_found_unnamed(void **state)
     f->it.now_ms += 1000;
     assert_false(it_room_returned(&f->it, IT_SLICES, &ask));
     full_destroy(f);
+}
+
+
+/*
+ * max_object has refused one that ranks before what is held, and its name has
+ * no room: who allows more lists it, as does who follows before that; nobody
+ * else does.
+ */
+static void
+test_full_unnamed_too_large(void **state)
+{
+    full_t           *f;
+    unsigned          i, follows;
+    it_object_t       web, big;
+    kube_room_ask_t   ask;
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        f = full_create(6, 20);
+        f->it.conf.object_max = 4096;
+        it_takeover(&f->it);
+        full_list(f, IT_SERVICES);
+        full_list(f, IT_SLICES);
+        assert_int_equal(full_heal(f), 0);
+        web = it_service(&f->it, "few", "web");
+        big = it_slice(&f->it, "few", "web", "web");
+        IT_UPDATE(&f->it, &web);
+        it_publish(&f->it);
+        IT_READS(&f->it, "few", "web", "1");
+
+        f->it.why = "too_large";
+        assert_int_equal(it_apply(&f->it, KUBE_DELTA_REFUSED, &big), KUBE_OK);
+        assert_false(kube_zone_is_refused(&f->it.zone, big.resource,
+                                          KUBE_STR("few"), KUBE_STR("web")));
+
+        f->it.conf.object_max += i;
+
+        for (follows = 0; follows < 2; follows++) {
+            it_takeover(&f->it);
+            f->it.now_ms += 1000;
+            assert_int_equal(it_room_returned(&f->it, IT_SLICES, &ask), i);
+        }
+
+        /* both, for there is room for nobody until both are listed */
+
+        for (follows = 0; follows < 2; follows++) {
+            full_list_and(f, IT_SERVICES, &web);
+            full_list_and(f, IT_SLICES, &big);
+        }
+
+        IT_READS(&f->it, "few", "web", "1 web=1*2");
+        f->it.now_ms += 1000;
+        assert_false(it_room_returned(&f->it, IT_SLICES, &ask));
+        it_takeover(&f->it);
+        f->it.now_ms += 1000;
+        assert_false(it_room_returned(&f->it, IT_SLICES, &ask));
+        full_destroy(f);
+    }
 }
 
 
@@ -1364,6 +1434,7 @@ main(void)
         cmocka_unit_test(test_full_unnamed),
         cmocka_unit_test(test_full_names_alone),
         cmocka_unit_test(test_full_found_unnamed),
+        cmocka_unit_test(test_full_unnamed_too_large),
         cmocka_unit_test(test_full_newcomer),
         cmocka_unit_test(test_full_large),
         cmocka_unit_test(test_full_giant),
