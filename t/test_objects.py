@@ -9,6 +9,7 @@ import json
 
 import objects
 import pytest
+from cluster import informer
 from nginx import wait_until
 
 CONF = """
@@ -311,16 +312,18 @@ class TestObjects:
         assert gateway.status.used("shop", "bad") == ["127.60.0.1"]
         assert cluster.api.count(verb="list", resource=SLICES) == 1
 
-    @pytest.mark.parametrize("where", ["list", "watch"])
-    def test_too_large_until_it_may_be(self, cluster, where):
+    @pytest.mark.parametrize("where, zone", [("list", "4m"), ("watch", "4m"), ("watch", "8m")])
+    def test_too_large_until_it_may_be(self, cluster, where, zone):
         """max_object is raised: what was refused is listed, once; by no other reload."""
         gateway = self.too_large(cluster, where)
         gateway.reload()
         cluster.steady(gateway)
-        gateway.change(more="max_object 1m;", gone=True)
+        larger = informer(cluster.api.url, "max_object 1m;", zone=f"kube {zone}")
+        gateway.change(block=larger, gone=True)
         # who follows before that list asks for it, too
         gateway.reload()
         cluster.steady(gateway)
+        assert {r["reason"] for r in gateway.status.resource(SLICES)["refused"]} <= {"too_large"}
         wait_until(lambda: not gateway.status.resource(SLICES)["refused"])
         assert gateway.status.used("shop", "bad") == ["127.60.0.1"]
         gateway.reload()

@@ -24,6 +24,9 @@
 
 #define COPY_ARENA_MAX  (64u << 20)
 
+/* Less than anybody allows. */
+#define COPY_OBJECT_MAX_LESS  1
+
 
 typedef struct {
     const kube_zone_t   *from;
@@ -31,7 +34,6 @@ typedef struct {
     kube_zone_writer_t  *writer;
     kube_arena_t         arena;           /* of one object */
     bool                 left_out;
-    bool                 larger;          /* to's records may be */
     uint64_t             evicting;        /* from's, when the copy began */
     uint64_t             epoch;
     uint64_t             corrupt;
@@ -114,29 +116,6 @@ copy_scopes(copy_t *copy, kube_rc_t (*step)(copy_t *copy, unsigned scope))
 }
 
 
-/*
- * What was too large for a record may have room in one now, of which no event
- * tells: for want of room it is listed.
- */
-static bool
-copy_may_fit(const copy_t *copy, kube_reason_t reason)
-{
-    return copy->larger && reason == KUBE_REASON_TOO_LARGE;
-}
-
-
-static void
-copy_outdated(copy_t *copy, uint32_t entry, const kube_record_t *record)
-{
-    if ((record->flags & KUBE_RECORD_F_OUTDATED)
-        && copy_may_fit(copy, kube_record_outdated_reason(record)))
-    {
-        kube_zone_outdate(copy->writer, entry, KUBE_REASON_ZONE_FULL,
-                          kube_record_outdated_since(record));
-    }
-}
-
-
 /* Returns the entry; 0: there was no room. */
 static uint32_t
 copy_stage(copy_t *copy, const kube_record_t *record)
@@ -148,24 +127,7 @@ copy_stage(copy_t *copy, const kube_record_t *record)
         return 0;
     }
 
-    copy_outdated(copy, entry, record);
-
     return entry;
-}
-
-
-static kube_rc_t
-copy_refused(copy_t *copy, kube_zone_item_t *item)
-{
-    kube_str_t  text;
-
-    text = item->id.reason;
-
-    if (copy_may_fit(copy, kube_reason_of(text))) {
-        text = kube_reason_text(KUBE_REASON_ZONE_FULL);
-    }
-
-    return kube_zone_refuse(copy->writer, item, item->id.meta.rv, text);
 }
 
 
@@ -240,7 +202,8 @@ copy_alone(copy_t *copy, const kube_record_t *record)
     }
 
     if (record->kind == KUBE_RECORD_REFUSED) {
-        rc = copy_refused(copy, &item);
+        rc = kube_zone_refuse(copy->writer, &item, item.id.meta.rv,
+                              item.id.reason);
 
     } else if (kube_zone_service_of(copy->writer, record) != 0) {
         rc = kube_zone_refuse(copy->writer, &item, item.id.meta.rv,
@@ -250,7 +213,6 @@ copy_alone(copy_t *copy, const kube_record_t *record)
         rc = kube_zone_stage_item(copy->writer, &item, 0);
 
         if (rc == KUBE_OK) {
-            copy_outdated(copy, item.entry, record);
             kube_zone_publish_orphan(copy->writer, item.entry);
         }
     }
@@ -368,6 +330,21 @@ copy_header(copy_t *copy)
 }
 
 
+/*
+ * What was too large for a record may have room in a larger one, of which no
+ * event tells: who follows lists it, as where less had been allowed.
+ */
+static uint64_t
+copy_object_max(const copy_t *copy)
+{
+    if (kube_zone_record_max(copy->to) > kube_zone_record_max(copy->from)) {
+        return COPY_OBJECT_MAX_LESS;
+    }
+
+    return kube_zone_object_max(copy->from);
+}
+
+
 static kube_rc_t
 copy_all(copy_t *copy)
 {
@@ -392,11 +369,9 @@ copy_all(copy_t *copy)
         copy->evicting = kube_word_get(&copy->from->image->evicting);
         copy->epoch = kube_word_get(&copy->from->image->history.epoch);
         copy->corrupt = kube_word_get(&copy->from->image->corrupt);
-        copy->larger = kube_zone_record_max(copy->to)
-                       > kube_zone_record_max(copy->from);
         copy->state_in_use =
                    kube_word_get(&copy->from->image->history.state_in_use);
-        copy->object_max = kube_zone_object_max(copy->from);
+        copy->object_max = copy_object_max(copy);
         rc = copy_scopes(copy, copy_scope);
     }
 

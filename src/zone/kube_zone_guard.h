@@ -91,7 +91,10 @@ void kube_zone_set_state_file(kube_zone_t *zone, int64_t written_ms,
  */
 void kube_zone_set_state_loading(kube_zone_t *zone, bool loading);
 
-/* Bytes above which the writer refuses objects; 0: no writer said so yet. */
+/*
+ * Bytes above which the writer refuses objects; 0: no writer said so yet.  A
+ * copy to larger records says less, so that what was too large is listed.
+ */
 uint64_t kube_zone_object_max(const kube_zone_t *zone);
 void kube_zone_set_object_max(kube_zone_t *zone, uint64_t bytes);
 

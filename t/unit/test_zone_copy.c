@@ -433,19 +433,19 @@ test_copy_of_too_large(void **state)
     copy_refused_t   refused;
 
     static const struct {
-        size_t          size;
-        const char     *name;
-        kube_reason_t   outdated;
+        size_t     size;
+        uint64_t   allowed;
     } rows[] = {
-        { 512u << 10, "too_large", KUBE_REASON_TOO_LARGE },
-        { (1u << 20) + 4096, "too_large", KUBE_REASON_TOO_LARGE },
-        { 8u << 20, "zone_full", KUBE_REASON_ZONE_FULL },
+        { 512u << 10, 4096 },
+        { (1u << 20) + 4096, 4096 },
+        { 8u << 20, 1 },
     };
 
     (void) state;
     copy_setup(&t);
     e = zone_test_find(&t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "svc-7-1");
     kube_zone_outdate(t.writer, e, KUBE_REASON_TOO_LARGE, 777);
+    kube_zone_set_object_max(&t.zone, 4096);
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         mem = zone_test_memory(rows[i].size);
@@ -453,13 +453,16 @@ test_copy_of_too_large(void **state)
                                           zone_test_seed), KUBE_OK);
         assert_int_equal(kube_zone_record_max(&to)
                          > kube_zone_record_max(&t.zone),
-                         rows[i].outdated == KUBE_REASON_ZONE_FULL);
+                         rows[i].allowed == 1);
         assert_int_equal(kube_zone_copy(&to, &t.zone, &t.at.alloc), KUBE_OK);
         assert_int_equal(kube_zone_validate(mem, rows[i].size), KUBE_OK);
+        assert_int_equal(kube_zone_object_max(&to), rows[i].allowed);
 
+        /* which is no want of room */
         refused = copy_refused_of(&t, &to);
-        assert_string_equal(refused.name_reason, rows[i].name);
-        assert_int_equal(refused.outdated_reason, rows[i].outdated);
+        assert_string_equal(refused.name_reason, "too_large");
+        assert_int_equal(refused.outdated_reason, KUBE_REASON_TOO_LARGE);
+        assert_int_equal(refused.outdated_since, 777);
         free(mem);
     }
 
