@@ -149,6 +149,24 @@ publisher_object_max(kube_publisher_t *p)
 }
 
 
+/*
+ * Who lists what less had refused needs both lists of the namespace: until then
+ * nobody makes room for it, were it the first by rank.
+ */
+static void
+publisher_room_larger(kube_publisher_t *p)
+{
+    unsigned  i;
+
+    for (i = 0; p->publication.larger && i < KUBE_SCOPES_MAX; i++) {
+
+        if (p->publication.scopes[i].room.larger) {
+            kube_publication_want(&p->publication, i);
+        }
+    }
+}
+
+
 static kube_rc_t
 publisher_found(kube_publisher_t *p, const kube_item_t *item)
 {
@@ -670,6 +688,7 @@ kube_publisher_look_for_room(kube_publisher_t *p)
 
     p->room_ms = p->publication.now_ms + PUBLISHER_ROOM_MS;
     publisher_object_max(p);
+    publisher_room_larger(p);
     kube_eviction_returned(&p->eviction, publisher_room_found, p);
     publisher_room_outdated(p);
     idle = kube_eviction_free(&p->eviction)

@@ -616,6 +616,78 @@ test_full_unnamed_too_large(void **state)
 }
 
 
+/* As full_heal(), with one that is not of this cluster's order. */
+static unsigned
+full_heal_and(full_t *f, const it_object_t *service, const it_object_t *slice)
+{
+    unsigned         i, slot, lists;
+    kube_room_ask_t  ask;
+
+    lists = 0;
+
+    for (i = 0; i < 80; i++) {
+
+        for (slot = 0; slot < 2; slot++) {
+            if (it_room_returned(&f->it, slot, &ask)) {
+                full_list_and(f, slot, slot == IT_SERVICES ? service : slice);
+                lists++;
+            }
+        }
+
+        f->it.now_ms += 1000;
+        it_publish(&f->it);
+    }
+
+    return lists;
+}
+
+
+/*
+ * max_object has refused one by name, and Services have no room, none of them
+ * its own: nobody makes room for it until they are listed as well.
+ */
+static void
+test_full_too_large_beside(void **state)
+{
+    full_t       *f;
+    unsigned      i;
+    it_object_t   web, big;
+
+    (void) state;
+
+    f = full_create(0, 20);
+    f->it.conf.object_max = 4096;
+
+    for (i = 270; i < GROUPS; i++) {
+        f->services[i].there = (i == 350 || i == 399);
+        f->slices[i].there = f->services[i].there;
+    }
+
+    it_takeover(&f->it);
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    web = it_service(&f->it, "few", "web");
+    big = it_slice(&f->it, "few", "web", "web");
+    big.endpoints = 100;
+    IT_UPDATE(&f->it, &web);
+    f->it.why = "too_large";
+    assert_int_equal(it_apply(&f->it, KUBE_DELTA_REFUSED, &big), KUBE_OK);
+    it_publish(&f->it);
+    IT_READS(&f->it, "few", "web", "1");
+    assert_true(it_sum(&f->it, IT_SERVICES).refused != 0);
+    assert_int_equal(it_sum(&f->it, IT_SERVICES).refused_unnamed, 0);
+    assert_true(kube_zone_is_refused(&f->it.zone, big.resource,
+                                     KUBE_STR("few"), KUBE_STR("web")));
+
+    f->it.conf.object_max++;
+    it_takeover(&f->it);
+    i = full_heal_and(f, &web, &big);
+    IT_READS(&f->it, "few", "web", "1 web=1*100");
+    assert_true(i <= 4);
+    full_destroy(f);
+}
+
+
 /*
  * A Service that comes after a take-over, and ranks before others: it may be
  * one of those that the predecessor counted.  Two lists tell, and two bring it.
@@ -1435,6 +1507,7 @@ main(void)
         cmocka_unit_test(test_full_names_alone),
         cmocka_unit_test(test_full_found_unnamed),
         cmocka_unit_test(test_full_unnamed_too_large),
+        cmocka_unit_test(test_full_too_large_beside),
         cmocka_unit_test(test_full_newcomer),
         cmocka_unit_test(test_full_large),
         cmocka_unit_test(test_full_giant),
