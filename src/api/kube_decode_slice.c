@@ -451,16 +451,25 @@ enum {
 enum {
     ENDPOINT_ADDRESSES = 1,
     ENDPOINT_CONDITIONS = 2,
+    ENDPOINT_HOSTNAME = 3,
     ENDPOINT_TARGET = 4,
     ENDPOINT_NODE = 6,
-    ENDPOINT_ZONE = 7
+    ENDPOINT_ZONE = 7,
+    ENDPOINT_HINTS = 8
 };
 
-/* ... EndpointConditions, and EndpointPort. */
+/* ... EndpointConditions, core/v1's ObjectReference, and EndpointPort. */
 enum {
     CONDITION_READY = 1,
     CONDITION_SERVING = 2,
     CONDITION_TERMINATING = 3
+};
+
+enum {
+    TARGET_KIND = 1,
+    TARGET_NAMESPACE = 2,
+    TARGET_NAME = 3,
+    TARGET_LAST = 7
 };
 
 static const kube_decode_port_numbers_t  slice_port_numbers = {
@@ -498,16 +507,204 @@ slice_message_conditions(kube_decode_t *d, kube_protobuf_t *m,
 }
 
 
+/*
+ * Takes the field of that number if it stands here, holds bytes, and less than
+ * 128 of them; a number is below 16.
+ */
+static inline bool
+slice_take(kube_expect_t *x, unsigned number, kube_str_t *s)
+{
+    size_t  left;
+
+    left = (size_t) (x->end - x->p);
+
+    if (left < 2
+        || (uint8_t) x->p[0] != (number << 3 | KUBE_WIRE_BYTES)
+        || (uint8_t) x->p[1] > 0x7f
+        || (uint8_t) x->p[1] > left - 2)
+    {
+        return false;
+    }
+
+    *s = (kube_str_t) { x->p + 2, (uint8_t) x->p[1] };
+    x->p += 2 + s->len;
+
+    return true;
+}
+
+
+/* The same of a number that is written in one byte. */
+static inline void
+slice_take_bool(kube_expect_t *x, unsigned number, bool *value)
+{
+    if (x->end - x->p >= 2
+        && (uint8_t) x->p[0] == (number << 3 | KUBE_WIRE_VARINT)
+        && (uint8_t) x->p[1] <= 0x7f)
+    {
+        *value = (x->p[1] != 0);
+        x->p += 2;
+    }
+}
+
+
+/* Reads conditions that are in the order of their numbers. */
+static inline bool
+slice_expected_conditions(kube_str_t message, kube_endpoint_t *endpoint)
+{
+    kube_expect_t  x;
+
+    x = (kube_expect_t) { message.data, message.data + message.len };
+
+    slice_take_bool(&x, CONDITION_READY, &endpoint->ready);
+    slice_take_bool(&x, CONDITION_SERVING, &endpoint->serving);
+    slice_take_bool(&x, CONDITION_TERMINATING, &endpoint->terminating);
+
+    return x.p == x.end;
+}
+
+
+/* Reads a reference to a Pod; the fields of one that is none may be any. */
+static inline bool
+slice_expected_target(kube_str_t message, kube_str_t *pod)
+{
+    unsigned       number;
+    kube_str_t     text;
+    kube_expect_t  x;
+
+    x = (kube_expect_t) { message.data, message.data + message.len };
+
+    if (!slice_take(&x, TARGET_KIND, &text)
+        || !kube_str_eq(text, KUBE_STR("Pod")))
+    {
+        return false;
+    }
+
+    (void) slice_take(&x, TARGET_NAMESPACE, &text);
+
+    if (!slice_take(&x, TARGET_NAME, pod)) {
+        return false;
+    }
+
+    for (number = TARGET_NAME + 1; number <= TARGET_LAST; number++) {
+        (void) slice_take(&x, number, &text);
+    }
+
+    return x.p == x.end
+           && kube_decode_is_printable(*pod, KUBE_STRING_LEN_MAX);
+}
+
+
+/*
+ * Reads an endpoint as API servers write one, each field once, in the order of
+ * numbers and good: the same that slice_message_fields() makes of it.  False:
+ * it is another one, and *endpoint is not to be used.
+ */
+static bool
+slice_message_expected(const kube_protobuf_t *m, kube_endpoint_t *endpoint)
+{
+    kube_str_t     text;
+    kube_expect_t  x;
+
+    x = (kube_expect_t) { m->p, m->end };
+
+    if (!slice_take(&x, ENDPOINT_ADDRESSES, &text)
+        || kube_addr_parse(text, &endpoint->address) != KUBE_OK)
+    {
+        return false;
+    }
+
+    if (slice_take(&x, ENDPOINT_CONDITIONS, &text)
+        && !slice_expected_conditions(text, endpoint))
+    {
+        return false;
+    }
+
+    (void) slice_take(&x, ENDPOINT_HOSTNAME, &text);
+
+    if (slice_take(&x, ENDPOINT_TARGET, &text)
+        && !slice_expected_target(text, &endpoint->pod))
+    {
+        return false;
+    }
+
+    if (slice_take(&x, ENDPOINT_NODE, &endpoint->node)
+        && !kube_decode_is_printable(endpoint->node, KUBE_STRING_LEN_MAX))
+    {
+        return false;
+    }
+
+    if (slice_take(&x, ENDPOINT_ZONE, &endpoint->zone)
+        && !kube_decode_is_printable(endpoint->zone, KUBE_STRING_LEN_MAX))
+    {
+        return false;
+    }
+
+    (void) slice_take(&x, ENDPOINT_HINTS, &text);
+
+    return x.p == x.end;
+}
+
+
+/* Reads an endpoint, whatever its fields are. */
+static void
+slice_message_fields(kube_decode_t *d, kube_protobuf_t *inner,
+    kube_endpoint_t *endpoint)
+{
+    bool                    first;
+    kube_str_t              text;
+    kube_decode_target_t    target;
+    kube_protobuf_field_t   part;
+
+    first = true;
+
+    kube_decode_target_begin(&target, KUBE_STR_NULL);
+
+    while (kube_decode_field(d, inner, &part)) {
+
+        switch (part.number) {
+
+        case ENDPOINT_ADDRESSES:
+
+            if (kube_protobuf_bytes(inner, &part, &text) && first
+                && kube_addr_parse(text, &endpoint->address) != KUBE_OK)
+            {
+                endpoint->address.family = KUBE_FAMILY_NONE;
+            }
+
+            first = false;
+            break;
+
+        case ENDPOINT_CONDITIONS:
+            slice_message_conditions(d, inner, &part, endpoint);
+            break;
+
+        case ENDPOINT_TARGET:
+            kube_decode_message_target(d, inner, &part, &target);
+            break;
+
+        case ENDPOINT_NODE:
+            kube_decode_message_shown(d, inner, &part, &endpoint->node);
+            break;
+
+        case ENDPOINT_ZONE:
+            kube_decode_message_shown(d, inner, &part, &endpoint->zone);
+            break;
+
+        default:
+            break;
+        }
+    }
+
+    endpoint->pod = kube_decode_target_pod(d, &target);
+}
+
+
 static void
 slice_message_endpoint(kube_decode_t *d, kube_protobuf_t *m,
     const kube_protobuf_field_t *f, kube_decode_array_t *array)
 {
-    bool                    first;
-    kube_str_t              text;
-    kube_endpoint_t        *endpoint;
-    kube_protobuf_t         inner;
-    kube_decode_target_t    target;
-    kube_protobuf_field_t   part;
+    kube_endpoint_t  *endpoint;
+    kube_protobuf_t   inner;
 
     if (!kube_protobuf_enter(m, f, &inner)) {
         return;
@@ -520,49 +717,14 @@ slice_message_endpoint(kube_decode_t *d, kube_protobuf_t *m,
         return;
     }
 
-    endpoint->ready = true;
-    endpoint->serving = true;
-    first = true;
+    slice_endpoint_init(endpoint);
 
-    kube_decode_target_begin(&target, KUBE_STR_NULL);
-
-    while (kube_decode_field(d, &inner, &part)) {
-
-        switch (part.number) {
-
-        case ENDPOINT_ADDRESSES:
-
-            if (kube_protobuf_bytes(&inner, &part, &text) && first
-                && kube_addr_parse(text, &endpoint->address) != KUBE_OK)
-            {
-                endpoint->address.family = KUBE_FAMILY_NONE;
-            }
-
-            first = false;
-            break;
-
-        case ENDPOINT_CONDITIONS:
-            slice_message_conditions(d, &inner, &part, endpoint);
-            break;
-
-        case ENDPOINT_TARGET:
-            kube_decode_message_target(d, &inner, &part, &target);
-            break;
-
-        case ENDPOINT_NODE:
-            kube_decode_message_shown(d, &inner, &part, &endpoint->node);
-            break;
-
-        case ENDPOINT_ZONE:
-            kube_decode_message_shown(d, &inner, &part, &endpoint->zone);
-            break;
-
-        default:
-            break;
-        }
+    if (slice_message_expected(&inner, endpoint)) {
+        return;
     }
 
-    endpoint->pod = kube_decode_target_pod(d, &target);
+    slice_endpoint_init(endpoint);
+    slice_message_fields(d, &inner, endpoint);
 }
 
 

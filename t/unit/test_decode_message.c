@@ -605,6 +605,167 @@ message_of_bools(void **state)
 }
 
 
+/* A slice with one endpoint of these bytes, behind those. */
+static kube_rc_t
+endpoint_run(decode_test_t *t, kube_str_t before, kube_str_t bytes)
+{
+    message_t  object, endpoint;
+
+    endpoint.len = 0;
+    message_put(&endpoint, before.data, before.len);
+    message_put(&endpoint, bytes.data, bytes.len);
+    object.len = 0;
+    message_meta(&object, 1, "shop", "web", "u", "7");
+    message_text(&object, 4, "IPv4");
+    message_bytes(&object, 2, message_str(&endpoint));    /* nothing behind */
+
+    return message_run(t, KUBE_RESOURCE_ENDPOINTSLICES, message_str(&object),
+                       false);
+}
+
+
+/*
+ * An unknown field, empty, before all others has an endpoint read field by
+ * field.  True where it was taken.
+ */
+static bool
+endpoint_compare(decode_test_t *a, decode_test_t *b, kube_str_t bytes)
+{
+    kube_rc_t  rc;
+
+    rc = endpoint_run(a, KUBE_STR_NULL, bytes);
+
+    assert_int_equal(endpoint_run(b, (kube_str_t) { "\xa2\x06", 3 }, bytes),
+                     rc);
+
+    if (rc == KUBE_OK) {
+        change_same(&a->object, &b->object, "an endpoint");
+        assert_int_equal(a->dropped, b->dropped);
+    }
+
+    return rc == KUBE_OK;
+}
+
+
+/* An endpoint as API servers write it: conditions, target and hints too. */
+static void
+endpoint_usual(message_t *endpoint)
+{
+    message_t  conditions, target;
+
+    conditions.len = 0;
+    message_number(&conditions, 1, 1);
+    message_number(&conditions, 2, 0);
+    message_number(&conditions, 3, 1);
+
+    target.len = 0;
+    message_text(&target, 1, "Pod");
+    message_text(&target, 2, "shop");
+    message_text(&target, 3, "web-7d4b9c8f6d-0001e");
+    message_text(&target, 4, "a84735a9-b7fb-485f-aa84-fe9573a394f9");
+    message_text(&target, 5, "");
+    message_text(&target, 6, "");
+    message_text(&target, 7, "");
+
+    endpoint->len = 0;
+    message_text(endpoint, 1, "10.0.0.1");
+    message_bytes(endpoint, 2, message_str(&conditions));
+    message_text(endpoint, 3, "web-0");
+    message_bytes(endpoint, 4, message_str(&target));
+    message_text(endpoint, 6, "node-a");
+    message_text(endpoint, 7, "zone-b");
+    message_bytes(endpoint, 8, (kube_str_t) { "\x0a\x03\x0a\x01z", 5 });
+}
+
+
+/*
+ * What is read at once, for all is as usual, is what is read field by field:
+ * with any byte changed, cut anywhere, without any bytes, with some twice.
+ */
+static void
+message_of_usual(void **state)
+{
+    size_t         i, len, n;
+    unsigned       byte;
+    message_t      usual, m;
+    decode_test_t  a, b;
+
+    (void) state;
+
+    decode_start(&a);
+    decode_start(&b);
+    endpoint_usual(&usual);
+    assert_true(endpoint_compare(&a, &b, message_str(&usual)));
+    assert_int_equal(a.object.u.slice.endpoints_n, 1);
+    assert_str(a.object.u.slice.endpoints[0].pod, "web-7d4b9c8f6d-0001e");
+    assert_true(a.object.u.slice.endpoints[0].terminating);
+    n = 0;
+
+    for (i = 0; i < usual.len; i++) {
+        for (byte = 0; byte < 256; byte++) {
+            m = usual;
+            m.data[i] = (char) byte;
+            n += endpoint_compare(&a, &b, message_str(&m));
+        }
+
+        (void) endpoint_compare(&a, &b, (kube_str_t) { usual.data, i });
+
+        for (len = 1; len <= 12 && i + len <= usual.len; len++) {
+            m = usual;
+            m.len = i;
+            message_put(&m, usual.data + i + len, usual.len - i - len);
+            n += endpoint_compare(&a, &b, message_str(&m));
+
+            m.len = i + len;
+            message_put(&m, usual.data + i, usual.len - i);
+            n += endpoint_compare(&a, &b, message_str(&m));
+        }
+    }
+
+    assert_in_range(n, 20000, 40000);
+
+    decode_stop(&a);
+    decode_stop(&b);
+}
+
+
+/* A text that is shown is looked at whole, however long it is. */
+static void
+message_of_texts(void **state)
+{
+    char           text[24];
+    size_t         i, len;
+    message_t      endpoint;
+    decode_test_t  t;
+
+    (void) state;
+
+    decode_start(&t);
+
+    for (len = 1; len <= sizeof(text); len++) {
+        for (i = 0; i <= len; i++) {
+            memset(text, '~', len);
+
+            if (i < len) {
+                text[i] = (i % 2 == 0) ? ' ' : '\x7f';
+            }
+
+            endpoint.len = 0;
+            message_text(&endpoint, 1, "10.0.0.1");
+            message_bytes(&endpoint, 7, (kube_str_t) { text, len });
+
+            assert_int_equal(endpoint_run(&t, KUBE_STR_NULL,
+                                          message_str(&endpoint)), KUBE_OK);
+            assert_int_equal(t.dropped, i < len);
+            assert_int_equal(t.object.u.slice.endpoints[0].zone.len,
+                             (i < len) ? 0 : len);
+        }
+    }
+
+    decode_stop(&t);
+}
+
+
 /* More than the limits allow is one object's fault. */
 static void
 message_of_many(void **state)
@@ -828,6 +989,8 @@ main(void)
         cmocka_unit_test(message_of_wire),
         cmocka_unit_test(message_of_metadata),
         cmocka_unit_test(message_of_bools),
+        cmocka_unit_test(message_of_usual),
+        cmocka_unit_test(message_of_texts),
         cmocka_unit_test(message_of_many),
         cmocka_unit_test(message_of_memory),
         cmocka_unit_test(message_of_events),
