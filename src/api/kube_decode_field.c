@@ -47,15 +47,23 @@ kube_decode_is_printable(kube_str_t s, size_t max)
         return false;
     }
 
-    /* what carries to the next byte comes from one that is odd itself */
+    /*
+     * What carries to the next byte comes from one that is odd itself.  The
+     * last eight may overlap those before.
+     */
 
-    for (i = 0; i + 8 <= s.len; i += 8) {
-        if (field_eight_are_odd(s.data + i)) {
-            return false;
+    if (s.len >= 8) {
+
+        for (i = 0; i + 8 < s.len; i += 8) {
+            if (field_eight_are_odd(s.data + i)) {
+                return false;
+            }
         }
+
+        return !field_eight_are_odd(s.data + s.len - 8);
     }
 
-    for ( ; i < s.len; i++) {
+    for (i = 0; i < s.len; i++) {
         if (s.data[i] <= ' ' || s.data[i] > '~') {
             return false;
         }
