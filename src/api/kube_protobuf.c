@@ -27,7 +27,7 @@ protobuf_fail(kube_protobuf_t *m, const char *what)
 }
 
 
-/* Reads a varint of more than one byte, or none. */
+/* Reads a varint of any length, or none. */
 static bool
 protobuf_long_varint(kube_protobuf_t *m, uint64_t *value)
 {
@@ -61,8 +61,23 @@ protobuf_long_varint(kube_protobuf_t *m, uint64_t *value)
 static inline bool
 protobuf_varint(kube_protobuf_t *m, uint64_t *value)
 {
-    if (m->p < m->end && (uint8_t) *m->p < 0x80) {
-        *value = (uint8_t) *m->p++;
+    size_t          left;
+    const uint8_t  *p;
+
+    p = (const uint8_t *) m->p;
+    left = (size_t) (m->end - m->p);
+
+    if (left >= 1 && p[0] < 0x80) {
+        *value = p[0];
+        m->p += 1;
+
+        return true;
+    }
+
+    if (left >= 2 && p[1] < 0x80) {
+        *value = (uint64_t) (p[0] & 0x7f) | (uint64_t) p[1] << 7;
+        m->p += 2;
+
         return true;
     }
 
