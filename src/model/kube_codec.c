@@ -37,6 +37,18 @@ kube_codec_is_done(const kube_codec_t *c)
 }
 
 
+/* How many of eight bytes are the same, from the first on; not all are. */
+static inline size_t
+codec_same(uint64_t x, uint64_t y)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return (size_t) __builtin_ctzll(x ^ y) / 8;
+#else
+    return (size_t) __builtin_clzll(x ^ y) / 8;
+#endif
+}
+
+
 size_t
 kube_codec_shared(kube_str_t a, kube_str_t b)
 {
@@ -52,16 +64,17 @@ kube_codec_shared(kube_str_t a, kube_str_t b)
         memcpy(&y, b.data + i, 8);
 
         if (x != y) {
-            break;
+            return i + codec_same(x, y);
         }
     }
 
-    if (n - i >= 8) {
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-        return i + (size_t) __builtin_ctzll(x ^ y) / 8;
-#else
-        return i + (size_t) __builtin_clzll(x ^ y) / 8;
-#endif
+    /* the last eight reach into those that are known to be the same */
+
+    if (i != 0) {
+        memcpy(&x, a.data + n - 8, 8);
+        memcpy(&y, b.data + n - 8, 8);
+
+        return (x != y) ? n - 8 + codec_same(x, y) : n;
     }
 
     while (i < n && a.data[i] == b.data[i]) {
