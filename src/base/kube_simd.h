@@ -2,10 +2,11 @@
  * kube_simd - bytes of JSON looked for 16 or 64 at a time, as bit masks: bit i
  * stands for the byte at p + i.
  *
- * Three questions only, those of kube_lexer.  Each has a plain C form with the
- * suffix _plain, which is what a machine without SSE2 uses, and what the tests
- * hold the other against; KUBE_SIMD_PLAIN chooses it everywhere.  Nothing is
- * read but the 16 or 64 bytes.  No state; anyone may call it.
+ * Three questions only, those of kube_lexer.  They are answered by SSE2 on
+ * amd64 and by NEON on aarch64.  Each has a plain C form with the suffix
+ * _plain, which is what any other machine uses, and what the tests hold the
+ * others against; KUBE_SIMD_PLAIN chooses it everywhere.  Nothing is read but
+ * the 16 or 64 bytes.  No state; anyone may call it.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -21,6 +22,11 @@
 #if defined(__SSE2__) && !defined(KUBE_SIMD_PLAIN)
 #define KUBE_SIMD_SSE2  1
 #include <emmintrin.h>
+
+#elif defined(__AARCH64EL__) && defined(__ARM_NEON)                         \
+      && !defined(KUBE_SIMD_PLAIN)
+#define KUBE_SIMD_NEON  1
+#include <arm_neon.h>
 #endif
 
 
@@ -233,6 +239,138 @@ kube_simd_odd(const char *p)
                          _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
     found = _mm_or_si128(found, _mm_cmplt_epi8(v, _mm_set1_epi8('!')));
     found = _mm_or_si128(found, _mm_cmpeq_epi8(v, _mm_set1_epi8(0x7f)));
+
+    return kube_simd_mask(found);
+}
+
+#elif defined(KUBE_SIMD_NEON)
+
+/* NEON has no movemask: of each byte of 0 or 0xff its bit of eight is left. */
+static inline uint8x16_t
+kube_simd_bits(uint8x16_t v)
+{
+    uint64x2_t  bits;
+
+    bits = vdupq_n_u64(0x8040201008040201ull);
+
+    return vandq_u8(v, vreinterpretq_u8_u64(bits));
+}
+
+
+/* Adding neighbours brings eight bytes into one. */
+static inline uint32_t
+kube_simd_mask(uint8x16_t v)
+{
+    v = kube_simd_bits(v);
+    v = vpaddq_u8(v, v);
+    v = vpaddq_u8(v, v);
+    v = vpaddq_u8(v, v);
+
+    return vgetq_lane_u16(vreinterpretq_u16_u8(v), 0);
+}
+
+
+static inline uint64_t
+kube_simd_mask64(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d)
+{
+    a = vpaddq_u8(kube_simd_bits(a), kube_simd_bits(b));
+    c = vpaddq_u8(kube_simd_bits(c), kube_simd_bits(d));
+    a = vpaddq_u8(a, c);
+    a = vpaddq_u8(a, a);
+
+    return vgetq_lane_u64(vreinterpretq_u64_u8(a), 0);
+}
+
+
+static inline uint8x16_t
+kube_simd_load(const char *p)
+{
+    return vld1q_u8((const uint8_t *) p);
+}
+
+
+static inline uint8x16_t
+kube_simd_is(uint8x16_t v, unsigned char ch)
+{
+    return vceqq_u8(v, vdupq_n_u8(ch));
+}
+
+
+static inline uint8x16_t
+kube_simd_bracket(uint8x16_t v)
+{
+    v = vorrq_u8(v, vdupq_n_u8(0x20));
+
+    return vorrq_u8(kube_simd_is(v, '{'), kube_simd_is(v, '}'));
+}
+
+
+static inline uint8x16_t
+kube_simd_slash(uint8x16_t v, int lines)
+{
+    uint8x16_t  found;
+
+    found = kube_simd_is(v, '\\');
+
+    return lines ? vorrq_u8(found, kube_simd_is(v, '\n')) : found;
+}
+
+
+/* No loop: compilers would keep what it finds in memory. */
+static inline kube_simd_block_t
+kube_simd_block(const char *p, int lines)
+{
+    uint8x16_t         a, b, c, d, any;
+    kube_simd_block_t  m;
+
+    a = kube_simd_load(p);
+    b = kube_simd_load(p + 16);
+    c = kube_simd_load(p + 32);
+    d = kube_simd_load(p + 48);
+
+    m.quote = kube_simd_mask64(kube_simd_is(a, '"'), kube_simd_is(b, '"'),
+                               kube_simd_is(c, '"'), kube_simd_is(d, '"'));
+
+    m.bracket = kube_simd_mask64(kube_simd_bracket(a), kube_simd_bracket(b),
+                                 kube_simd_bracket(c), kube_simd_bracket(d));
+
+    a = kube_simd_slash(a, lines);
+    b = kube_simd_slash(b, lines);
+    c = kube_simd_slash(c, lines);
+    d = kube_simd_slash(d, lines);
+    any = vorrq_u8(vorrq_u8(a, b), vorrq_u8(c, d));
+
+    /* most blocks have none, as above */
+
+    m.odd = (vmaxvq_u8(any) != 0) ? kube_simd_mask64(a, b, c, d) : 0;
+
+    return m;
+}
+
+
+static inline uint32_t
+kube_simd_quote(const char *p, int lines)
+{
+    uint8x16_t  v;
+
+    v = kube_simd_load(p);
+
+    return kube_simd_mask(vorrq_u8(kube_simd_is(v, '"'),
+                                   kube_simd_slash(v, lines)));
+}
+
+
+static inline uint32_t
+kube_simd_odd(const char *p)
+{
+    uint8x16_t  v, found;
+
+    /* unsigned: what is below '!' is above all others */
+
+    v = kube_simd_load(p);
+    found = vorrq_u8(kube_simd_is(v, '"'), kube_simd_is(v, '\\'));
+    found = vorrq_u8(found, vcgtq_u8(vsubq_u8(v, vdupq_n_u8('!')),
+                                     vdupq_n_u8('~' - '!')));
 
     return kube_simd_mask(found);
 }

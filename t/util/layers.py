@@ -38,6 +38,7 @@ SEES["cli"] = LIBRARY | {"cli"}
 SEES["ngx_module"] = LIBRARY | {"ngx_module"}
 
 PURE = {
+    "<arm_neon.h>",  # NEON, in kube_simd.h alone
     "<assert.h>",
     "<emmintrin.h>",  # SSE2, in kube_simd.h alone
     "<errno.h>",
