@@ -102,7 +102,7 @@ DEPS = @sh t/util/deps.sh
 
 
 .PHONY: bench-programs help matrix sim build modules lib cli demo demo-cluster test proof converge \
-    model mutants unit tsan unit-run instructions bench bench-smoke \
+    model mutants unit tsan arm unit-run instructions bench bench-smoke \
     bench-decode fuzz ring2 e2e testbed lint sources sizes \
     bare nginx-src install install-lib clean
 
@@ -121,7 +121,7 @@ help: ## print this text
 #:   NGINX_STATIC=1             the same, with the modules linked in
 #:   NGINX_CONFIGURE_ARGS=...   more arguments for nginx's configure
 #:   SKIP_DEPS=1                install no Debian packages
-#:   T=reflector                unit: this module's tests only
+#:   T=reflector                unit, arm: this module's tests only
 #:   CHECK="style tidy"         lint: these checks only
 #:   SEED=7 SEEDS=100           sim: the first seed, and how many
 #:   SIM_ARGS=...               sim: more arguments (t/sim/sim_main.c)
@@ -133,7 +133,8 @@ help: ## print this text
 #:   PORT=8081                  demo: nginx listens there
 #:   KUBECONFIG=file            demo: use this cluster (the environment's
 #:                              KUBECONFIG is not used)
-#:   ALLOW_SKIP=1               e2e: having no Go is not a failure
+#:   ALLOW_SKIP=1               e2e: having no Go is not a failure; arm: nor is
+#:                              having no cross compiler
 #:   KUBE_VERSION=1.33          e2e: this control plane, of those that have a
 #:                              t/cluster/go-VERSION.mod, not go.mod's
 
@@ -163,7 +164,7 @@ cli: $(if $(CLI_SRCS),$(OUT)/kube-informer) ## the command line informer alone
 
 $(OUT)/libkube.a: $(LIB_OBJS) $(SO_OBJS) config
 	@rm -f $@
-	@ar rcs $@ $(LIB_OBJS) $(SO_OBJS)
+	@$(AR) rcs $@ $(LIB_OBJS) $(SO_OBJS)
 	@echo "built $@"
 
 $(OUT)/$(SONAME): $(SO_OBJS) $(OUT)/libkube.a src/lib/libkube.map
@@ -275,6 +276,12 @@ tsan: ## unit tests of the zone under ThreadSanitizer: those with threads; T=zon
 	@mkdir -p build/tsan
 	@+flock build/tsan/.lock setarch -R $(SUBMAKE) -j$(JOBS) BUILD=tsan \
 	    OUT=build/tsan UNIT_SRCS="$(strip $(TSAN_SRCS))" CORPUS_SRCS= unit-run
+
+arm: ## on demand: the unit tests on aarch64, by a cross compiler and qemu-user; T=simd
+	$(DEPS) arm
+	@mkdir -p build/arm
+	@+T='$(T)' JOBS=$(JOBS) ALLOW_SKIP=$(ALLOW_SKIP) \
+	    flock build/arm/.lock bash t/util/arm.sh build/arm
 
 unit-run: $(UNIT_BINS) $(CORPUS_BINS)
 	@bash t/util/headers.sh

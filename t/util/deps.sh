@@ -6,7 +6,7 @@
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# deps.sh build|unit|test|model|e2e|demo|lint ...
+# deps.sh build|unit|arm|test|model|e2e|demo|lint ...
 #
 # SKIP_DEPS=1 does nothing at all.  What is there is not upgraded, and apt is
 # not even started when nothing is missing.
@@ -18,6 +18,7 @@ set -eu
 build="gcc make libc6-dev util-linux nginx nginx-dev libcurl4-openssl-dev
     libcjson-dev libyaml-dev python3"
 unit="libcmocka-dev openssl ca-certificates"
+arm="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 test="libnginx-mod-stream libnginx-mod-http-upstream-fair python3-pytest
     python3-pytest-timeout python3-pytest-xdist python3-hypothesis
     python3-trustme python3-cryptography python3-h11
@@ -33,6 +34,7 @@ for group; do
     case $group in
         build)  wanted="$wanted $build" ;;
         unit)   wanted="$wanted $build $unit" ;;
+        arm)    wanted="$wanted $build $unit $arm" ;;
         demo)   wanted="$wanted $build python3-h11 libnginx-mod-stream" ;;
         test)   wanted="$wanted $build $unit $test" tools=1 ;;
         model)  wanted="$wanted cargo" ;;

@@ -7,7 +7,10 @@
 # unit.sh PROGRAM ...
 #
 # JOBS: how many at a time.  UNIT_TIMEOUT: seconds for one, and no bar: the
-# machine may be busy.
+# machine may be busy.  UNIT_RUN: words before each program, as "qemu-aarch64".
+#
+# A test that could not be run here says why, and is named.  One that says
+# nothing as it is skipped is a long form, which KUBE_PROOF=1 runs.
 
 set -u
 
@@ -15,7 +18,8 @@ set -u
 
 ASAN_OPTIONS=${ASAN_OPTIONS-detect_leaks=1:strict_string_checks=1}
 UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1:halt_on_error=1}
-export ASAN_OPTIONS UBSAN_OPTIONS
+UNIT_RUN=${UNIT_RUN-}
+export ASAN_OPTIONS UBSAN_OPTIONS UNIT_RUN
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -23,12 +27,13 @@ trap 'rm -rf "$logs"' EXIT
 # shellcheck disable=SC2016
 printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I{} sh -c '
     log=$1/$(basename "$2")
-    timeout -k 5 "${UNIT_TIMEOUT:-600}" "$2" >"$log" 2>&1
+    timeout -k 5 "${UNIT_TIMEOUT:-600}" $UNIT_RUN "$2" >"$log" 2>&1
     echo $? >"$log.rc"
 ' unit "$logs" {}
 
 failed=
 count=0
+skipped=0
 
 for program; do
     name=${program##*/}
@@ -38,6 +43,10 @@ for program; do
     if [ "$rc" -eq 0 ] && [ "${passed:-0}" -gt 0 ]; then
         printf 'unit %-32s %s passed\n' "$name" "$passed"
         count=$((count + passed))
+        awk '/^\[  SKIPPED \] test_/ && why { print $4 ": " why }
+             { why = /^\[/ ? "" : $0 }' "$log" >"$log.skipped"
+        sed "s/^/unit $name SKIPPED: /" "$log.skipped"
+        skipped=$((skipped + $(wc -l <"$log.skipped")))
     else
         [ "$rc" -eq 124 ] && echo "$name: timed out" >>"$log"
         [ "$rc" -eq 0 ] && echo "$name: ran no test" >>"$log"
@@ -52,4 +61,5 @@ if [ -n "$failed" ]; then
     exit 1
 fi
 
+[ $skipped -eq 0 ] || echo "unit: $skipped tests SKIPPED"
 echo "unit: $count tests passed in $# programs"
