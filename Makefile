@@ -374,6 +374,7 @@ FUZZ_FLAGS = -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
 FUZZ = $(patsubst t/fuzz/fuzz_%.c,%,$(wildcard t/fuzz/fuzz_*.c))
 
 fuzz: ## on demand: the targets of t/fuzz, FUZZ_SECONDS=60 each; FUZZ=decode for one
+	$(DEPS) fuzz
 	@mkdir -p build/fuzz
 	@+flock build/fuzz/.lock $(SUBMAKE) -j$(JOBS) lib CC=clang BUILD=asan WARN= \
 	    OUT=build/fuzz OPT_asan="$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link"
@@ -456,6 +457,7 @@ matrix: ## on demand: other nginx source trees, NGINX_TREES="dir ..."
 	    $(NGINX_TREES)
 
 bare: ## on demand: README and "make test" on a bare Debian, DEBIAN="bookworm trixie"
+	$(DEPS) bare
 	@bash t/util/chroot.sh $(or $(BARE),build/bare) $(DEBIAN)
 
 nginx-src: ## Debian's nginx sources in build/nginx-src, for NGINX_SRC

@@ -6,7 +6,7 @@
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# deps.sh build|unit|arm|test|model|e2e|demo|lint ...
+# deps.sh build|unit|arm|test|model|e2e|demo|lint|fuzz|bare ...
 #
 # SKIP_DEPS=1 does nothing at all.  What is there is not upgraded, and apt is
 # not even started when nothing is missing.
@@ -25,6 +25,7 @@ test="libnginx-mod-stream libnginx-mod-http-upstream-fair python3-pytest
     python3-prometheus-client python3-psutil python3-yaml python3-venv
     chromium curl procps valgrind binutils g++ man-db pkg-config"
 e2e="iproute2 nftables iptables python3-requests"
+fuzz="clang libclang-rt-dev"
 lint="cppcheck clang clang-tidy clang-tidy-19 codespell shellcheck pmccabe
     flake8 libnginx-mod-stream binutils g++ git man-db"
 
@@ -38,6 +39,8 @@ for group; do
         demo)   wanted="$wanted $build python3-h11 libnginx-mod-stream" ;;
         test)   wanted="$wanted $build $unit $test" tools=1 ;;
         model)  wanted="$wanted cargo" ;;
+        fuzz)   wanted="$wanted $build $fuzz" ;;
+        bare)   wanted="$wanted debootstrap" ;;
         e2e)    wanted="$wanted $build $unit $test $e2e" tools=1 ;;
         lint)   wanted="$wanted $build $unit $lint" ;;
         *)      echo "deps.sh: unknown group \"$group\"" >&2; exit 2 ;;
