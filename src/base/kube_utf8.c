@@ -70,23 +70,54 @@ utf8_sequence(kube_str_t s, uint32_t *code)
 }
 
 
+/* Below eight bytes the two words overlap, or there are single bytes. */
+static inline bool
+utf8_is_ascii(kube_str_t s)
+{
+    size_t    i;
+    uint64_t  word, all;
+    uint32_t  half[2];
+
+    all = 0;
+
+    if (s.len >= 8) {
+
+        for (i = 0; i + 8 < s.len; i += 8) {
+            memcpy(&word, s.data + i, 8);
+            all |= word;
+        }
+
+        memcpy(&word, s.data + s.len - 8, 8);
+        all |= word;
+
+    } else if (s.len >= 4) {
+        memcpy(&half[0], s.data, 4);
+        memcpy(&half[1], s.data + s.len - 4, 4);
+        all = half[0] | half[1];
+
+    } else {
+
+        for (i = 0; i < s.len; i++) {
+            all |= (unsigned char) s.data[i];
+        }
+    }
+
+    return (all & 0x8080808080808080ull) == 0;
+}
+
+
 bool
 kube_utf8_check(kube_str_t s)
 {
     size_t    n;
-    uint64_t  word;
     uint32_t  code;
 
+    if (utf8_is_ascii(s)) {
+        return true;
+    }
+
     while (s.len != 0) {
-        n = 8;
-
-        if (s.len >= n) {
-            memcpy(&word, s.data, n);
-        }
-
-        if (s.len < n || (word & 0x8080808080808080ull) != 0) {
-            n = utf8_sequence(s, &code);
-        }
+        n = utf8_sequence(s, &code);
 
         if (n == 0) {
             return false;

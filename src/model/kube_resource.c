@@ -84,52 +84,61 @@ kube_resource_is_list(kube_resource_t r, kube_str_t kind)
 }
 
 
-static bool
-name_byte_is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
+/* Classes of the bytes of names; 0: no name has it. */
+enum {
+    NAME_ALNUM = 1,
+    NAME_DASH,
+    NAME_DOT
+};
+
+static const uint8_t  name_bytes[256] = {
+    ['0'] = NAME_ALNUM, ['1'] = NAME_ALNUM, ['2'] = NAME_ALNUM,
+    ['3'] = NAME_ALNUM, ['4'] = NAME_ALNUM, ['5'] = NAME_ALNUM,
+    ['6'] = NAME_ALNUM, ['7'] = NAME_ALNUM, ['8'] = NAME_ALNUM,
+    ['9'] = NAME_ALNUM,
+    ['a'] = NAME_ALNUM, ['b'] = NAME_ALNUM, ['c'] = NAME_ALNUM,
+    ['d'] = NAME_ALNUM, ['e'] = NAME_ALNUM, ['f'] = NAME_ALNUM,
+    ['g'] = NAME_ALNUM, ['h'] = NAME_ALNUM, ['i'] = NAME_ALNUM,
+    ['j'] = NAME_ALNUM, ['k'] = NAME_ALNUM, ['l'] = NAME_ALNUM,
+    ['m'] = NAME_ALNUM, ['n'] = NAME_ALNUM, ['o'] = NAME_ALNUM,
+    ['p'] = NAME_ALNUM, ['q'] = NAME_ALNUM, ['r'] = NAME_ALNUM,
+    ['s'] = NAME_ALNUM, ['t'] = NAME_ALNUM, ['u'] = NAME_ALNUM,
+    ['v'] = NAME_ALNUM, ['w'] = NAME_ALNUM, ['x'] = NAME_ALNUM,
+    ['y'] = NAME_ALNUM, ['z'] = NAME_ALNUM,
+    ['-'] = NAME_DASH,
+    ['.'] = NAME_DOT
+};
 
 
 /* Parts of [a-z0-9]([-a-z0-9]*[a-z0-9])?, joined by dots where allowed. */
 static bool
 name_is_valid(kube_str_t s, size_t max, bool dots)
 {
-    char    c;
-    bool    edge;
-    size_t  i;
+    size_t    i;
+    unsigned  class, before;
 
     if (s.len == 0 || s.len > max) {
         return false;
     }
 
-    /* true where only a letter or digit may stand or may have stood */
-    edge = true;
+    /* what ends a part stands before the first byte and behind the last */
+    before = NAME_DOT;
 
     for (i = 0; i < s.len; i++) {
-        c = s.data[i];
+        class = name_bytes[(unsigned char) s.data[i]];
 
-        if (name_byte_is_alnum(c)) {
-            edge = false;
-
-        } else if (c == '-') {
-            if (edge) {
-                return false;
-            }
-
-            if (i + 1 == s.len || s.data[i + 1] == '.') {
-                return false;
-            }
-
-        } else if (c == '.' && dots && !edge) {
-            edge = true;
-
-        } else {
+        if (class != NAME_ALNUM
+            && (class == 0 || (class == NAME_DOT && !dots)
+                || before == NAME_DOT
+                || (class == NAME_DOT && before == NAME_DASH)))
+        {
             return false;
         }
+
+        before = class;
     }
 
-    return !edge;
+    return before == NAME_ALNUM;
 }
 
 
