@@ -668,6 +668,64 @@ kube_decode_port_is_bad(kube_port_t *port)
 }
 
 
+/*
+ * Reads a port as API servers write one, of a Service or a slice, good in every
+ * field: the same that decode_port_member() makes of it.  False: it is another
+ * one, nothing is taken, and *port is not to be used.
+ */
+static bool
+decode_port_expected(kube_decode_t *d, kube_port_t *port)
+{
+    unsigned       number, unused;
+    kube_expect_t  x;
+
+    x = (kube_expect_t) { d->lx.p, d->lx.end, false };
+
+    if (!KUBE_EXPECT(&x, "{\"name\":\"")
+        || !kube_expect_text(&x, KUBE_NAME_LEN_MAX, &port->name)
+        || !kube_name_is_label(port->name)
+        || !KUBE_EXPECT(&x, "\",\"protocol\":\"TCP\"")
+        || (KUBE_EXPECT(&x, ",\"appProtocol\":\"")
+            && (!kube_expect_text(&x, KUBE_STRING_LEN_MAX, &port->app_protocol)
+                || !KUBE_EXPECT(&x, "\"")))
+        || !KUBE_EXPECT(&x, ",\"port\":")
+        || !kube_expect_number(&x, 65535, &number))
+    {
+        return false;
+    }
+
+    /* of a slice it comes here, of a Service what is not used */
+
+    if (KUBE_EXPECT(&x, ",\"appProtocol\":\"")
+        && (!kube_expect_text(&x, KUBE_STRING_LEN_MAX, &port->app_protocol)
+            || !KUBE_EXPECT(&x, "\"")))
+    {
+        return false;
+    }
+
+    if (KUBE_EXPECT(&x, ",\"targetPort\":")
+        && !kube_expect_number(&x, 65535, &unused)
+        && (!KUBE_EXPECT(&x, "\"") || !kube_expect_unused(&x)
+            || !KUBE_EXPECT(&x, "\"")))
+    {
+        return false;
+    }
+
+    if ((KUBE_EXPECT(&x, ",\"nodePort\":")
+         && !kube_expect_number(&x, 65535, &unused))
+        || !KUBE_EXPECT(&x, "}"))
+    {
+        return false;
+    }
+
+    port->protocol = KUBE_PROTOCOL_TCP;
+    port->port = (uint16_t) number;
+    d->lx.p = x.p;
+
+    return true;
+}
+
+
 void
 kube_decode_ports(kube_decode_t *d, kube_decode_array_t *array, size_t max,
     bool pointers)
@@ -686,6 +744,15 @@ kube_decode_ports(kube_decode_t *d, kube_decode_array_t *array, size_t max,
                                 "ports has too many elements", &fresh);
         if (port == NULL) {
             return;
+        }
+
+        if (fresh && d->stream) {
+
+            if (decode_port_expected(d, port)) {
+                continue;
+            }
+
+            memset(port, 0, sizeof(kube_port_t));
         }
 
         rc = kube_decode_enter(d, '{');

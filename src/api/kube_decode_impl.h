@@ -62,18 +62,31 @@ const char *kube_decode_meta(kube_resource_t resource,
 kube_watch_type_t kube_decode_watch_type(kube_str_t text);
 
 
-/* Text that is compared with what is expected. */
+/*
+ * Text that is compared with what is expected.  roomy: its end is so far away
+ * that it need not be looked for, as a caller knows who takes few texts, each
+ * of them KUBE_EXPECT_ROOM at most.  Where this is a constant, it costs
+ * nothing.
+ */
 typedef struct {
     const char  *p;
     const char  *end;
+    bool         roomy;
 } kube_expect_t;
+
+#define KUBE_EXPECT_ROOM    (7 * KUBE_SIMD_TEXT)
+
+/* So that roomy is a constant in what they call, too. */
+#define KUBE_EXPECT_INLINE  static inline __attribute__((always_inline))
 
 
 /* Takes the text if it stands here. */
-static inline bool
+KUBE_EXPECT_INLINE bool
 kube_expect(kube_expect_t *x, const char *text, size_t len)
 {
-    if ((size_t) (x->end - x->p) < len || memcmp(x->p, text, len) != 0) {
+    if ((!x->roomy && (size_t) (x->end - x->p) < len)
+        || memcmp(x->p, text, len) != 0)
+    {
         return false;
     }
 
@@ -83,21 +96,31 @@ kube_expect(kube_expect_t *x, const char *text, size_t len)
 }
 
 
+/* Texts up to 28 bytes are compared by words, others by a call. */
 #define KUBE_EXPECT(x, literal)                                               \
     kube_expect(x, literal, sizeof(literal) - 1)
+
+
+/* Are there 16 bytes at p, of a text that begins at x->p? */
+KUBE_EXPECT_INLINE bool
+kube_expect_more(const kube_expect_t *x, const char *p)
+{
+    return x->roomy ? p - x->p < KUBE_EXPECT_ROOM
+                    : x->end - p >= KUBE_SIMD_TEXT;
+}
 
 
 /*
  * Takes 1..max bytes of visible ASCII up to a quote, which stays; false where
  * anything else stands there, or the text ends soon.
  */
-static inline bool
+KUBE_EXPECT_INLINE bool
 kube_expect_text(kube_expect_t *x, size_t max, kube_str_t *s)
 {
     uint32_t     odd;
     const char  *p;
 
-    for (p = x->p; x->end - p >= KUBE_SIMD_TEXT; p += KUBE_SIMD_TEXT) {
+    for (p = x->p; kube_expect_more(x, p); p += KUBE_SIMD_TEXT) {
         odd = kube_simd_odd(p);
 
         if (odd == 0) {
@@ -112,6 +135,59 @@ kube_expect_text(kube_expect_t *x, size_t max, kube_str_t *s)
     }
 
     return false;
+}
+
+
+/*
+ * Passes over text without escapes, up to a quote, which stays; false where it
+ * has one, or the text ends soon.
+ */
+KUBE_EXPECT_INLINE bool
+kube_expect_unused(kube_expect_t *x)
+{
+    uint32_t     found;
+    const char  *p;
+
+    for (p = x->p; kube_expect_more(x, p); p += KUBE_SIMD_TEXT) {
+        found = kube_simd_quote(p, 0);
+
+        if (found != 0) {
+            x->p = p + __builtin_ctz(found);
+            return *x->p == '"';
+        }
+    }
+
+    return false;
+}
+
+
+/* Takes a number of 1..max, as Go writes it; max is below 100000. */
+static inline bool
+kube_expect_number(kube_expect_t *x, unsigned max, unsigned *value)
+{
+    unsigned     v, digit;
+    const char  *p;
+
+    v = 0;
+
+    for (p = x->p; p < x->end; p++) {
+        digit = (unsigned) (unsigned char) *p - '0';
+
+        if (digit > 9) {
+            break;
+        }
+
+        v = v * 10 + digit;
+
+        if (v == 0 || v > max) {
+            return false;
+        }
+    }
+
+    *value = v;
+    x->p = p;
+
+    return v != 0;
 }
 
 

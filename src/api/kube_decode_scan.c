@@ -117,7 +117,7 @@ kube_decode_scan_head(kube_decode_scan_t *scan, kube_resource_t resource,
     scan->event = event;
     scan->surprise = KUBE_SURPRISE_HEAD;
 
-    x = (kube_expect_t) { in.data, in.data + in.len };
+    x = (kube_expect_t) { in.data, in.data + in.len, false };
 
     if (event && !scan_event(&x, envelope, &scan->type)) {
         return scan_stop(scan);

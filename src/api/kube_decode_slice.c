@@ -143,7 +143,7 @@ slice_endpoint(kube_decode_t *d, kube_endpoint_t *endpoint)
 
 
 /* Reads true or false; false where anything else stands. */
-static inline bool
+KUBE_EXPECT_INLINE bool
 slice_expect_bool(kube_expect_t *x, bool *value)
 {
     *value = KUBE_EXPECT(x, "true");
@@ -152,7 +152,7 @@ slice_expect_bool(kube_expect_t *x, bool *value)
 }
 
 
-static inline bool
+KUBE_EXPECT_INLINE bool
 slice_expect_text(kube_expect_t *x, kube_str_t *s)
 {
     return kube_expect_text(x, KUBE_STRING_LEN_MAX, s);
@@ -160,92 +160,245 @@ slice_expect_text(kube_expect_t *x, kube_str_t *s)
 
 
 /*
- * Reads an endpoint as API servers write one, good in every field: the same
- * that slice_endpoint() makes of it.  Otherwise the result says where it is
- * not, nothing is taken, and *endpoint is not to be used.
+ * Takes a part of a dotted quad and the byte behind it; three bytes can be read
+ * from *p.
  */
-static kube_surprise_t
-slice_expected(kube_decode_t *d, kube_endpoint_t *endpoint)
+static inline bool
+slice_expect_part(const char **p, char behind, uint8_t *part)
 {
-    kube_str_t     text;
-    kube_expect_t  x;
+    unsigned             value, digit;
+    const unsigned char *s;
 
-    x = (kube_expect_t) { d->lx.p, d->lx.end };
+    s = (const unsigned char *) *p;
+    value = s[0] - (unsigned) '0';
+    digit = s[1] - (unsigned) '0';
+    s++;
 
-    if (!KUBE_EXPECT(&x, "{\"addresses\":[\"")
-        || !slice_expect_text(&x, &text)
-        || kube_addr_parse(text, &endpoint->address) != KUBE_OK
-        || !KUBE_EXPECT(&x, "\"]"))
+    if (value > 9 || (value == 0 && digit <= 9)) {
+        return false;
+    }
+
+    if (digit <= 9) {
+        value = value * 10 + digit;
+        digit = s[1] - (unsigned) '0';
+        s++;
+
+        if (digit <= 9) {
+            value = value * 10 + digit;
+            s++;
+        }
+    }
+
+    *part = (uint8_t) value;
+    *p = (const char *) s + 1;
+
+    return value <= 255 && *s == (unsigned char) behind;
+}
+
+
+/* Reads an IPv4 address up to the quote; false: there is none. */
+KUBE_EXPECT_INLINE bool
+slice_expect_ipv4(kube_expect_t *x, kube_addr_t *addr)
+{
+    const char  *p;
+
+    p = x->p;
+
+    if ((!x->roomy && x->end - p < KUBE_SIMD_TEXT)
+        || !slice_expect_part(&p, '.', &addr->bytes[0])
+        || !slice_expect_part(&p, '.', &addr->bytes[1])
+        || !slice_expect_part(&p, '.', &addr->bytes[2])
+        || !slice_expect_part(&p, '"', &addr->bytes[3]))
+    {
+        return false;
+    }
+
+    addr->family = KUBE_FAMILY_IPV4;
+    x->p = p - 1;
+
+    return true;
+}
+
+
+/* Reads the address that the quote ends. */
+KUBE_EXPECT_INLINE bool
+slice_expect_address(kube_expect_t *x, kube_addr_t *addr)
+{
+    kube_str_t  text;
+
+    return slice_expect_ipv4(x, addr)
+           || (slice_expect_text(x, &text)
+               && kube_addr_parse(text, addr) == KUBE_OK);
+}
+
+
+/* The usual conditions, behind "ready" and its colon. */
+#define SLICE_WELL  "true,\"serving\":true,"
+#define SLICE_LIVE  "\"terminating\":false}"
+
+
+/* Reads conditions behind "ready" and its colon. */
+KUBE_EXPECT_INLINE bool
+slice_expect_conditions(kube_expect_t *x, kube_endpoint_t *endpoint)
+{
+    kube_expect_t  well;
+
+    well = *x;
+
+    if (KUBE_EXPECT(&well, SLICE_WELL) && KUBE_EXPECT(&well, SLICE_LIVE)) {
+        *x = well;
+        return true;
+    }
+
+    return slice_expect_bool(x, &endpoint->ready)
+           && (!KUBE_EXPECT(x, ",\"serving\":")
+               || slice_expect_bool(x, &endpoint->serving))
+           && (!KUBE_EXPECT(x, ",\"terminating\":")
+               || slice_expect_bool(x, &endpoint->terminating))
+           && KUBE_EXPECT(x, "}");
+}
+
+
+/* Reads a reference to a Pod behind its "namespace" and the colon's quote. */
+KUBE_EXPECT_INLINE bool
+slice_expect_target(kube_expect_t *x, kube_str_t *pod)
+{
+    return kube_expect_unused(x)
+           && KUBE_EXPECT(x, "\",\"name\":\"")
+           && slice_expect_text(x, pod)
+           && (!KUBE_EXPECT(x, "\",\"uid\":\"") || kube_expect_unused(x))
+           && KUBE_EXPECT(x, "\"}");
+}
+
+
+/*
+ * Reads an endpoint as API servers write one, good in every field, into one
+ * that is without any: the same that slice_endpoint() makes of it.  Otherwise
+ * the result says where it is not, and neither *x nor *endpoint is to be used.
+ */
+KUBE_EXPECT_INLINE kube_surprise_t
+slice_expected(kube_expect_t *x, kube_endpoint_t *endpoint)
+{
+    if (!KUBE_EXPECT(x, "{\"addresses\":[\"")
+        || !slice_expect_address(x, &endpoint->address)
+        || !KUBE_EXPECT(x, "\"]"))
     {
         return KUBE_SURPRISE_ADDRESSES;
     }
 
-    if (KUBE_EXPECT(&x, ",\"conditions\":{\"ready\":")
-        && (!slice_expect_bool(&x, &endpoint->ready)
-            || (KUBE_EXPECT(&x, ",\"serving\":")
-                && !slice_expect_bool(&x, &endpoint->serving))
-            || (KUBE_EXPECT(&x, ",\"terminating\":")
-                && !slice_expect_bool(&x, &endpoint->terminating))
-            || !KUBE_EXPECT(&x, "}")))
+    if (KUBE_EXPECT(x, ",\"conditions\":{\"ready\":")
+        && !slice_expect_conditions(x, endpoint))
     {
         return KUBE_SURPRISE_CONDITIONS;
     }
 
-    if (KUBE_EXPECT(&x, ",\"hostname\":\"")
-        && (!slice_expect_text(&x, &text) || !KUBE_EXPECT(&x, "\"")))
+    if (KUBE_EXPECT(x, ",\"hostname\":\"")
+        && (!kube_expect_unused(x) || !KUBE_EXPECT(x, "\"")))
     {
         return KUBE_SURPRISE_NAMES;
     }
 
-    if (KUBE_EXPECT(&x, ",\"targetRef\":{\"kind\":\"Pod\",\"namespace\":\"")
-        && (!slice_expect_text(&x, &text)
-            || !KUBE_EXPECT(&x, "\",\"name\":\"")
-            || !slice_expect_text(&x, &endpoint->pod)
-            || (KUBE_EXPECT(&x, "\",\"uid\":\"")
-                && !slice_expect_text(&x, &text))
-            || !KUBE_EXPECT(&x, "\"}")))
+    if (KUBE_EXPECT(x, ",\"targetRef\":{\"kind\":\"Pod\",")
+        && (!KUBE_EXPECT(x, "\"namespace\":\"")
+            || !slice_expect_target(x, &endpoint->pod)))
     {
         return KUBE_SURPRISE_TARGET;
     }
 
-    if (KUBE_EXPECT(&x, ",\"nodeName\":\"")
-        && (!slice_expect_text(&x, &endpoint->node)
-            || !KUBE_EXPECT(&x, "\"")))
+    if (KUBE_EXPECT(x, ",\"nodeName\":\"")
+        && (!slice_expect_text(x, &endpoint->node)
+            || !KUBE_EXPECT(x, "\"")))
     {
         return KUBE_SURPRISE_NAMES;
     }
 
-    if (KUBE_EXPECT(&x, ",\"zone\":\"")
-        && (!slice_expect_text(&x, &endpoint->zone)
-            || !KUBE_EXPECT(&x, "\"")))
+    if (KUBE_EXPECT(x, ",\"zone\":\"")
+        && (!slice_expect_text(x, &endpoint->zone)
+            || !KUBE_EXPECT(x, "\"")))
     {
         return KUBE_SURPRISE_NAMES;
     }
 
-    if (KUBE_EXPECT(&x, ",\"hints\":{\"forZones\":[{\"name\":\"")
-        && (!slice_expect_text(&x, &text) || !KUBE_EXPECT(&x, "\"}]}")))
+    if (KUBE_EXPECT(x, ",\"hints\":{\"forZones\":[{")
+        && (!KUBE_EXPECT(x, "\"name\":\"")
+            || !kube_expect_unused(x)
+            || !KUBE_EXPECT(x, "\"}]}")))
     {
         return KUBE_SURPRISE_ENDPOINT;
     }
 
-    if (!KUBE_EXPECT(&x, "}")) {
-        return KUBE_SURPRISE_ENDPOINT;
-    }
-
-    d->lx.p = x.p;
-
-    return KUBE_SURPRISE_NONE;
+    return KUBE_EXPECT(x, "}") ? KUBE_SURPRISE_NONE : KUBE_SURPRISE_ENDPOINT;
 }
 
 
 /* Makes an endpoint what it is without any member. */
-static void
+static inline void
 slice_endpoint_init(kube_endpoint_t *endpoint)
 {
-    memset(endpoint, 0, sizeof(kube_endpoint_t));
+    *endpoint = (kube_endpoint_t) {
+        .ready = true,
+        .serving = true
+    };
+}
 
-    endpoint->ready = true;
-    endpoint->serving = true;
+
+/* Above what an endpoint has: 8 texts, and less than 500 bytes between them. */
+#define SLICE_ROOM  (8 * (KUBE_EXPECT_ROOM + KUBE_SIMD_TEXT) + 512)
+
+
+/*
+ * Takes the elements that are as expected, as long as there is room: up to one
+ * that is not, or is merged with one given before.
+ */
+static void
+slice_expected_run(kube_decode_t *d, kube_decode_array_t *array)
+{
+    kube_expect_t     x;
+    kube_endpoint_t  *endpoint;
+
+    x = (kube_expect_t) { d->lx.p, d->lx.end, true };
+
+    while (array->n < array->cap && array->n == array->made
+           && x.end - x.p >= SLICE_ROOM)
+    {
+        if (!d->lx.first && !KUBE_EXPECT(&x, ",")) {
+            return;
+        }
+
+        endpoint = (kube_endpoint_t *) array->p + array->n;
+        slice_endpoint_init(endpoint);
+
+        if (slice_expected(&x, endpoint) != KUBE_SURPRISE_NONE) {
+            return;
+        }
+
+        array->n++;
+        array->made = array->n;
+        d->lx.p = x.p;
+        d->lx.first = false;
+    }
+}
+
+
+/* Reads the element that d->lx stands at, if it is as expected. */
+static bool
+slice_is_expected(kube_decode_t *d, kube_endpoint_t *endpoint)
+{
+    kube_expect_t    x;
+    kube_surprise_t  surprise;
+
+    x = (kube_expect_t) { d->lx.p, d->lx.end, false };
+    surprise = slice_expected(&x, endpoint);
+
+    if (surprise == KUBE_SURPRISE_NONE) {
+        d->lx.p = x.p;
+        return true;
+    }
+
+    d->surprise = (d->surprise != KUBE_SURPRISE_NONE) ? d->surprise : surprise;
+    slice_endpoint_init(endpoint);
+
+    return false;
 }
 
 
@@ -253,7 +406,6 @@ static void
 slice_endpoints(kube_decode_t *d, kube_decode_array_t *array)
 {
     bool              fresh;
-    kube_surprise_t   surprise;
     kube_endpoint_t  *endpoint;
 
     if (!kube_decode_array(d, array, "endpoints is no array")) {
@@ -261,6 +413,11 @@ slice_endpoints(kube_decode_t *d, kube_decode_array_t *array)
     }
 
     for ( ;; ) {
+
+        if (d->stream) {
+            slice_expected_run(d, array);
+        }
+
         endpoint = kube_decode_next(d, array, sizeof(kube_endpoint_t),
                                     KUBE_SLICE_ENDPOINTS_MAX,
                                     "endpoints has too many elements",
@@ -273,19 +430,9 @@ slice_endpoints(kube_decode_t *d, kube_decode_array_t *array)
             slice_endpoint_init(endpoint);
         }
 
-        if (fresh && d->stream) {
-            surprise = slice_expected(d, endpoint);
-
-            if (surprise == KUBE_SURPRISE_NONE) {
-                continue;
-            }
-
-            d->surprise = (d->surprise != KUBE_SURPRISE_NONE) ? d->surprise
-                                                              : surprise;
-            slice_endpoint_init(endpoint);
+        if (!fresh || !d->stream || !slice_is_expected(d, endpoint)) {
+            slice_endpoint(d, endpoint);
         }
-
-        slice_endpoint(d, endpoint);
     }
 }
 
@@ -316,15 +463,16 @@ slice_service(kube_decode_t *d, kube_str_t label, kube_slice_t *slice)
 {
     size_t  i;
 
+    if (kube_name_is_label(label)) {
+        slice->service = label;
+        return;
+    }
+
     for (i = 0; i < label.len; i++) {
         if ((unsigned char) label.data[i] < 0x20 || label.data[i] == 0x7f) {
             kube_lexer_fail(&d->lx, "control byte in the name of its Service");
             return;
         }
-    }
-
-    if (kube_name_is_label(label)) {
-        slice->service = label;
     }
 }
 
@@ -345,12 +493,16 @@ slice_endpoints_end(kube_decode_t *d, const kube_decode_array_t *array,
     slice->endpoints = p;
 
     for (i = 0; i < array->n; i++) {
-        if (p[i].address.family == slice->family) {
-            p[slice->endpoints_n++] = p[i];
-
-        } else {
+        if (p[i].address.family != slice->family) {
             d->dropped++;
+            continue;
         }
+
+        if (slice->endpoints_n != i) {
+            p[slice->endpoints_n] = p[i];
+        }
+
+        slice->endpoints_n++;
     }
 }
 
@@ -553,7 +705,9 @@ slice_expected_conditions(kube_str_t message, kube_endpoint_t *endpoint)
 {
     kube_expect_t  x;
 
-    x = (kube_expect_t) { message.data, message.data + message.len };
+    x = (kube_expect_t) {
+        message.data, message.data + message.len, false
+    };
 
     slice_take_bool(&x, CONDITION_READY, &endpoint->ready);
     slice_take_bool(&x, CONDITION_SERVING, &endpoint->serving);
@@ -571,7 +725,9 @@ slice_expected_target(kube_str_t message, kube_str_t *pod)
     kube_str_t     text;
     kube_expect_t  x;
 
-    x = (kube_expect_t) { message.data, message.data + message.len };
+    x = (kube_expect_t) {
+        message.data, message.data + message.len, false
+    };
 
     if (!slice_take(&x, TARGET_KIND, &text)
         || !kube_str_eq(text, KUBE_STR("Pod")))
@@ -605,7 +761,7 @@ slice_message_expected(const kube_protobuf_t *m, kube_endpoint_t *endpoint)
     kube_str_t     text;
     kube_expect_t  x;
 
-    x = (kube_expect_t) { m->p, m->end };
+    x = (kube_expect_t) { m->p, m->end, false };
 
     if (!slice_take(&x, ENDPOINT_ADDRESSES, &text)
         || kube_addr_parse(text, &endpoint->address) != KUBE_OK)

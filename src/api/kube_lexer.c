@@ -179,64 +179,149 @@ lexer_parity(uint64_t bits)
 
 
 /*
- * Moves *p over blocks of 64 bytes, or up to a byte that a mask cannot judge:
- * a backslash, or a newline where lines matter.  KUBE_AGAIN: what follows is
- * for the loop over bytes.
+ * The bytes that belong to a backslash before them; *carry is 1 if the first
+ * byte does, and becomes so for the next block.  In a run of backslashes each
+ * second one is such a byte: an addition tells runs that begin at an odd place
+ * from the others.
+ */
+static inline uint64_t
+lexer_escaped(uint64_t slash, uint64_t *carry)
+{
+    uint64_t  follows, odd, even;
+
+    even = 0x5555555555555555ull;
+
+    slash &= ~*carry;
+    follows = slash << 1 | *carry;
+    odd = slash & ~even & ~follows;
+    *carry = (odd + slash < odd);
+
+    return (even ^ (odd + slash) << 1) & follows;
+}
+
+
+/*
+ * Brackets without those pairs that hold nothing: what closes is of the kind of
+ * what opens, so that nothing is changed by them.  Most of managedFields is
+ * such pairs.
+ */
+static inline uint64_t
+lexer_without_pairs(const kube_simd_block_t *m, uint64_t brackets)
+{
+    uint64_t  pairs;
+
+    pairs = brackets & m->open & (brackets & m->close) >> 1
+            & ~(m->curly ^ m->curly >> 1);
+
+    return brackets & ~(pairs | pairs << 1);
+}
+
+
+/* What is known of a block; bits from n on are not. */
+typedef struct {
+    uint64_t  brackets;    /* outside of strings */
+    uint64_t  inside;      /* of a string; so is the quote that opens it */
+    unsigned  n;
+} lexer_block_t;
+
+
+/*
+ * Judges 64 bytes, or those up to a byte that is for the loop over bytes: a
+ * newline in a string, where lines matter; or that means nothing: a backslash
+ * outside of one.
+ */
+static inline lexer_block_t
+lexer_block(const char *p, bool lines, uint64_t within, uint64_t *carry)
+{
+    uint64_t           escaped, wrong;
+    lexer_block_t      b;
+    kube_simd_block_t  m;
+
+    m = kube_simd_block(p, lines);
+    b.n = KUBE_SIMD_BLOCK;
+
+    if ((m.slash | m.feed | *carry) == 0) {
+        b.inside = lexer_parity(m.quote) ^ within;
+        b.brackets = (m.open | m.close) & ~b.inside;
+        b.brackets = lexer_without_pairs(&m, b.brackets);
+
+        return b;
+    }
+
+    escaped = lexer_escaped(m.slash, carry);
+    b.inside = lexer_parity(m.quote & ~escaped) ^ within;
+    b.brackets = (m.open | m.close) & ~b.inside;
+    wrong = ((m.slash & ~b.inside) | (m.feed & b.inside)) & ~escaped;
+
+    if (wrong != 0) {
+        b.n = (unsigned) __builtin_ctzll(wrong);
+        b.brackets &= (1ull << b.n) - 1;
+        *carry = 0;
+    }
+
+    b.brackets = lexer_without_pairs(&m, b.brackets);
+
+    return b;
+}
+
+
+/*
+ * Moves *p over blocks of 64 bytes.  KUBE_AGAIN: what follows is for the loop
+ * over bytes.
  */
 static kube_rc_t
 lexer_blocks(kube_lexer_skip_t *s, const char **pp, const char *end)
 {
-    unsigned            n, at;
-    uint64_t            inside, brackets;
-    const char         *p;
-    kube_simd_block_t   m;
+    unsigned        at;
+    uint64_t        within, carry;
+    const char     *p;
+    lexer_block_t   b;
 
     p = *pp;
+    within = s->in_string ? UINT64_MAX : 0;
+    carry = s->escaped;
 
-    while (end - p >= KUBE_SIMD_BLOCK) {
-        m = kube_simd_block(p, s->lines);
+    /* a pair that is left out must not be too deep */
 
-        inside = lexer_parity(m.quote) ^ (s->in_string ? UINT64_MAX : 0);
-        brackets = m.bracket & ~inside;
-        n = KUBE_SIMD_BLOCK;
+    while (end - p >= KUBE_SIMD_BLOCK
+           && s->depth < KUBE_JSON_DEPTH_MAX - KUBE_SIMD_BLOCK)
+    {
+        b = lexer_block(p, s->lines, within, &carry);
 
-        if (m.odd != 0) {
-            n = (unsigned) __builtin_ctzll(m.odd);
-            brackets &= (1ull << n) - 1;
-        }
+        for ( /* void */ ; b.brackets != 0; b.brackets &= b.brackets - 1) {
+            at = (unsigned) __builtin_ctzll(b.brackets);
 
-        for ( /* void */ ; brackets != 0; brackets &= brackets - 1) {
-            at = (unsigned) __builtin_ctzll(brackets);
-
-            if (s->depth == UINT32_MAX || !lexer_bracket(s, p[at])) {
+            if (!lexer_bracket(s, p[at])) {
                 return KUBE_PROTO;
             }
 
             if (s->depth == 0) {
                 s->in_string = false;
+                s->escaped = false;
                 *pp = p + at + 1;
                 return KUBE_OK;
             }
         }
 
-        if (n != 0) {
-            s->in_string = (inside >> (n - 1)) & 1;
+        p += b.n;
+
+        if (b.n != 0) {
+            within = 0 - (b.inside >> (b.n - 1) & 1);
         }
 
-        p += n;
-
-        if (n == KUBE_SIMD_BLOCK) {
+        if (b.n == KUBE_SIMD_BLOCK) {
             continue;
         }
 
-        if (s->in_string) {
+        if (within != 0) {
             break;
         }
 
-        /* outside of strings it means nothing */
         p++;
     }
 
+    s->in_string = (within != 0);
+    s->escaped = (carry != 0);
     *pp = p;
 
     return KUBE_AGAIN;
@@ -253,7 +338,7 @@ kube_lexer_skip(kube_lexer_skip_t *s, const char **pp, const char *end)
     p = *pp;
 
     for ( ;; ) {
-        if (s->depth != 0 && !s->escaped) {
+        if (s->depth != 0) {
             rc = lexer_blocks(s, &p, end);
 
             if (rc != KUBE_AGAIN) {
@@ -560,6 +645,15 @@ lexer_more(kube_lexer_t *lx, char close)
 bool
 kube_lexer_element(kube_lexer_t *lx)
 {
+    /* an object behind another, most often */
+
+    if (!lx->first && lx->end - lx->p >= 2 && lx->p[0] == ','
+        && lx->p[1] == '{')
+    {
+        lx->p++;
+        return true;
+    }
+
     if (!lexer_more(lx, ']')) {
         return false;
     }
@@ -572,8 +666,44 @@ kube_lexer_element(kube_lexer_t *lx)
 }
 
 
-bool
-kube_lexer_member(kube_lexer_t *lx, kube_str_t *name)
+/* Takes a member as servers write it: no white space, and no escapes. */
+static inline bool
+lexer_plain_member(kube_lexer_t *lx, kube_str_t *name)
+{
+    const char  *p, *from;
+
+    p = lx->p;
+
+    if (!lx->first) {
+        if (p == lx->end || *p != ',') {
+            return false;
+        }
+
+        p++;
+    }
+
+    if (p == lx->end || *p != '"') {
+        return false;
+    }
+
+    from = p + 1;
+    p = lexer_quote(from, lx->end, false);
+
+    if (lx->end - p < 2 || p[0] != '"' || p[1] != ':') {
+        return false;
+    }
+
+    *name = (kube_str_t) { from, (size_t) (p - from) };
+    lx->p = p + 2;
+    lx->first = false;
+
+    return true;
+}
+
+
+/* Apart, so that a plain member is read without its frame. */
+static __attribute__((noinline)) bool
+lexer_any_member(kube_lexer_t *lx, kube_str_t *name)
 {
     bool    plain;
     size_t  len;
@@ -605,6 +735,13 @@ kube_lexer_member(kube_lexer_t *lx, kube_str_t *name)
     lx->p++;
 
     return true;
+}
+
+
+bool
+kube_lexer_member(kube_lexer_t *lx, kube_str_t *name)
+{
+    return lexer_plain_member(lx, name) || lexer_any_member(lx, name);
 }
 
 
@@ -646,16 +783,14 @@ kube_lexer_string(kube_lexer_t *lx, kube_str_t *raw, bool *plain)
 }
 
 
-void
-kube_lexer_value(kube_lexer_t *lx, kube_str_t *text)
+static __attribute__((noinline)) void
+lexer_any_value(kube_lexer_t *lx, kube_str_t *text)
 {
     bool                plain;
     kube_rc_t           rc;
     kube_str_t          raw;
     const char         *from;
     kube_lexer_skip_t   skip;
-
-    lx->first = false;
 
     switch (lexer_next(lx)) {
     case '"':
@@ -687,9 +822,36 @@ kube_lexer_value(kube_lexer_t *lx, kube_str_t *text)
         }
     }
 
-    if (text != NULL) {
-        *text = (kube_str_t) { from, (size_t) (lx->p - from) };
+    *text = (kube_str_t) { from, (size_t) (lx->p - from) };
+}
+
+
+void
+kube_lexer_value(kube_lexer_t *lx, kube_str_t *text)
+{
+    const char  *p;
+    kube_str_t   unused;
+
+    if (text == NULL) {
+        text = &unused;
     }
+
+    lx->first = false;
+    p = lx->p;
+
+    /* a text without escapes, most often */
+
+    if (p < lx->end && *p == '"') {
+        p = lexer_quote(p + 1, lx->end, false);
+
+        if (p < lx->end && *p == '"') {
+            *text = (kube_str_t) { lx->p, (size_t) (p + 1 - lx->p) };
+            lx->p = p + 1;
+            return;
+        }
+    }
+
+    lexer_any_value(lx, text);
 }
 
 

@@ -28,7 +28,7 @@ typedef struct {
     uint32_t  depth;         /* open brackets */
     bool      in_string;
     bool      escaped;       /* the last byte was a backslash in a string */
-    bool      had_escape;    /* a string of the value had a backslash */
+    bool      had_escape;    /* the value is a string that had a backslash */
     bool      lines;         /* a newline in a string cannot be */
     bool      too_deep;      /* deeper than KUBE_JSON_DEPTH_MAX */
     uint64_t  objects[(KUBE_JSON_DEPTH_MAX + 63) / 64];  /* kinds, by depth */

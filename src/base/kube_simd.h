@@ -36,8 +36,11 @@
 /* Bytes of 64 that mean something between values or in strings. */
 typedef struct {
     uint64_t  quote;      /* " */
-    uint64_t  bracket;    /* { } [ ] */
-    uint64_t  odd;        /* \, and newline where that was asked for */
+    uint64_t  open;       /* { [ */
+    uint64_t  close;      /* } ] */
+    uint64_t  curly;      /* of these { } */
+    uint64_t  slash;      /* \ */
+    uint64_t  feed;       /* newline, where that was asked for */
 } kube_simd_block_t;
 
 
@@ -81,24 +84,29 @@ static inline kube_simd_block_t
 kube_simd_block_plain(const char *p, int lines)
 {
     unsigned           i;
-    uint64_t           word, upper, odd;
+    uint64_t           word, open, close;
     kube_simd_block_t  m;
 
-    m = (kube_simd_block_t) { 0, 0, 0 };
+    m = (kube_simd_block_t) { 0, 0, 0, 0, 0, 0 };
 
     for (i = 0; i < KUBE_SIMD_BLOCK; i += 8) {
         word = kube_simd_word(p + i);
 
-        /* [ and { differ in this bit alone, ] and } as well */
-        upper = word | 0x2020202020202020ull;
+        open = kube_simd_eq(word, '{');
+        close = kube_simd_eq(word, '}');
+        m.curly |= kube_simd_gather(open | close) << i;
 
-        odd = kube_simd_eq(word, '\\');
-        odd |= lines ? kube_simd_eq(word, '\n') : 0;
+        open |= kube_simd_eq(word, '[');
+        close |= kube_simd_eq(word, ']');
+        m.open |= kube_simd_gather(open) << i;
+        m.close |= kube_simd_gather(close) << i;
 
         m.quote |= kube_simd_gather(kube_simd_eq(word, '"')) << i;
-        m.odd |= kube_simd_gather(odd) << i;
-        m.bracket |= kube_simd_gather(kube_simd_eq(upper, '{')
-                                      | kube_simd_eq(upper, '}')) << i;
+        m.slash |= kube_simd_gather(kube_simd_eq(word, '\\')) << i;
+
+        if (lines) {
+            m.feed |= kube_simd_gather(kube_simd_eq(word, '\n')) << i;
+        }
     }
 
     return m;
@@ -162,49 +170,83 @@ kube_simd_mask(__m128i v)
 }
 
 
+static inline uint64_t
+kube_simd_mask64(__m128i a, __m128i b, __m128i c, __m128i d)
+{
+    return (uint64_t) kube_simd_mask(a)
+           | (uint64_t) kube_simd_mask(b) << 16
+           | (uint64_t) kube_simd_mask(c) << 32
+           | (uint64_t) kube_simd_mask(d) << 48;
+}
+
+
+static inline __m128i
+kube_simd_is(__m128i v, char ch)
+{
+    return _mm_cmpeq_epi8(v, _mm_set1_epi8(ch));
+}
+
+
+/* ch, and the byte that differs from it in this bit alone, as [ does from {. */
+static inline __m128i
+kube_simd_either(__m128i v, char ch)
+{
+    return kube_simd_is(_mm_or_si128(v, _mm_set1_epi8(0x20)), ch);
+}
+
+
+/* The bytes of 64 that are ch: most blocks have none. */
+static inline uint64_t
+kube_simd_where(__m128i a, __m128i b, __m128i c, __m128i d, char ch)
+{
+    a = kube_simd_is(a, ch);
+    b = kube_simd_is(b, ch);
+    c = kube_simd_is(c, ch);
+    d = kube_simd_is(d, ch);
+
+    if (kube_simd_mask(_mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d)))
+        == 0)
+    {
+        return 0;
+    }
+
+    return kube_simd_mask64(a, b, c, d);
+}
+
+
+/* No loop: compilers would keep what it finds in memory. */
 static inline kube_simd_block_t
 kube_simd_block(const char *p, int lines)
 {
-    __m128i            v, upper, slash, feed;
-    unsigned           i;
+    __m128i            a, b, c, d;
     kube_simd_block_t  m;
 
-    m = (kube_simd_block_t) { 0, 0, 0 };
-    slash = _mm_setzero_si128();
+    a = kube_simd_load(p);
+    b = kube_simd_load(p + 16);
+    c = kube_simd_load(p + 32);
+    d = kube_simd_load(p + 48);
 
-    for (i = 0; i < KUBE_SIMD_BLOCK; i += 16) {
-        v = kube_simd_load(p + i);
-        upper = _mm_or_si128(v, _mm_set1_epi8(0x20));
+    m.quote = kube_simd_mask64(kube_simd_is(a, '"'), kube_simd_is(b, '"'),
+                               kube_simd_is(c, '"'), kube_simd_is(d, '"'));
 
-        m.quote |= (uint64_t) kube_simd_mask(
-                       _mm_cmpeq_epi8(v, _mm_set1_epi8('"'))) << i;
-        m.bracket |= (uint64_t) kube_simd_mask(_mm_or_si128(
-                         _mm_cmpeq_epi8(upper, _mm_set1_epi8('{')),
-                         _mm_cmpeq_epi8(upper, _mm_set1_epi8('}')))) << i;
+    m.open = kube_simd_mask64(kube_simd_either(a, '{'),
+                              kube_simd_either(b, '{'),
+                              kube_simd_either(c, '{'),
+                              kube_simd_either(d, '{'));
 
-        slash = _mm_or_si128(slash, _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
+    m.close = kube_simd_mask64(kube_simd_either(a, '}'),
+                               kube_simd_either(b, '}'),
+                               kube_simd_either(c, '}'),
+                               kube_simd_either(d, '}'));
 
-        if (lines) {
-            feed = _mm_cmpeq_epi8(v, _mm_set1_epi8('\n'));
-            slash = _mm_or_si128(slash, feed);
-        }
-    }
+    /* that bit becomes the highest one of each byte */
 
-    /* most blocks have none: where they are is asked only then */
+    m.curly = (m.open | m.close)
+              & kube_simd_mask64(_mm_slli_epi16(a, 2), _mm_slli_epi16(b, 2),
+                                 _mm_slli_epi16(c, 2), _mm_slli_epi16(d, 2));
 
-    if (kube_simd_mask(slash) != 0) {
-        for (i = 0; i < KUBE_SIMD_BLOCK; i += 16) {
-            v = kube_simd_load(p + i);
-            slash = _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'));
-
-            if (lines) {
-                feed = _mm_cmpeq_epi8(v, _mm_set1_epi8('\n'));
-                slash = _mm_or_si128(slash, feed);
-            }
-
-            m.odd |= (uint64_t) kube_simd_mask(slash) << i;
-        }
-    }
+    m.slash = kube_simd_where(a, b, c, d, '\\');
+    m.feed = lines ? kube_simd_where(a, b, c, d, '\n') : 0;
 
     return m;
 }
@@ -296,12 +338,11 @@ kube_simd_is(uint8x16_t v, unsigned char ch)
 }
 
 
+/* ch, and the byte that differs from it in this bit alone, as [ does from {. */
 static inline uint8x16_t
-kube_simd_bracket(uint8x16_t v)
+kube_simd_either(uint8x16_t v, unsigned char ch)
 {
-    v = vorrq_u8(v, vdupq_n_u8(0x20));
-
-    return vorrq_u8(kube_simd_is(v, '{'), kube_simd_is(v, '}'));
+    return kube_simd_is(vorrq_u8(v, vdupq_n_u8(0x20)), ch);
 }
 
 
@@ -316,11 +357,42 @@ kube_simd_slash(uint8x16_t v, int lines)
 }
 
 
+/* The bytes of 64 that are ch: most blocks have none. */
+static inline uint64_t
+kube_simd_where(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d,
+    unsigned char ch)
+{
+    uint8x16_t  any;
+
+    a = kube_simd_is(a, ch);
+    b = kube_simd_is(b, ch);
+    c = kube_simd_is(c, ch);
+    d = kube_simd_is(d, ch);
+    any = vorrq_u8(vorrq_u8(a, b), vorrq_u8(c, d));
+
+    return (vmaxvq_u8(any) != 0) ? kube_simd_mask64(a, b, c, d) : 0;
+}
+
+
+/* The bytes of 64 that have that bit. */
+static inline uint64_t
+kube_simd_has(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d,
+    unsigned char bit)
+{
+    uint8x16_t  bits;
+
+    bits = vdupq_n_u8(bit);
+
+    return kube_simd_mask64(vtstq_u8(a, bits), vtstq_u8(b, bits),
+                            vtstq_u8(c, bits), vtstq_u8(d, bits));
+}
+
+
 /* No loop: compilers would keep what it finds in memory. */
 static inline kube_simd_block_t
 kube_simd_block(const char *p, int lines)
 {
-    uint8x16_t         a, b, c, d, any;
+    uint8x16_t         a, b, c, d;
     kube_simd_block_t  m;
 
     a = kube_simd_load(p);
@@ -331,18 +403,20 @@ kube_simd_block(const char *p, int lines)
     m.quote = kube_simd_mask64(kube_simd_is(a, '"'), kube_simd_is(b, '"'),
                                kube_simd_is(c, '"'), kube_simd_is(d, '"'));
 
-    m.bracket = kube_simd_mask64(kube_simd_bracket(a), kube_simd_bracket(b),
-                                 kube_simd_bracket(c), kube_simd_bracket(d));
+    m.open = kube_simd_mask64(kube_simd_either(a, '{'),
+                              kube_simd_either(b, '{'),
+                              kube_simd_either(c, '{'),
+                              kube_simd_either(d, '{'));
 
-    a = kube_simd_slash(a, lines);
-    b = kube_simd_slash(b, lines);
-    c = kube_simd_slash(c, lines);
-    d = kube_simd_slash(d, lines);
-    any = vorrq_u8(vorrq_u8(a, b), vorrq_u8(c, d));
+    m.close = kube_simd_mask64(kube_simd_either(a, '}'),
+                               kube_simd_either(b, '}'),
+                               kube_simd_either(c, '}'),
+                               kube_simd_either(d, '}'));
 
-    /* most blocks have none, as above */
+    m.curly = (m.open | m.close) & kube_simd_has(a, b, c, d, 0x20);
 
-    m.odd = (vmaxvq_u8(any) != 0) ? kube_simd_mask64(a, b, c, d) : 0;
+    m.slash = kube_simd_where(a, b, c, d, '\\');
+    m.feed = lines ? kube_simd_where(a, b, c, d, '\n') : 0;
 
     return m;
 }

@@ -49,6 +49,24 @@
 
 #define WHOLE  ADDRESS CONDITIONS TARGET NAMES HINTS "}"
 
+/* More than what an endpoint has room for in kube_decode_slice. */
+#define ROOM   1700
+
+/* Texts of the most bytes that are read without looking for the end. */
+#define WIDE   LONG28 LONG28 LONG28 LONG28
+#define WIDEST                                                                \
+    ADDRESS CONDITIONS ",\"hostname\":\"" WIDE "\","                          \
+    "\"targetRef\":{\"kind\":\"Pod\",\"namespace\":\"" WIDE "\","             \
+    "\"name\":\"" WIDE "\",\"uid\":\"" WIDE "\"},"                             \
+    "\"nodeName\":\"" WIDE "\",\"zone\":\"" WIDE "\","                         \
+    "\"hints\":{\"forZones\":[{\"name\":\"" WIDE "\"}]}}"
+
+#define PORTS(ports)                                                          \
+    HEAD "},\"addressType\":\"IPv4\",\"ports\":[" ports "]}"
+
+#define SERVED(ports)                                                         \
+    HEAD "},\"spec\":{\"ports\":[" ports "]}}"
+
 
 typedef struct {
     decode_test_t        t;      /* the slow way */
@@ -254,6 +272,21 @@ compare_all(bed_t *b, kube_resource_t resource, const char *text)
 }
 
 
+/* With so much behind it that ends need not be looked for. */
+static kube_rc_t
+compare_roomy(bed_t *b, kube_resource_t resource, const char *text)
+{
+    char    roomy[CHANGE_MAX + ROOM];
+    size_t  len;
+
+    len = strlen(text);
+    memcpy(roomy, text, len);
+    memset(roomy + len, ' ', ROOM);
+
+    return compare(b, resource, false, roomy, len + ROOM);
+}
+
+
 static void
 test_cases(void **state)
 {
@@ -441,6 +474,133 @@ test_cut(void **state)
 }
 
 
+/* The same where endpoints are long, one byte more or less than is usual. */
+static void
+test_cut_wide(void **state)
+{
+    bed_t         b;
+    char         *text, *p;
+    size_t        len, n;
+    unsigned      i;
+
+    static const char  wide[] = ONE(ADDRESS "}," WIDEST "," WIDEST ","
+                                    ADDRESS "}");
+
+    (void) state;
+
+    bed_start(&b);
+
+    for (i = 0; i < 2; i++) {
+        text = strdup(wide);
+        assert_non_null(text);
+
+        for (p = text; i != 0 && (p = strstr(p, WIDE)) != NULL; /* void */ ) {
+            memmove(p, p + 1, strlen(p));
+        }
+
+        len = strlen(text);
+
+        for (n = 1; n < len; n++) {
+            assert_int_equal(compare(&b, KUBE_RESOURCE_ENDPOINTSLICES, false,
+                                     text, n), KUBE_AGAIN);
+        }
+
+        assert_int_equal(compare(&b, KUBE_RESOURCE_ENDPOINTSLICES, false,
+                                 text, n), KUBE_OK);
+        assert_int_equal(compare_roomy(&b, KUBE_RESOURCE_ENDPOINTSLICES,
+                                       text), KUBE_OK);
+        assert_int_equal(b.object.u.slice.endpoints_n, 4);
+        free(text);
+    }
+
+    bed_stop(&b);
+}
+
+
+/* Endpoints that are merged, and ports of each form. */
+static void
+test_forms(void **state)
+{
+    bed_t   b;
+    size_t  i;
+
+    static const char *const  slices[] = {
+        ONE(WHOLE "," WHOLE "," WHOLE "," ADDRESS CONDITIONS "}," WHOLE),
+        ONE(WHOLE WHOLE),
+        ONE(WHOLE "," WHOLE " ," WHOLE),
+        ONE(WHOLE "," WHOLE WHOLE),
+        ONE(WHOLE "," WHOLE ",]"),
+        ONE(WHOLE "," WHOLE "],\"endpoints\":[" ADDRESS "}," ADDRESS "},"
+            WHOLE),
+        ONE(WHOLE "," WHOLE "],\"endpoints\":null,\"endpoints\":["
+            ADDRESS "}," ADDRESS "}"),
+        ONE(WHOLE ",{\"addresses\":[\"10.1.0.256\"]}," WHOLE),
+        ONE(WHOLE ",{\"addresses\":[\"10.1.0.255\"]}," WHOLE),
+        ONE(WHOLE ",{\"addresses\":[\"10.01.0.2\"]}," WHOLE),
+        ONE(WHOLE ",{\"addresses\":[\"0.0.0.0\"]}," WHOLE),
+        ONE(WHOLE ",{\"addresses\":[\"10.1.0\"]}," WHOLE),
+        ONE(WHOLE ",{\"addresses\":[\"10.1.0.1.2\"]}," WHOLE),
+        ONE(WHOLE ",{\"addresses\":[\"10.1.0.1000\"]}," WHOLE),
+        ONE(WHOLE ",{\"addresses\":[\"fd00::7\"]}," WHOLE),
+        ONE(WHOLE "," ADDRESS ",\"conditions\":{\"ready\":true,"
+            "\"serving\":true,\"terminating\":true}}," WHOLE),
+        ONE(WHOLE "," ADDRESS ",\"conditions\":{\"ready\":false,"
+            "\"serving\":true,\"terminating\":false}}," WHOLE),
+        PORTS("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":65535}"),
+        PORTS("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":65536}"),
+        PORTS("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":0}"),
+        PORTS("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":080}"),
+        PORTS("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":80.0}"),
+        PORTS("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":8e1}"),
+        PORTS("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":}"),
+        PORTS("{\"name\":\"\",\"protocol\":\"TCP\",\"port\":80}"),
+        PORTS("{\"name\":\"A\",\"protocol\":\"TCP\",\"port\":80}"),
+        PORTS("{\"name\":\"a\",\"protocol\":\"UDP\",\"port\":80}"),
+        PORTS("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":80,"
+              "\"appProtocol\":\"h2c\"},{\"name\":\"b\","
+              "\"protocol\":\"TCP\",\"port\":81}"),
+        PORTS("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":80,"
+              "\"port\":81}"),
+        PORTS("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":80}],"
+              "\"ports\":[{\"name\":\"b\",\"protocol\":\"TCP\","
+              "\"port\":81},{\"name\":\"c\",\"protocol\":\"TCP\","
+              "\"port\":82}")
+    };
+
+    static const char *const  services[] = {
+        SERVED("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":80,"
+               "\"targetPort\":8080}"),
+        SERVED("{\"name\":\"a\",\"protocol\":\"TCP\","
+               "\"appProtocol\":\"h2c\",\"port\":80,"
+               "\"targetPort\":\"web\",\"nodePort\":30080},"
+               "{\"name\":\"b\",\"protocol\":\"TCP\",\"port\":81}"),
+        SERVED("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":80,"
+               "\"targetPort\":0,\"nodePort\":0}"),
+        SERVED("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":80,"
+               "\"targetPort\":\"w\\\"b\",\"nodePort\":70000}"),
+        SERVED("{\"name\":\"a\",\"protocol\":\"TCP\",\"port\":80,"
+               "\"targetPort\":8080,\"name\":\"b\"}"),
+        SERVED("{\"protocol\":\"TCP\",\"port\":80,\"targetPort\":80}")
+    };
+
+    (void) state;
+
+    bed_start(&b);
+
+    for (i = 0; i < COUNT(slices); i++) {
+        (void) compare_all(&b, KUBE_RESOURCE_ENDPOINTSLICES, slices[i]);
+        (void) compare_roomy(&b, KUBE_RESOURCE_ENDPOINTSLICES, slices[i]);
+    }
+
+    for (i = 0; i < COUNT(services); i++) {
+        (void) compare_all(&b, KUBE_RESOURCE_SERVICES, services[i]);
+        (void) compare_roomy(&b, KUBE_RESOURCE_SERVICES, services[i]);
+    }
+
+    bed_stop(&b);
+}
+
+
 /* Any byte of it changed to some that matter. */
 static void
 test_bytes(void **state)
@@ -462,6 +622,7 @@ test_bytes(void **state)
             text[i] = bytes[k];
             taken += (compare(&b, KUBE_RESOURCE_ENDPOINTSLICES, false, text,
                               sizeof(wire_slice) - 1) == KUBE_OK);
+            (void) compare_roomy(&b, KUBE_RESOURCE_ENDPOINTSLICES, text);
         }
     }
 
@@ -501,6 +662,7 @@ test_changes(void **state)
         }
 
         taken += (compare_all(&b, resource, text) == KUBE_OK);
+        (void) compare_roomy(&b, resource, text);
     }
 
     assert_in_range(taken, rounds / 8, rounds);
@@ -555,6 +717,8 @@ main(void)
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_surprises),
         cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_cut_wide),
+        cmocka_unit_test(test_forms),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_changes),
         cmocka_unit_test(test_no_memory)

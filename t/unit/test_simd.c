@@ -33,7 +33,7 @@ compare(const char *p, char *text)
     memcpy(text, p, KUBE_SIMD_TEXT);
 
     for (lines = 0; lines < 2; lines++) {
-        c = (kube_simd_block_t) { 0, 0, 0 };
+        c = (kube_simd_block_t) { 0, 0, 0, 0, 0, 0 };
         quote = 0;
         odd = 0;
 
@@ -41,9 +41,11 @@ compare(const char *p, char *text)
             ch = (unsigned char) p[i];
 
             c.quote |= (uint64_t) (ch == '"') << i;
-            c.bracket |= (uint64_t) (ch == '{' || ch == '}' || ch == '['
-                                     || ch == ']') << i;
-            c.odd |= (uint64_t) (ch == '\\' || (lines && ch == '\n')) << i;
+            c.open |= (uint64_t) (ch == '{' || ch == '[') << i;
+            c.close |= (uint64_t) (ch == '}' || ch == ']') << i;
+            c.curly |= (uint64_t) (ch == '{' || ch == '}') << i;
+            c.slash |= (uint64_t) (ch == '\\') << i;
+            c.feed |= (uint64_t) (lines && ch == '\n') << i;
 
             if (i < KUBE_SIMD_TEXT) {
                 odd |= (uint32_t) (ch <= 0x20 || ch >= 0x7f || ch == '"'
@@ -51,14 +53,17 @@ compare(const char *p, char *text)
             }
         }
 
-        quote = (uint32_t) (c.quote | c.odd) & 0xffff;
+        quote = (uint32_t) (c.quote | c.slash | c.feed) & 0xffff;
 
         a = kube_simd_block(p, lines);
         b = kube_simd_block_plain(p, lines);
 
         assert_true(a.quote == c.quote && b.quote == c.quote);
-        assert_true(a.bracket == c.bracket && b.bracket == c.bracket);
-        assert_true(a.odd == c.odd && b.odd == c.odd);
+        assert_true(a.open == c.open && b.open == c.open);
+        assert_true(a.close == c.close && b.close == c.close);
+        assert_true(a.curly == c.curly && b.curly == c.curly);
+        assert_true(a.slash == c.slash && b.slash == c.slash);
+        assert_true(a.feed == c.feed && b.feed == c.feed);
         assert_int_equal(kube_simd_quote(text, lines), quote);
         assert_int_equal(kube_simd_quote_plain(text, lines), quote);
         assert_int_equal(kube_simd_odd(text), odd);
