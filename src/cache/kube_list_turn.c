@@ -87,11 +87,9 @@ list_turn_is_next(const kube_list_turn_t *turn, unsigned place,
 
 
 bool
-kube_list_turn_is_free(const kube_list_turn_t *turn, unsigned scope,
-    uint64_t now_ms)
+kube_list_turn_has(const kube_list_turn_t *turn, unsigned scope)
 {
-    return turn->holder == scope
-           || list_turn_is_next(turn, list_turn_place(turn, scope), now_ms);
+    return turn->holder == scope;
 }
 
 

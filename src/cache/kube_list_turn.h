@@ -8,7 +8,8 @@
  *
  * A WatchList takes no turn: its server sends it at the reader's pace.  The
  * turn is of the whole list, all its pages, but of a list beside a watch each
- * page has its own.  Scopes are numbered from 0.
+ * page has its own.  Who waits may have a watch open meanwhile.  Scopes are
+ * numbered from 0.
  * It knows no list and calls nobody: who waits asks again at the deadline.
  * Owned by kube_informer, kube_factory or a shared informer that is alone, used
  * by their reflectors; one thread.
@@ -53,9 +54,8 @@ void kube_list_turn_hold(kube_list_turn_t *turn, uint64_t until_ms);
 bool kube_list_turn_take(kube_list_turn_t *turn, unsigned scope,
     uint64_t now_ms);
 
-/* True if the scope would have the turn now; asking puts it in no queue. */
-bool kube_list_turn_is_free(const kube_list_turn_t *turn, unsigned scope,
-    uint64_t now_ms);
+/* True while the scope has the turn: it may have lost it to another one. */
+bool kube_list_turn_has(const kube_list_turn_t *turn, unsigned scope);
 
 /* The scope's list has moved on.  Nothing happens to one that lost its turn. */
 void kube_list_turn_progress(kube_list_turn_t *turn, unsigned scope,

@@ -26,9 +26,6 @@
 /* Actions in one process(): credentials, request, failure, request, .. */
 #define REFLECTOR_ACTIONS_MAX  8
 
-/* How long a watch goes on before it is looked whether others still list. */
-#define REFLECTOR_TURN_MS      500
-
 
 /* The zone's counters of lists, by what they are for. */
 #define XX(name, family, value, counts)  [counts] = KUBE_COUNTER_##name,
@@ -49,13 +46,6 @@ static const bool  reflector_replaces_refill[] = {
     [KUBE_ACTION_STOP] = true
 };
 
-/* Where there is a watch, or may be one next. */
-static const bool  reflector_has_watch[KUBE_REFLECTOR_STATES] = {
-    [KUBE_REFLECTOR_OPENING] = true,
-    [KUBE_REFLECTOR_WATCHING] = true,
-    [KUBE_REFLECTOR_BACKOFF] = true
-};
-
 
 static void
 reflector_end_second(kube_reflector_t *r)
@@ -64,31 +54,6 @@ reflector_end_second(kube_reflector_t *r)
         r->lw.cancel(r->lw.ctx, r->second.handle);
         r->second.handle = NULL;
     }
-}
-
-
-/* True: others list.  What is wanted lets a watch go on, or open, meanwhile. */
-static bool
-reflector_lets_others(kube_reflector_t *r)
-{
-    uint64_t                 at_ms;
-    const kube_list_turn_t  *turn;
-
-    turn = r->options.turn;
-
-    if (kube_list_turn_is_free(turn, r->options.scope, r->now_ms)) {
-        return false;
-    }
-
-    at_ms = r->now_ms + REFLECTOR_TURN_MS;
-
-    if (at_ms < turn->held_until_ms) {
-        at_ms = turn->held_until_ms;
-    }
-
-    kube_reflector_watch_on(&r->machine, at_ms, r->now_ms);
-
-    return true;
 }
 
 
@@ -129,14 +94,6 @@ reflector_poll(kube_reflector_t *r)
 
         if (result.kind != KUBE_RESULT_END) {
             reflector_end_second(r);
-        }
-
-        /* one that lost its turn ends: a watch follows, not the next list */
-
-        if (result.kind == KUBE_RESULT_END
-            && r->machine.state == KUBE_REFLECTOR_LISTING)
-        {
-            (void) reflector_lets_others(r);
         }
 
         kube_reflector_result(r, &result);
@@ -278,50 +235,39 @@ reflector_run_second(kube_reflector_t *r)
 }
 
 
-/* What is wanted comes beside the watch: none is closed for it. */
-static bool
-reflector_wants_beside(const kube_reflector_t *r)
+/* It waits no more; a list that has yet to be sent keeps its place. */
+static void
+reflector_leave_line(kube_reflector_t *r)
 {
-    return r->machine.demand.wanted && r->machine.demand.beside;
+    if (r->lined && r->action.kind != KUBE_ACTION_LIST) {
+        r->lined = false;
+
+        if (!r->refill.waiting) {
+            kube_list_turn_give(r->options.turn, r->options.scope);
+        }
+    }
 }
 
 
 /*
- * Feeds what may begin a list in place of a watch: with the turn for it or,
- * while others list, so that the watch goes on meanwhile or is opened.
+ * A list that is due stands in line with its watch open, or about to be opened;
+ * it is in place of that once it has its turn.
  */
 static void
-reflector_feed_list(kube_reflector_t *r, const kube_input_t *input,
-    bool beside)
+reflector_line(kube_reflector_t *r)
 {
-    bool               taken;
-    kube_list_turn_t  *turn;
-
-    turn = r->options.turn;
-    taken = false;
-
-    if (beside
-        || r->machine.demand.needed
-        || !reflector_has_watch[r->machine.state])
-    {
-        /* there is none to go without, or none that is worth the wait */
-
-    } else if (!reflector_lets_others(r)
-               && !r->refill.turn
-               && !r->refill.waiting)
-    {
-        taken = kube_list_turn_take(turn, r->options.scope, r->now_ms);
-        r->turn = taken;
+    if (!kube_reflector_waits(&r->machine, r->now_ms)) {
+        reflector_leave_line(r);
+        return;
     }
 
-    kube_reflector_feed(r, input);
+    r->turn = kube_list_turn_take(r->options.turn, r->options.scope,
+                                  r->now_ms);
+    r->lined = !r->turn;
 
-    if (taken
-        && (r->action.kind == KUBE_ACTION_NONE
-            || r->action.kind == KUBE_ACTION_BESIDE))
-    {
-        kube_list_turn_give(turn, r->options.scope);
-        r->turn = false;
+    if (r->turn) {
+        kube_list_turn_anew(r->options.turn, r->options.scope, r->now_ms);
+        kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_TURN });
     }
 }
 
@@ -343,8 +289,7 @@ reflector_look_for_healing(kube_reflector_t *r)
 
     if (healed != r->healed) {
         r->healed = healed;
-        reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_HEALED },
-                            reflector_wants_beside(r));
+        kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_HEALED });
     }
 }
 
@@ -477,6 +422,10 @@ reflector_act(kube_reflector_t *r)
             kube_list_turn_give(r->options.turn, r->options.scope);
         }
 
+        if (action.kind != KUBE_ACTION_WATCH) {
+            reflector_leave_line(r);
+        }
+
         r->turn = false;
         r->waiting = (action.kind == KUBE_ACTION_STREAM
                       && r->now_ms < r->options.turn->held_until_ms);
@@ -492,6 +441,7 @@ reflector_act(kube_reflector_t *r)
         r->turn = kube_list_turn_take(r->options.turn, r->options.scope,
                                       r->now_ms);
         r->waiting = !r->turn;
+        r->lined = false;
 
         if (r->waiting) {
             return false;
@@ -510,8 +460,7 @@ reflector_act(kube_reflector_t *r)
 
     case KUBE_ACTION_CREDENTIALS:
         r->lw.credentials(r->lw.ctx, r->now_ms);
-        reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER },
-                            reflector_wants_beside(r));
+        kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER });
         return true;
 
     default:
@@ -534,8 +483,7 @@ reflector_timer(kube_reflector_t *r)
 
     watching = (r->machine.state == KUBE_REFLECTOR_WATCHING);
 
-    reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER },
-                        reflector_wants_beside(r));
+    kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER });
 
     if (r->action.timeout != NULL) {
         kube_reflector_show_failure(r, KUBE_TIMEOUT, r->action.timeout);
@@ -619,6 +567,8 @@ reflector_run(kube_reflector_t *r)
 {
     unsigned  n;
 
+    reflector_line(r);
+
     for (n = 0; n < REFLECTOR_ACTIONS_MAX; n++) {
 
         if (r->action.kind != KUBE_ACTION_NONE && !reflector_act(r)) {
@@ -630,11 +580,22 @@ reflector_run(kube_reflector_t *r)
         reflector_run_second(r);
         reflector_look_for_healing(r);
         reflector_timer(r);
+        reflector_line(r);
 
         if (r->action.kind == KUBE_ACTION_NONE) {
             return;
         }
     }
+}
+
+
+static void
+reflector_wish(kube_reflector_t *r, const kube_input_t *input,
+    uint64_t now_ms)
+{
+    r->now_ms = now_ms;
+    kube_reflector_feed(r, input);
+    reflector_line(r);
 }
 
 
@@ -656,10 +617,27 @@ kube_reflector_process(kube_reflector_t *r, uint64_t now_ms)
 }
 
 
+/* When its turn in the line with a watch may come. */
+static uint64_t
+reflector_line_deadline(const kube_reflector_t *r)
+{
+    return r->lined ? kube_list_turn_deadline(r->options.turn,
+                                              r->options.scope)
+                    : KUBE_NEVER;
+}
+
+
+static uint64_t
+reflector_earlier(uint64_t a_ms, uint64_t b_ms)
+{
+    return (a_ms < b_ms) ? a_ms : b_ms;
+}
+
+
 uint64_t
 kube_reflector_deadline(const kube_reflector_t *r)
 {
-    uint64_t  silence_ms, refill_ms, deadline_ms;
+    uint64_t  deadline_ms;
 
     if (r->waiting && r->action.kind == KUBE_ACTION_STREAM) {
         return r->options.turn->held_until_ms;
@@ -673,19 +651,20 @@ kube_reflector_deadline(const kube_reflector_t *r)
         return 0;
     }
 
+    deadline_ms = reflector_line_deadline(r);
+
     if (r->paused) {
-        return kube_delta_fifo_low(r->options.fifo) ? 0 : KUBE_NEVER;
+        return kube_delta_fifo_low(r->options.fifo) ? 0 : deadline_ms;
     }
 
     if (r->call.handle != NULL && r->lw.ready(r->lw.ctx, r->call.handle)) {
         return 0;
     }
 
-    silence_ms = reflector_silence(r);
-    refill_ms = kube_reflector_refill_deadline(r);
-    deadline_ms = (silence_ms < r->machine.deadline_ms)
-                  ? silence_ms : r->machine.deadline_ms;
-    deadline_ms = (refill_ms < deadline_ms) ? refill_ms : deadline_ms;
+    deadline_ms = reflector_earlier(deadline_ms, reflector_silence(r));
+    deadline_ms = reflector_earlier(deadline_ms, r->machine.deadline_ms);
+    deadline_ms = reflector_earlier(deadline_ms,
+                                    kube_reflector_refill_deadline(r));
 
     if (r->second.handle == NULL) {
         return deadline_ms;
@@ -695,8 +674,7 @@ kube_reflector_deadline(const kube_reflector_t *r)
         return 0;
     }
 
-    return (r->second.sent_ms + KUBE_OPEN_MS < deadline_ms)
-           ? r->second.sent_ms + KUBE_OPEN_MS : deadline_ms;
+    return reflector_earlier(deadline_ms, r->second.sent_ms + KUBE_OPEN_MS);
 }
 
 
@@ -730,44 +708,34 @@ void
 kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
     bool urgent, uint64_t now_ms)
 {
-    r->now_ms = now_ms;
-
-    reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
-                                             .reason = reason,
-                                             .urgent = urgent }, false);
+    reflector_wish(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                        .reason = reason,
+                                        .urgent = urgent }, now_ms);
 }
 
 
 void
 kube_reflector_fill(kube_reflector_t *r, bool urgent, uint64_t now_ms)
 {
-    bool  replace, beside;
+    bool  replace;
 
     replace = r->refill.replace;
     r->refill.replace = false;
-    r->now_ms = now_ms;
 
-    /* one that replaces, and is wanted already, may be due now */
-
-    beside = !replace
-             && (!r->machine.demand.wanted || r->machine.demand.beside);
-
-    reflector_feed_list(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
-                                             .reason = KUBE_RELIST_ROOM,
-                                             .urgent = urgent,
-                                             .beside = !replace }, beside);
+    reflector_wish(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                        .reason = KUBE_RELIST_ROOM,
+                                        .urgent = urgent,
+                                        .beside = !replace }, now_ms);
 }
 
 
 void
 kube_reflector_relist_needed(kube_reflector_t *r, uint64_t now_ms)
 {
-    r->now_ms = now_ms;
-
-    kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
-                                             .reason = KUBE_RELIST_OTHER,
-                                             .urgent = true,
-                                             .needed = true });
+    reflector_wish(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                        .reason = KUBE_RELIST_OTHER,
+                                        .urgent = true,
+                                        .dropped = true }, now_ms);
 }
 
 
@@ -779,11 +747,10 @@ kube_reflector_relist_plainly(kube_reflector_t *r, uint64_t now_ms)
     /* two pasts are mixed here: nothing more of one until it is replaced */
     kube_reflector_end_refill(r);
 
-    kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
-                                             .reason = KUBE_RELIST_OTHER,
-                                             .urgent = true,
-                                             .plain = true,
-                                             .needed = true });
+    reflector_wish(r, &(kube_input_t) { .kind = KUBE_INPUT_RELIST,
+                                        .reason = KUBE_RELIST_OTHER,
+                                        .urgent = true,
+                                        .plain = true }, now_ms);
 }
 
 

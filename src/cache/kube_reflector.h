@@ -95,7 +95,8 @@ uint64_t kube_reflector_deadline(const kube_reflector_t *r);
 /*
  * Asks for a list: at once or, where one was asked for shortly before, when
  * its pace allows; the pace of those that are urgent is a faster one.  Asking
- * again meanwhile changes nothing else.
+ * again meanwhile changes nothing else.  The watch goes on until it is the
+ * list's turn.
  */
 void kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
     bool urgent, uint64_t now_ms);
@@ -108,12 +109,12 @@ void kube_reflector_relist(kube_reflector_t *r, kube_relist_reason_t reason,
 void kube_reflector_fill(kube_reflector_t *r, bool urgent, uint64_t now_ms);
 
 /*
- * Urgently, for a list without which the watch is of no use: it waits for its
- * turn, not until nobody else wants one.
+ * Urgently, for a list without which the watch is of no use: where it fails the
+ * watch is owed no time.
  */
 void kube_reflector_relist_needed(kube_reflector_t *r, uint64_t now_ms);
 
-/* For what is held of two pasts: no WatchList; it waits for its turn, too. */
+/* For what is held of two pasts: urgently, and by no WatchList. */
 void kube_reflector_relist_plainly(kube_reflector_t *r, uint64_t now_ms);
 
 /*

@@ -87,6 +87,7 @@ struct kube_reflector_s {
     reflector_error_t          error;
     kube_suffering_t           suffering; /* its message is error.message */
     bool                       waiting;   /* for its turn to list */
+    bool                       lined;     /* the same, with a watch */
     bool                       turn;
     bool                       paused;    /* the FIFO was full */
     bool                       rollback;

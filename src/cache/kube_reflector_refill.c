@@ -86,7 +86,7 @@ refill_cancel(kube_reflector_t *r)
         refill->handle = NULL;
     }
 
-    if (refill->turn || refill->waiting) {
+    if (refill->turn || (refill->waiting && !r->lined)) {
         kube_list_turn_give(r->options.turn, r->options.scope);
     }
 
@@ -472,7 +472,7 @@ kube_reflector_run_refill(kube_reflector_t *r)
 
     if (r->machine.state != KUBE_REFLECTOR_WATCHING) {
 
-        if (refill->waiting) {
+        if (refill->waiting && !r->lined) {
             kube_list_turn_give(r->options.turn, r->options.scope);
         }
 
@@ -480,7 +480,9 @@ kube_reflector_run_refill(kube_reflector_t *r)
         return;
     }
 
-    if (refill->waiting && refill->owes == KUBE_DELTA_SYNC) {
+    /* a list that replaces has its place, where one is in line */
+
+    if (refill->waiting && refill->owes == KUBE_DELTA_SYNC && !r->lined) {
         refill_page(r);
     }
 

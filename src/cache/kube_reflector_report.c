@@ -57,6 +57,12 @@ kube_reflector_feed(kube_reflector_t *r, const kube_input_t *input)
 {
     kube_action_t  action;
 
+    /* the turn of a list beside the watch may be lost to another one's */
+
+    r->machine.busy = !r->turn
+                      || !kube_list_turn_has(r->options.turn,
+                                             r->options.scope);
+
     action = kube_reflector_input(&r->machine, input, r->now_ms);
 
     if (action.illegal) {

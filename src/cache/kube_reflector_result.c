@@ -118,7 +118,10 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
     /* a server that has no WatchList is in order; whether a list is forbidden
        the plain one says */
 
-    if (r->call.stream && r->action.kind == KUBE_ACTION_LIST) {
+    if (r->call.stream
+        && (r->action.kind == KUBE_ACTION_LIST
+            || kube_reflector_waits(&r->machine, r->now_ms)))
+    {
         return;
     }
 

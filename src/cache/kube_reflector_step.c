@@ -153,8 +153,7 @@ reflector_relist_later(kube_reflector_machine_t *m)
                        && (!m->demand.wanted || m->demand.beside);
     m->demand.wanted = true;
     m->demand.hasty |= m->input->urgent;
-    m->demand.needed |= m->input->needed;
-    m->demand.dropped |= m->input->needed && !m->input->plain;
+    m->demand.dropped |= m->input->dropped;
     m->reason = m->input->reason;
     m->list.plain |= m->input->plain;
 
@@ -187,6 +186,14 @@ reflector_relist(kube_reflector_machine_t *m)
     m->deadline_ms = kube_step_watch_deadline(m);
 
     return kube_step_nothing;
+}
+
+
+static kube_action_t
+reflector_turn(kube_reflector_machine_t *m)
+{
+    return kube_step_list_is_due(m) ? kube_step_yielding_list(m)
+                                    : kube_step_nothing;
 }
 
 
@@ -269,6 +276,7 @@ static const reflector_step_pt
         [KUBE_INPUT_FAILED] = reflector_failed,
         [KUBE_INPUT_TIMER] = reflector_call_timer,
         [KUBE_INPUT_RELIST] = reflector_relist,
+        [KUBE_INPUT_TURN] = reflector_turn,
         [KUBE_INPUT_STOP] = reflector_stop
     },
 
@@ -285,6 +293,7 @@ static const reflector_step_pt
         [KUBE_INPUT_SUSPECT] = kube_step_suspect,
         [KUBE_INPUT_REPLACED] = kube_step_replaced,
         [KUBE_INPUT_RELIST] = reflector_relist,
+        [KUBE_INPUT_TURN] = reflector_turn,
         [KUBE_INPUT_STOP] = reflector_stop
     },
 

@@ -78,6 +78,7 @@
  *                                  progress is finished first.  One that may go
  *                                  beside the watch waits for one to be open,
  *                                  and leaves this machine as it is
+ *              TURN             -> the list that waited for it
  *              STOP             -> STOPPED
  *   any STATUS unauthorized     -> once, and not within 10 s of the last time:
  *                                  credentials are read again and the request
@@ -102,6 +103,12 @@
  * version, the watch is resumed, at once unless the server was not asked, and
  * the list is wanted again: at the pace of lists on demand, no sooner than
  * Retry-After or the time that it took, which does not double.
+ *
+ * Waiting in line: a list that gives way, and has not the turn that the owner
+ * deals out, leaves the watch open, or has it opened at its version, until
+ * TURN.  Whatever made it a list that has yet to begin: one on demand or for
+ * silence, a WatchList that was refused, a list that was too old or is asked
+ * for anew.
  *
  * Timers that end a list or the opening of a watch double each time, up to
  * KUBE_TIMEOUT_MAX_MS: what is merely slow must succeed in the end, but for a
@@ -213,6 +220,7 @@ typedef enum {
                                  closed */
     KUBE_INPUT_HEALED,        /* the server can be connected to again */
     KUBE_INPUT_RELIST,        /* reason */
+    KUBE_INPUT_TURN,          /* the list that waits for its turn has it */
     KUBE_INPUT_STOP,
     KUBE_INPUTS
 } kube_input_kind_t;
@@ -253,9 +261,8 @@ typedef struct {
     bool                   urgent;         /* RELIST */
     bool                   plain;          /* RELIST: by no WatchList */
     bool                   beside;         /* RELIST: the watch may stay open */
-    bool                   needed;         /* RELIST: not plain, without it the
-                                              watch is of no use; plain, what
-                                              is held is of two pasts */
+    bool                   dropped;        /* RELIST: so is what the watch
+                                              tells, until a list is complete */
     bool                   partial;        /* ALIVE */
 } kube_input_t;
 
@@ -383,10 +390,10 @@ typedef struct {
     bool                    wanted;
     bool                    beside;         /* one beside the watch will do */
     bool                    hasty;          /* an urgent one is among them */
-    bool                    needed;         /* it may not wait for as long as
-                                               anybody lists */
     bool                    dropped;        /* what the watch tells, until one
                                                is complete */
+    bool                    queued;         /* one that was to begin had no
+                                               turn */
     kube_backoff_t          backoff;
     kube_backoff_t          urgent;
     uint64_t                due_ms;         /* none before this */
@@ -405,6 +412,8 @@ typedef struct {
     kube_reflector_demand_t  demand;
     kube_reflector_next_t    next;          /* after BACKOFF */
     kube_relist_reason_t     reason;        /* of the next list */
+    bool                     busy;          /* others list: the owner's, before
+                                               each input */
     bool                     listed;        /* a list was ever completed */
     bool                     unconnected;   /* BACKOFF: nothing came
                                                 back, but TLS was no trouble */
@@ -456,9 +465,11 @@ void kube_reflector_raise(kube_reflector_machine_t *m, const kube_rv_t *rv);
 bool kube_reflector_replaces(const kube_reflector_machine_t *m,
     uint64_t now_ms);
 
-/* A list that is wanted, or will be, closes a watch no sooner than then. */
-void kube_reflector_watch_on(kube_reflector_machine_t *m, uint64_t at_ms,
-    uint64_t now_ms);
+/*
+ * True: a list is due that has no turn, and the watch goes on meanwhile.  The
+ * owner sees to its place in the line, and says TURN.
+ */
+bool kube_reflector_waits(const kube_reflector_machine_t *m, uint64_t now_ms);
 
 /*
  * The list beside the watch was refused, with Retry-After: the next one, beside

@@ -78,7 +78,32 @@ reflector_stream_deadline(const kube_reflector_machine_t *m)
 }
 
 
-/* The earliest of the timers that run while WATCHING. */
+/* One on demand that is due, or one that has yet to begin. */
+static bool
+reflector_wants_list(const kube_reflector_machine_t *m, uint64_t now_ms)
+{
+    const kube_reflector_demand_t  *demand;
+
+    demand = &m->demand;
+
+    return demand->queued
+           || (demand->wanted && !demand->beside && now_ms >= demand->due_ms);
+}
+
+
+bool
+kube_reflector_waits(const kube_reflector_machine_t *m, uint64_t now_ms)
+{
+    return (m->state == KUBE_REFLECTOR_OPENING
+            || m->state == KUBE_REFLECTOR_WATCHING)
+           && reflector_wants_list(m, now_ms);
+}
+
+
+/*
+ * The earliest of the timers that run while WATCHING.  What is due already and
+ * has no turn waits for that, and for no time.
+ */
 uint64_t
 kube_step_watch_deadline(const kube_reflector_machine_t *m)
 {
@@ -86,7 +111,10 @@ kube_step_watch_deadline(const kube_reflector_machine_t *m)
 
     deadline_ms = reflector_idle_deadline(&m->watch, m->conf.idle_timeout_ms);
 
-    if (m->demand.wanted && m->demand.due_ms < deadline_ms) {
+    if (m->demand.wanted
+        && m->demand.due_ms < deadline_ms
+        && !(m->busy && reflector_wants_list(m, m->now_ms)))
+    {
         deadline_ms = m->demand.due_ms;
     }
 
@@ -266,15 +294,14 @@ reflector_demand_met(kube_reflector_machine_t *m)
 bool
 kube_step_list_is_due(const kube_reflector_machine_t *m)
 {
-    return m->demand.wanted && !m->demand.beside
-           && m->now_ms >= m->demand.due_ms;
+    return !m->busy && reflector_wants_list(m, m->now_ms);
 }
 
 
 bool
 kube_step_beside_is_due(const kube_reflector_machine_t *m)
 {
-    return m->demand.wanted && m->demand.beside
+    return m->demand.wanted && m->demand.beside && !m->demand.queued
            && m->now_ms >= m->demand.due_ms;
 }
 
@@ -288,6 +315,13 @@ kube_step_list(kube_reflector_machine_t *m)
 
     list = &m->list;
     floor = kube_reflector_floor(m);
+
+    /* a watch could go on without it: it does, until it is this one's turn */
+
+    if (m->busy && list->yields) {
+        m->demand.queued = true;
+        return kube_step_watch(m);
+    }
 
     /* a watch was in between, and it is that which wants a list */
 
@@ -329,20 +363,30 @@ kube_step_list(kube_reflector_machine_t *m)
 
     /* any list is as good as the one that was wanted, if it is tried again */
 
-    if (m->demand.wanted && !m->list.instead) {
-        reflector_demand_met(m);
+    if (!list->instead) {
+        m->demand.queued = false;
+
+        if (m->demand.wanted) {
+            reflector_demand_met(m);
+        }
     }
 
     return action;
 }
 
 
-/* One that a watch could go on without: where it fails it gives way to it. */
+/*
+ * One that a watch could go on without: where it fails, or has no turn, it
+ * gives way to it.  Its pace has counted one that has yet to begin.
+ */
 kube_action_t
 kube_step_yielding_list(kube_reflector_machine_t *m)
 {
     m->list.yields = true;
-    reflector_demand_met(m);
+
+    if (!m->demand.queued) {
+        reflector_demand_met(m);
+    }
 
     return kube_step_list(m);
 }
@@ -356,6 +400,14 @@ reflector_put_off(kube_reflector_machine_t *m, uint64_t at_ms)
 
     demand = &m->demand;
 
+    /* one that has yet to begin has that time too */
+
+    if (demand->queued) {
+        demand->queued = false;
+        demand->wanted = true;
+        demand->beside = false;
+    }
+
     if (demand->due_ms < at_ms) {
         demand->due_ms = at_ms;
     }
@@ -367,15 +419,6 @@ reflector_put_off(kube_reflector_machine_t *m, uint64_t at_ms)
     if (m->state == KUBE_REFLECTOR_WATCHING) {
         m->deadline_ms = kube_step_watch_deadline(m);
     }
-}
-
-
-void
-kube_reflector_watch_on(kube_reflector_machine_t *m, uint64_t at_ms,
-    uint64_t now_ms)
-{
-    m->now_ms = now_ms;
-    reflector_put_off(m, at_ms);
 }
 
 

@@ -195,7 +195,6 @@ reflector_complete(kube_reflector_machine_t *m)
     m->watch.protocol_errors = 0;
     m->watch.unreadable = false;
     m->demand.hasty &= m->demand.wanted;
-    m->demand.needed = false;
     m->demand.dropped = false;
     kube_backoff_healthy(&m->demand.backoff, m->now_ms);
     kube_backoff_healthy(&m->demand.urgent, m->now_ms);

@@ -200,6 +200,14 @@ kube_step_watch_timer(kube_reflector_machine_t *m)
         return kube_step_beside(m);
     }
 
+    /* it was a list that came due, and waits for its turn */
+
+    m->deadline_ms = kube_step_watch_deadline(m);
+
+    if (m->now_ms < m->deadline_ms) {
+        return kube_step_nothing;
+    }
+
     (void) kube_step_watch_lived(m);
     m->next = KUBE_NEXT_WATCH;
 

@@ -41,7 +41,8 @@ static const char *const  table_states[KUBE_REFLECTOR_STATES] = {
 static const char *const  table_inputs[KUBE_INPUTS] = {
     "START", "SENT", "OPENED", "META", "ITEM", "PAGE", "LIST_DONE", "EVENT",
     "BOOKMARK", "ALIVE", "UNREADABLE", "STATUS", "PROTOCOL", "CLOSED",
-    "FAILED", "TIMER", "SUSPECT", "REPLACED", "HEALED", "RELIST", "STOP"
+    "FAILED", "TIMER", "SUSPECT", "REPLACED", "HEALED", "RELIST", "TURN",
+    "STOP"
 };
 
 

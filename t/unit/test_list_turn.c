@@ -115,8 +115,10 @@ test_drips(void **state)
     kube_list_turn_progress(&turn, 0, now_ms - 1);
     assert_false(kube_list_turn_take(&turn, 1, now_ms - 1));
     assert_int_equal(kube_list_turn_deadline(&turn, 1), now_ms);
-    assert_true(kube_list_turn_is_free(&turn, 1, now_ms));
+    assert_true(kube_list_turn_has(&turn, 0));
     assert_true(kube_list_turn_take(&turn, 1, now_ms));
+    assert_false(kube_list_turn_has(&turn, 0));
+    assert_true(kube_list_turn_has(&turn, 1));
 
     /* the next one has as long */
     assert_false(kube_list_turn_take(&turn, 2, now_ms));

@@ -507,7 +507,7 @@ test_turns_while_watching(void **state)
             /* such a one is due at once, and nobody lists yet */
             kube_list_turn_give(&b.turn, 5);
             kube_reflector_relist(b.r, KUBE_RELIST_ROOM, true, b.io.now_ms);
-            assert_false(kube_list_turn_is_free(&b.turn, 5, b.io.now_ms));
+            assert_true(kube_list_turn_has(&b.turn, 2));
 
             /* the next one is not: the turn is another's meanwhile */
             bed_process(&b);
@@ -517,7 +517,8 @@ test_turns_while_watching(void **state)
             bed_process(&b);
             kube_reflector_relist(b.r, KUBE_RELIST_ROOM, false, b.io.now_ms);
             assert_true(kube_reflector_deadline(b.r) > b.io.now_ms);
-            assert_true(kube_list_turn_is_free(&b.turn, 5, b.io.now_ms));
+            assert_int_equal(b.turn.holder, KUBE_SCOPES_MAX);
+            assert_int_equal(b.turn.waiting_n, 0);
             bed_done(&b);
             break;
         }
@@ -531,7 +532,7 @@ test_turns_while_watching(void **state)
 
         bed_process(&b);
         assert_int_equal(b.io.started, started);
-        assert_int_equal(b.turn.waiting_n, 0);
+        assert_int_equal(b.turn.waiting_n, 1);
 
         io_body(&b.io, bed_x(&b), EVENT("ADDED", FULL("web", "9")));
         bed_process(&b);
@@ -545,20 +546,21 @@ test_turns_while_watching(void **state)
             b.io.now_ms += 30000;
 
         } else {
-            assert_in_range(kube_reflector_deadline(b.r) - b.io.now_ms, 1,
-                            1000);
-            b.io.now_ms = kube_reflector_deadline(b.r);
+            assert_true(kube_reflector_deadline(b.r)
+                        == b.io.now_ms + KUBE_LIST_TURN_MS);
+            b.io.now_ms += KUBE_LIST_TURN_MS - 1;
             bed_process(&b);
             assert_int_equal(b.io.started, started);
             assert_int_equal(b.io.cancelled, cancelled);
-            assert_int_equal(b.turn.waiting_n, 0);
+            assert_int_equal(b.turn.waiting_n, 1);
             kube_list_turn_give(&b.turn, 5);
-            b.io.now_ms = kube_reflector_deadline(b.r);
+            assert_int_equal(kube_reflector_deadline(b.r), 0);
         }
 
         bed_process(&b);
         assert_int_equal(b.io.started, started + 1);
         assert_int_equal(b.turn.holder, 2);
+        assert_int_equal(b.turn.waiting_n, 0);
         assert_null(strstr(bed_x(&b)->path, "watch="));
         bed_done(&b);
     }
@@ -604,11 +606,148 @@ test_turns_while_broken(void **state)
 
         /* but where nobody lists it is the list's time */
 
-        assert_int_equal(b.turn.waiting_n, 0);
+        assert_int_equal(b.turn.waiting_n, (i == 1) ? 0 : 1);
         assert_int_equal(strstr(bed_x(&b)->path, "watch=") != NULL, i != 1);
         assert_int_equal(b.turn.holder, (i == 1) ? 2 : 5);
         bed_done(&b);
     }
+}
+
+
+/*
+ * A list on demand that is another one by now, and has yet to begin, has no
+ * turn while others list: the watch is opened meanwhile, at its version.
+ */
+static void
+test_turns_of_another_list(void **state)
+{
+    bed_t     b;
+    unsigned  how, started;
+
+    enum { REFUSED, NO_HEAD, NO_END, TOO_OLD, ANEW, SUSPECT, HOWS };
+
+    (void) state;
+
+    for (how = 0; how < HOWS; how++) {
+        bed_make_for(&b, NULL, "", 1024, (how <= NO_END)
+                                         ? KUBE_WATCH_LIST_AUTO
+                                         : KUBE_WATCH_LIST_OFF);
+        assert_non_null(b.r);
+        bed_watch(&b);
+        kube_reflector_relist(b.r, KUBE_RELIST_OTHER, false, b.io.now_ms);
+        bed_process(&b);
+        assert_int_equal(strstr(bed_x(&b)->path, "sendInitialEvents") != NULL,
+                         how <= NO_END);
+        assert_int_equal(b.turn.holder == 2, how > NO_END);
+
+        if (how >= ANEW) {
+            b.io.now_ms += KUBE_LIST_TURN_MS;
+        }
+
+        if (how != TOO_OLD) {
+            assert_true(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+        }
+
+        switch (how) {
+
+        case REFUSED:
+            io_answer(&b.io, bed_x(&b), 400, STATUS(400, "BadRequest", ""));
+            break;
+
+        case NO_END:
+            assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+            bed_process(&b);
+            /* fall through */
+
+        case NO_HEAD:
+            b.io.now_ms += KUBE_STREAM_MS;
+            kube_list_turn_progress(&b.turn, 5, b.io.now_ms);
+            break;
+
+        case TOO_OLD:
+            io_answer(&b.io, bed_x(&b), 200, LIST("3", "", ""));
+            bed_process(&b);
+            assert_true(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+            b.io.now_ms = kube_reflector_deadline(b.r);
+            break;
+
+        case ANEW:
+            io_answer(&b.io, bed_x(&b), 504,
+                      STATUS(504, "Timeout", "\"details\":{\"causes\":[{"
+                             "\"reason\":\"ResourceVersionTooLarge\"}]},"));
+            break;
+
+        default:
+            assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+            bed_process(&b);
+            b.io.suspect = bed_x(&b);
+            break;
+        }
+
+        bed_process(&b);
+        b.io.suspect = NULL;
+        assert_non_null(strstr(bed_x(&b)->path, "watch=true"));
+        assert_non_null(strstr(bed_x(&b)->path, "resourceVersion=5&"));
+        assert_null(strstr(bed_x(&b)->path, "sendInitialEvents"));
+        assert_int_equal(b.turn.waiting_n, 1);
+        assert_int_equal(b.turn.waiting[0], 2);
+        assert_true(kube_reflector_suffering(b.r)->cause == KUBE_CAUSES
+                    || how == NO_HEAD || how == NO_END);
+
+        /* it follows, and its place is kept by a watch that is opened again */
+
+        assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+        assert_true(io_body(&b.io, bed_x(&b),
+                            EVENT("ADDED", FULL("web", "9"))));
+        assert_string_equal(drained(&b), "U:shop/web@9");
+        assert_false(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
+        io_done(bed_x(&b), KUBE_OK, "");
+        bed_process(&b);
+        assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+        bed_process(&b);
+        assert_int_equal(b.turn.waiting[0], 2);
+
+        started = b.io.started;
+        kube_list_turn_give(&b.turn, 5);
+        assert_int_equal(kube_reflector_deadline(b.r), 0);
+        bed_process(&b);
+        assert_int_equal(b.io.started, started + 1);
+        assert_int_equal(b.turn.holder, 2);
+        assert_null(strstr(bed_x(&b)->path, "watch="));
+        assert_int_equal(strstr(bed_x(&b)->path, "resourceVersion=9&") != NULL,
+                         how != ANEW);
+        io_answer(&b.io, bed_x(&b), 200, LIST("9", "", ""));
+        assert_string_equal(drained(&b), "[ ]");
+        assert_int_not_equal(b.turn.holder, 2);
+        bed_done(&b);
+    }
+}
+
+
+/* The turn of the list beside the watch is not the one that replaces it has. */
+static void
+test_turn_of_its_own(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    b.beside = true;
+    kube_reflector_fill(b.r, true, b.io.now_ms);
+    bed_process(&b);
+    assert_int_equal(b.turn.holder, 2);
+
+    /* it hangs, and the other one has the turn before anybody else */
+
+    b.io.now_ms += 2 * KUBE_LIST_TURN_MS;
+    kube_reflector_relist(b.r, KUBE_RELIST_OTHER, true, b.io.now_ms);
+    assert_false(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+    bed_process(&b);
+    assert_int_equal(b.turn.holder, 2);
+    assert_null(strstr(bed_x(&b)->path, "watch="));
+    bed_done(&b);
 }
 
 
@@ -1033,6 +1172,8 @@ main(void)
         cmocka_unit_test(test_dense_object),
         cmocka_unit_test(test_turns_while_watching),
         cmocka_unit_test(test_turns_while_broken),
+        cmocka_unit_test(test_turns_of_another_list),
+        cmocka_unit_test(test_turn_of_its_own),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_turn_is_lost),
         cmocka_unit_test(test_idle_and_slow),

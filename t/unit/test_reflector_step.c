@@ -67,6 +67,7 @@ static const char *const  matrix[KUBE_REFLECTOR_STATES][KUBE_INPUTS] = {
         [KUBE_INPUT_FAILED] = "BACKOFF sleep",
         [KUBE_INPUT_TIMER] = "BACKOFF sleep",
         [KUBE_INPUT_RELIST] = "LISTING list",
+        [KUBE_INPUT_TURN] = "LISTING list",
         [KUBE_INPUT_STOP] = "STOPPED stop"
     },
 
@@ -83,6 +84,7 @@ static const char *const  matrix[KUBE_REFLECTOR_STATES][KUBE_INPUTS] = {
         [KUBE_INPUT_SUSPECT] = "WATCHING second",
         [KUBE_INPUT_REPLACED] = "WATCHING none",
         [KUBE_INPUT_RELIST] = "LISTING list",
+        [KUBE_INPUT_TURN] = "LISTING list",
         [KUBE_INPUT_STOP] = "STOPPED stop"
     },
 
@@ -122,6 +124,12 @@ say_any(bed_t *b, kube_input_kind_t kind)
     case KUBE_INPUT_TIMER:
         return (b->r.deadline_ms != KUBE_NEVER) ? say_timer(b)
                                                 : say(b, kind);
+
+    case KUBE_INPUT_TURN:
+        b->r.demand.queued = true;
+        (void) say(b, kind);
+        b->r.demand.queued = false;
+        return b->action.kind;
 
     default:
         return say(b, kind);
@@ -376,6 +384,100 @@ test_silence(void **state)
     for (i = 0; i < 30; i++) {
         assert_int_equal(live(&b, false), KUBE_ACTION_WATCH);
     }
+}
+
+
+/*
+ * Others list: a list that a watch can go on without waits for TURN, by no
+ * timer and once for its pace.
+ */
+static void
+test_waits_for_its_turn(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+    uint64_t  due_ms;
+
+    (void) state;
+
+    /* one for silence */
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    say_rv(&b, KUBE_INPUT_BOOKMARK, "101");
+    b.r.busy = true;
+    assert_int_equal(say_timer(&b), KUBE_ACTION_WATCH);
+
+    for (i = 0; i < KUBE_SILENT_WATCHES_MAX; i++) {
+        assert_false(kube_reflector_waits(&b.r, b.now_ms));
+        assert_int_equal(live(&b, false), KUBE_ACTION_WATCH);
+    }
+
+    assert_true(kube_reflector_waits(&b.r, b.now_ms));
+    assert_str(b.action.rv, "101");
+    assert_int_equal(live(&b, false), KUBE_ACTION_WATCH);
+    say(&b, KUBE_INPUT_OPENED);
+    due_ms = b.r.demand.due_ms;
+    b.r.busy = false;
+    assert_int_equal(say(&b, KUBE_INPUT_TURN), KUBE_ACTION_LIST);
+    assert_int_equal(b.action.reason, KUBE_RELIST_SILENT);
+    assert_int_equal(b.r.demand.due_ms, due_ms);
+    assert_false(kube_reflector_waits(&b.r, b.now_ms));
+
+    /* it gives way as it would have without a wait */
+
+    assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
+                     KUBE_ACTION_WATCH);
+
+    /* one on demand: its time is no timer of the watch's */
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+    b.r.busy = true;
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_NONE);
+    assert_true(kube_reflector_waits(&b.r, b.now_ms));
+    assert_int_equal(b.r.deadline_ms, b.r.watch.alive_ms
+                                      + b.r.conf.idle_timeout_ms);
+    b.now_ms += 1000;
+    say_rv(&b, KUBE_INPUT_EVENT, "102");
+    assert_int_equal(b.r.deadline_ms, b.now_ms + b.r.conf.idle_timeout_ms);
+
+    /* the watch breaks: it waits again once that is asked for */
+
+    assert_int_equal(say_status(&b, KUBE_VERDICT_INTERNAL), KUBE_ACTION_SLEEP);
+    assert_false(kube_reflector_waits(&b.r, b.now_ms));
+    assert_int_equal(say_timer(&b), KUBE_ACTION_WATCH);
+    assert_true(kube_reflector_waits(&b.r, b.now_ms));
+    b.r.busy = false;
+    assert_int_equal(say(&b, KUBE_INPUT_TURN), KUBE_ACTION_LIST);
+    assert_str(b.action.rv, "102");
+
+    /* what comes due while it is watched wakes once */
+
+    say_rv(&b, KUBE_INPUT_META, "102");
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+    say(&b, KUBE_INPUT_OPENED);
+    b.r.busy = true;
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_NONE);
+    assert_false(kube_reflector_waits(&b.r, b.now_ms));
+    assert_int_equal(b.r.deadline_ms, b.r.demand.due_ms);
+    assert_int_equal(say_timer(&b), KUBE_ACTION_NONE);
+    assert_true(kube_reflector_waits(&b.r, b.now_ms));
+    assert_true(b.r.deadline_ms > b.now_ms);
+
+    /* any other list is as good */
+
+    assert_int_equal(say_status(&b, KUBE_VERDICT_EXPIRED), KUBE_ACTION_LIST);
+    say_rv(&b, KUBE_INPUT_META, "103");
+    assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+    assert_false(kube_reflector_waits(&b.r, b.now_ms + 100000));
+
+    /* Retry-After of the list beside the watch is one for it too */
+
+    say(&b, KUBE_INPUT_OPENED);
+    b.r.demand.queued = true;
+    kube_reflector_refused_beside(&b.r, 40000, b.now_ms);
+    assert_false(kube_reflector_waits(&b.r, b.now_ms + 39999));
+    assert_int_equal(b.r.deadline_ms, b.r.demand.due_ms);
+    assert_true(kube_reflector_waits(&b.r, b.now_ms + 60000));
 }
 
 
@@ -1451,19 +1553,18 @@ test_list_comes_again_in_time(void **state)
 
     /* the watch is owed the time of the list, unless its events are dropped */
 
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < 2; i++) {
         bed_in(&b, KUBE_REFLECTOR_WATCHING);
         assert_int_equal(feed(&b, &(kube_input_t) {
                                    .kind = KUBE_INPUT_RELIST,
                                    .reason = KUBE_RELIST_OTHER,
                                    .urgent = true,
-                                   .needed = (i != 0),
-                                   .plain = (i == 2) }), KUBE_ACTION_LIST);
+                                   .dropped = (i != 0) }), KUBE_ACTION_LIST);
         b.now_ms += 100000;
         assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
                          KUBE_ACTION_WATCH);
         assert_int_equal(b.r.demand.due_ms < b.now_ms + 100000, i == 1);
-        assert_int_equal(b.r.demand.needed, i != 0);
+        assert_int_equal(b.r.demand.dropped, i == 1);
     }
 
     /* until one is complete */
@@ -1474,10 +1575,9 @@ test_list_comes_again_in_time(void **state)
     } while (say_timer(&b) == KUBE_ACTION_WATCH);
 
     assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
-    assert_true(b.r.demand.needed);
+    assert_true(b.r.demand.dropped);
     say_rv(&b, KUBE_INPUT_META, "120");
     say(&b, KUBE_INPUT_LIST_DONE);
-    assert_false(b.r.demand.needed);
     assert_false(b.r.demand.dropped);
 
     /* those that were told the same do not come all at once */
@@ -2313,6 +2413,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_matrix),
         cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_waits_for_its_turn),
         cmocka_unit_test(test_second_watch),
         cmocka_unit_test(test_healed),
         cmocka_unit_test(test_cold_start),

@@ -407,6 +407,8 @@ random_walk(kube_watch_list_t watch_list, unsigned cells_expected)
 
         before = w.b.r.rv;
         state_before = w.b.r.state;
+        w.b.r.busy = (input.kind != KUBE_INPUT_TURN
+                      && kube_random_range(&random, 0, 1));
 
         feed(&w.b, &input);
         walk_check(&w, &input, &before, state_before);
@@ -461,8 +463,8 @@ test_random_walk(void **state)
 {
     (void) state;
 
-    random_walk(KUBE_WATCH_LIST_OFF, 38);
-    random_walk(KUBE_WATCH_LIST_AUTO, 53);
+    random_walk(KUBE_WATCH_LIST_OFF, 40);
+    random_walk(KUBE_WATCH_LIST_AUTO, 55);
 }
 
 
