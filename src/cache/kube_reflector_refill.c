@@ -472,7 +472,11 @@ kube_reflector_run_refill(kube_reflector_t *r)
 
     if (r->machine.state != KUBE_REFLECTOR_WATCHING) {
 
-        if (refill->waiting && !r->lined) {
+        /* a list that follows has its place, once that is sent */
+
+        if (refill->waiting && !r->lined
+            && r->action.kind != KUBE_ACTION_LIST)
+        {
             kube_list_turn_give(r->options.turn, r->options.scope);
         }
 

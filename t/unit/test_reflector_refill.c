@@ -522,6 +522,37 @@ test_due_beside_others(void **state)
 }
 
 
+/* One that waits is replaced by the list after 410: that has its place. */
+static void
+test_place_of_one_that_waits(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_watch(&b);
+    b.beside = true;
+
+    assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+    kube_reflector_fill(b.r, true, b.io.now_ms);
+    bed_process(&b);
+    assert_false(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
+    assert_int_equal(b.turn.waiting[0], 2);
+
+    io_body(&b.io, bed_x(&b), EVENT("ERROR", STATUS(410, "Expired", "")));
+    bed_process(&b);
+    assert_int_equal(b.turn.waiting_n, 2);
+    assert_int_equal(b.turn.waiting[0], 2);
+
+    /* nobody keeps it for a scope that is stopped */
+
+    kube_reflector_stop(b.r, b.io.now_ms);
+    assert_int_equal(b.turn.waiting_n, 1);
+    bed_done(&b);
+}
+
+
 /* Two pasts: the list that replaces them waits in line, as each does. */
 static void
 test_plainly_beside_others(void **state)
@@ -1475,6 +1506,7 @@ main(void)
         cmocka_unit_test(test_token_expired),
         cmocka_unit_test(test_list_beside_others),
         cmocka_unit_test(test_due_beside_others),
+        cmocka_unit_test(test_place_of_one_that_waits),
         cmocka_unit_test(test_plainly_beside_others),
         cmocka_unit_test(test_due_as_list_ends),
         cmocka_unit_test(test_slow),
