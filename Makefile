@@ -416,10 +416,10 @@ bench-programs:
 	@mkdir -p $(BENCH)
 	@cd t/cluster && $(GO) build -buildvcs=false -o $(abspath $(BENCH))/ ./lists ./follow
 
-# callgrind counts each byte of a "rep movsb" as an instruction: memcpy() has
-# another way.
+# callgrind counts each byte of a "rep movsb" or "rep stosb" as an instruction:
+# memcpy() and memset() have another way.
 
-bench-decode: export GLIBC_TUNABLES = glibc.cpu.x86_rep_movsb_threshold=0x40000000
+bench-decode: export GLIBC_TUNABLES = glibc.cpu.x86_rep_movsb_threshold=0x40000000:glibc.cpu.x86_rep_stosb_threshold=0x40000000
 bench-decode: ## on demand: time of decoding a list, beside cJSON (needs Go, valgrind)
 	@$(SUBMAKE) lib
 	@mkdir -p $(BENCH)/10000 $(BENCH)/500
