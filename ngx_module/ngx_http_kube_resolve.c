@@ -334,8 +334,8 @@ ngx_http_kube_resolve_pick(ngx_http_kube_request_t *kr,
     view = resolution->pick.view;
 
     if (view == NULL || view->n == 0) {
-        ngx_kube_unresolved(resolve->key.ref, r->connection->log,
-                            resolution->pick.error, text);
+        (void) ngx_kube_unresolved(resolve->key.ref, r->connection->log,
+                                   resolution->pick.error, text, "");
         ngx_http_kube_pick_leave(&resolution->pick);
         return resolution;
     }

@@ -41,6 +41,8 @@ static ngx_int_t ngx_http_kube_attach(ngx_http_kube_request_t *kr)
     NGX_HTTP_KUBE_RARE;
 static void ngx_http_kube_wrap(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
+static ngx_int_t ngx_http_kube_astray(ngx_http_kube_pick_t *pick,
+    ngx_log_t *log) NGX_HTTP_KUBE_RARE;
 static ngx_int_t ngx_http_kube_unresolved(ngx_http_kube_request_t *kr)
     NGX_HTTP_KUBE_RARE;
 static ngx_int_t ngx_http_kube_get_nothing(ngx_peer_connection_t *pc,
@@ -140,7 +142,9 @@ ngx_http_kube_begin(ngx_http_request_t *r, ngx_http_kube_request_t *kr,
 
     kr->shown = &b->pick;
 
-    if (b->pick.view == NULL || b->pick.view->data == NULL) {
+    if (b->pick.error != KUBE_RESOLVE_OK
+        && ngx_http_kube_astray(&b->pick, r->connection->log) != NGX_OK)
+    {
         return ngx_http_kube_unresolved(kr);
     }
 
@@ -219,6 +223,35 @@ ngx_http_kube_wrap(ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr)
 }
 
 
+/*
+ * NGX_OK where static servers serve a key that does not resolve: nobody would
+ * see that they do.  The log tells of each cause once, as soon as the lines
+ * about this reason have room for it; of keys that lead nowhere, which clients
+ * may make, as often as there is room.
+ */
+
+static ngx_int_t
+ngx_http_kube_astray(ngx_http_kube_pick_t *pick, ngx_log_t *log)
+{
+    ngx_kube_view_t  *view;
+
+    view = pick->view;
+
+    if (view == NULL || view->data == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (!view->told
+        && ngx_kube_unresolved(pick->of->ref, log, pick->error, &pick->text,
+                               "; static servers serve it"))
+    {
+        view->told = (view->name.len != 0);
+    }
+
+    return NGX_OK;
+}
+
+
 /* 502, with the reason in $kube_error and one line in the log now and then. */
 
 static ngx_int_t
@@ -229,8 +262,8 @@ ngx_http_kube_unresolved(ngx_http_kube_request_t *kr)
 
     pick = &kr->balancing.pick;
 
-    ngx_kube_unresolved(pick->of->ref, kr->request->connection->log,
-                        pick->error, &pick->text);
+    (void) ngx_kube_unresolved(pick->of->ref, kr->request->connection->log,
+                               pick->error, &pick->text, "");
 
     ngx_http_kube_pick_leave(pick);
 

@@ -51,6 +51,8 @@ typedef struct {
     size_t                  zone_size;
     ngx_shm_zone_t         *shm_zone;
     kube_zone_t             zone;              /* image NULL: not attached */
+    _Atomic uint64_t       *counters;          /* in it, of this worker; NULL:
+                                                  it has counted nothing yet */
     int                     events_fd;         /* eventfd(2); -1: there is
                                                   none */
     ngx_kube_feed_t        *feed;              /* of this process, or NULL */

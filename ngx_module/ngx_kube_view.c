@@ -48,7 +48,7 @@ static ngx_kube_view_t *ngx_kube_view_new(void);
 static ngx_int_t ngx_kube_view_key(ngx_kube_view_t *view,
     const kube_key_t *key);
 static ngx_int_t ngx_kube_view_fill(ngx_kube_view_t *view,
-    const kube_resolution_t *resolution);
+    const kube_zone_t *zone, const kube_resolution_t *resolution);
 static ngx_int_t ngx_kube_view_names(ngx_kube_view_t *view,
     const kube_resolution_t *resolution);
 static ngx_int_t ngx_kube_view_copy(ngx_kube_view_t *view,
@@ -194,7 +194,9 @@ ngx_kube_view_step(ngx_kube_reading_t *reading)
     }
 
     if (ngx_kube_view_key(view, &reading->resolving.key) != NGX_OK
-        || ngx_kube_view_fill(view, &reading->resolving.resolution) != NGX_OK)
+        || ngx_kube_view_fill(view, reading->resolving.resolver->zone,
+                              &reading->resolving.resolution)
+           != NGX_OK)
     {
         ngx_kube_view_release(view);
         return NGX_ERROR;
@@ -414,11 +416,16 @@ ngx_kube_view_key(ngx_kube_view_t *view, const kube_key_t *key)
 
 
 static ngx_int_t
-ngx_kube_view_fill(ngx_kube_view_t *view, const kube_resolution_t *resolution)
+ngx_kube_view_fill(ngx_kube_view_t *view, const kube_zone_t *zone,
+    const kube_resolution_t *resolution)
 {
     view->error = resolution->error;
     view->entry = resolution->entry;
     view->head = resolution->head;
+
+    if (view->head != 0) {
+        view->head_word = kube_zone_head_word(zone, view->entry);
+    }
 
     if (ngx_kube_view_names(view, resolution) != NGX_OK) {
         return NGX_ERROR;
@@ -714,9 +721,19 @@ ngx_kube_endpoint_sockaddr(const ngx_kube_endpoint_t *endpoint,
 }
 
 
-void
+_Atomic uint64_t *
+ngx_kube_counters(ngx_kube_informer_t *informer)
+{
+    informer->counters = kube_zone_worker_row(&informer->zone,
+                                              (unsigned) ngx_worker);
+
+    return informer->counters;
+}
+
+
+ngx_uint_t
 ngx_kube_unresolved(ngx_kube_ref_t *ref, ngx_log_t *log,
-    kube_resolve_error_t error, ngx_str_t *text)
+    kube_resolve_error_t error, const ngx_str_t *text, const char *but)
 {
     char                 escaped[KUBE_KEY_INPUT_MAX * 4 + 1];
     char                 why[KUBE_RESOLVER_WHY_MAX];
@@ -731,7 +748,7 @@ ngx_kube_unresolved(ngx_kube_ref_t *ref, ngx_log_t *log,
            < NGX_KUBE_LOG_PERIOD)
     {
         held->held++;
-        return;
+        return 0;
     }
 
     kube_arena_init(&arena, &ngx_kube_alloc,
@@ -755,13 +772,15 @@ ngx_kube_unresolved(ngx_kube_ref_t *ref, ngx_log_t *log,
 
     ngx_log_error(NGX_LOG_ERR, log, 0,
                   "key \"%V\" of %s \"%V\" in %V:%ui: \"%s\" cannot be "
-                  "resolved: %*s%s%s (%ui more in the last 10 seconds)",
+                  "resolved: %*s%s%s%s (%ui more in the last 10 seconds)",
                   &ref->expression, ref->kind, &ref->name, &ref->file,
                   ref->line,
                   escaped, s.len, s.data, why[0] != '\0' ? ": " : "", why,
-                  held->held);
+                  but, held->held);
 
     held->last = ngx_current_msec;
     held->held = 0;
     held->written = 1;
+
+    return 1;
 }

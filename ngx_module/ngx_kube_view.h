@@ -2,8 +2,9 @@
  * ngx_kube_view - what a key resolves to at one revision of its Service, as a
  * copy of what the resolver in src/route found.
  *
- * A view never changes, but for its count of references, whose turn it is, and
- * the head of a record that was only moved in the zone.  A request that holds a
+ * A view never changes, but for its count of references, whose turn it is,
+ * whether the log was told of it, and the head of a record that was only moved
+ * in the zone.  A request that holds a
  * view keeps it alive.  What a view is made into (peers behind a balancer)
  * hangs on it and is not known here; who keeps the newest one of each key is
  * ngx_kube_views'.
@@ -65,9 +66,11 @@ struct ngx_kube_view_s {
     kube_resolve_error_t    error;          /* why n is 0 */
     unsigned                from_state_file:1;
     unsigned                truncated:1;    /* the Service has more endpoints */
+    unsigned                told:1;         /* the log, why n is 0 */
 
     uint32_t                entry;          /* 0: nothing to compare with */
     uint64_t                head;
+    const _Atomic uint64_t *head_word;      /* of entry, in the zone; NULL: 0 */
     uint64_t                revision;       /* $kube_generation */
 
     ngx_kube_endpoint_t    *endpoints;      /* by family, address, port */
@@ -184,22 +187,43 @@ ngx_int_t ngx_kube_endpoint_sockaddr(const ngx_kube_endpoint_t *endpoint,
     ngx_kube_sockaddr_t *sockaddr, socklen_t *socklen);
 
 
+/* Whether the Service is as it was when the view was made; one load. */
+static ngx_inline ngx_uint_t
+ngx_kube_view_is_newest(const ngx_kube_view_t *view)
+{
+    return view->head_word != NULL
+           && kube_zone_head_is(view->head_word, view->head);
+}
+
+
+/* The worker's counters.  For this file. */
+_Atomic uint64_t *ngx_kube_counters(ngx_kube_informer_t *informer);
+
+
 /* Counts for the metrics: KUBE_WORKER_RESOLVED(), KUBE_WORKER_REBUILDS. */
 static ngx_inline void
 ngx_kube_count(ngx_kube_informer_t *informer, ngx_uint_t counter)
 {
-    kube_zone_worker_add(&informer->zone, (unsigned) ngx_worker,
-                         (unsigned) counter, 1);
+    _Atomic uint64_t  *row;
+
+    row = informer->counters;
+
+    if (row == NULL) {
+        row = ngx_kube_counters(informer);
+    }
+
+    kube_zone_worker_count(row, (unsigned) counter);
 }
 
 
 /*
  * Writes why a key could not be resolved: which directive, key, object and
  * choice; at most once in 10 s for each directive and reason.  text is the key
- * as it was evaluated.
+ * as it was evaluated; but: what comes of the request all the same, or "".
+ * Returns 1 where a line was written.
  */
-void ngx_kube_unresolved(ngx_kube_ref_t *ref, ngx_log_t *log,
-    kube_resolve_error_t error, ngx_str_t *text);
+ngx_uint_t ngx_kube_unresolved(ngx_kube_ref_t *ref, ngx_log_t *log,
+    kube_resolve_error_t error, const ngx_str_t *text, const char *but);
 
 
 #endif /* NGX_KUBE_VIEW_H */

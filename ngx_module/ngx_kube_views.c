@@ -235,6 +235,10 @@ ngx_kube_views_identify(ngx_kube_views_t *views, const kube_key_t *key,
         if (instance == NULL) {
             instance = ngx_kube_instance_add(views, &identity);
         }
+
+        if (instance == NULL) {
+            *error = KUBE_RESOLVE_NOT_SYNCED;
+        }
     }
 
     kube_arena_done(&arena);

@@ -160,11 +160,7 @@ ngx_kube_views_get(ngx_kube_views_t *views, const kube_key_t *key,
 
     view = views->view;
 
-    if (view != NULL
-        && view->entry != 0
-        && kube_zone_head(&views->ref->informer->zone, view->entry)
-           == view->head)
-    {
+    if (view != NULL && ngx_kube_view_is_newest(view)) {
         *error = view->error;
         return view;
     }

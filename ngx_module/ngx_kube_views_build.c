@@ -111,11 +111,7 @@ ngx_kube_instance_serve(ngx_kube_instance_t *instance,
 
     ngx_kube_instance_use(instance);
 
-    if (view == NULL
-        || view->entry == 0
-        || kube_zone_head(&instance->views->ref->informer->zone, view->entry)
-           != view->head)
-    {
+    if (view == NULL || !ngx_kube_view_is_newest(view)) {
         ngx_kube_instance_renew(instance, waiter);
         view = instance->view;
     }
@@ -518,8 +514,8 @@ ngx_kube_instance_install(ngx_kube_instance_t *instance)
     if (old != NULL && ngx_kube_view_stays(old, view)) {
 
         if (old->error != view->error) {
-            ngx_kube_unresolved(views->ref, ngx_cycle->log, view->error,
-                                &old->name);
+            (void) ngx_kube_unresolved(views->ref, ngx_cycle->log, view->error,
+                                       &old->name, "");
         }
 
         return NGX_OK;
@@ -531,6 +527,7 @@ ngx_kube_instance_install(ngx_kube_instance_t *instance)
 
     if (old != NULL) {
         view->turn = old->turn;
+        view->told = (old->told && old->error == view->error);
     }
 
     instance->job->reading.view = NULL;

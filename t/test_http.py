@@ -268,6 +268,31 @@ class TestServers:
             assert (answer.status, answer.backend) == (200, "static-1")
             assert answer.headers["x-kube-error"] == error
 
+    def test_log_tells_that_static_servers_serve(self, cluster):
+        """Once for each cause of a key, however many requests there are."""
+        (static,) = cluster.pods(1, "static")
+        gateway = cluster.nginx(
+            ONE % ("shop/web", f"server {static.address};"),
+            workers=1,
+            more="namespaces shop;",
+        )
+        place = r'key "shop/web" of upstream "\S+" in \S+:\d+: "shop/web" cannot be resolved: '
+
+        def lines(cause):
+            return gateway.grep_log(place + cause + ".*; static servers serve it ")
+
+        assert gateway.backends(8) == {"static-1": 8}
+        assert len(lines("no_service: there is no Service shop/web")) == 1
+        pods = cluster.service("shop", "web", 1)
+        gateway.wait_backends(names(pods) | {"static-1"})
+        gateway.status.wait_rv(cluster.slice("shop", "web", []))
+        for _ in range(3):
+            assert gateway.backends(4) == {"static-1": 4}
+            assert len(lines("no_endpoints")) == 1
+            # another revision, the same cause
+            gateway.status.wait_rv(cluster.slice("shop", "web", []))
+        assert len(gateway.grep_log("cannot be resolved")) == 2
+
     def test_reason_outlives_a_retry(self, cluster):
         """Also where the first static server fails: the key is what it was."""
         dead, static = cluster.pods(2, "static")

@@ -250,13 +250,27 @@ void
 kube_zone_worker_add(kube_zone_t *zone, unsigned worker, unsigned counter,
     uint64_t n)
 {
+    if (counter < KUBE_WORKER_COUNTERS) {
+        kube_word_add(&kube_zone_worker_row(zone, worker)[counter], n);
+    }
+}
+
+
+_Atomic uint64_t *
+kube_zone_worker_row(kube_zone_t *zone, unsigned worker)
+{
     kube_zone_worker_t  *rows;
 
-    if (counter < KUBE_WORKER_COUNTERS) {
-        rows = kube_zone_at(zone, zone->geometry.workers);
-        kube_word_add(&rows[worker % zone->geometry.workers_n]
-                          .counters[counter], n);
-    }
+    rows = kube_zone_at(zone, zone->geometry.workers);
+
+    return rows[worker % zone->geometry.workers_n].counters;
+}
+
+
+void
+kube_zone_worker_count(_Atomic uint64_t *row, unsigned counter)
+{
+    kube_word_add(&row[counter], 1);
 }
 
 

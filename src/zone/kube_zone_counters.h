@@ -265,6 +265,16 @@ void kube_zone_histogram_observe(kube_zone_t *zone, kube_histogram_id_t id,
 
 void kube_zone_worker_add(kube_zone_t *zone, unsigned worker,
     unsigned counter, uint64_t n);
+
+/*
+ * That row, in the zone, for who adds to it with each request: of so many
+ * counters, to which others may add.
+ */
+_Atomic uint64_t *kube_zone_worker_row(kube_zone_t *zone, unsigned worker);
+
+/* Adds 1 to a counter of that row. */
+void kube_zone_worker_count(_Atomic uint64_t *row, unsigned counter);
+
 uint64_t kube_zone_worker_sum(const kube_zone_t *zone, unsigned counter);
 
 

@@ -28,11 +28,23 @@
 
 #define KUBE_ZONE_TRIES  64
 
-/*
- * The head of an entry: one acquire load, which is all that a request in
- * steady state pays.  0: the entry is free, or is none.
- */
+/* The head of an entry.  0: the entry is free, or is none. */
 uint64_t kube_zone_head(const kube_zone_t *zone, uint32_t entry);
+
+/*
+ * The word that holds it, in the zone, for who compares it again and again; it
+ * is where it is as long as the zone is attached.  NULL: there is no such
+ * entry.
+ */
+const _Atomic uint64_t *kube_zone_head_word(const kube_zone_t *zone,
+    uint32_t entry);
+
+
+/*
+ * Whether the word is a head still that kube_zone_head() gave, and that was not
+ * 0: one acquire load, which is all that a request in steady state pays.
+ */
+bool kube_zone_head_is(const _Atomic uint64_t *word, uint64_t head);
 
 /*
  * Finds the entry of an object.  *entry is 1-based and stays the object's as

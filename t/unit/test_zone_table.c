@@ -201,9 +201,11 @@ test_table_quarantine(void **state)
     char               name[32];
     uint32_t           e, first;
     unsigned           i, max;
-    uint64_t           now;
+    uint64_t           now, head;
     zone_test_t        t;
     kube_zone_usage_t  u;
+
+    const _Atomic uint64_t  *word;
 
     (void) state;
     zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
@@ -211,6 +213,8 @@ test_table_quarantine(void **state)
     max = (unsigned) u.entries;
     now = 1000;
     first = 0;
+    assert_null(kube_zone_head_word(&t.zone, 0));
+    assert_null(kube_zone_head_word(&t.zone, max + 1));
     kube_zone_writer_now(t.writer, now);
 
     /* every entry once: held and freed; none that was never used is left */
@@ -218,9 +222,13 @@ test_table_quarantine(void **state)
         snprintf(name, sizeof(name), "svc-%u", i);
         assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
                                           name, "1", "x", &e), KUBE_OK);
+        head = kube_zone_head(&t.zone, e);
+        word = kube_zone_head_word(&t.zone, e);
+        assert_true(head != 0 && kube_zone_head_is(word, head));
         kube_zone_remove(t.writer, e);
         first = (i == 0) ? e : first;
         assert_true(kube_zone_head(&t.zone, e) == 0);
+        assert_false(kube_zone_head_is(word, head));
     }
 
     /* it is not waited for then: the first that was freed is the next */
