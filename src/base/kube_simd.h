@@ -154,24 +154,63 @@ kube_simd_odd_plain(const char *p)
 }
 
 
+/*
+ * What the two have: vectors of 16 bytes; a comparison makes each byte of them
+ * 0 or 0xff, and a mask has a bit for each that is 0xff.
+ */
 #ifdef KUBE_SIMD_SSE2
 
-static inline __m128i
+typedef __m128i  kube_simd_t;
+
+
+static inline kube_simd_t
 kube_simd_load(const char *p)
 {
     return _mm_loadu_si128((const __m128i *) (const void *) p);
 }
 
 
+static inline kube_simd_t
+kube_simd_fill(char ch)
+{
+    return _mm_set1_epi8(ch);
+}
+
+
+static inline kube_simd_t
+kube_simd_or(kube_simd_t a, kube_simd_t b)
+{
+    return _mm_or_si128(a, b);
+}
+
+
+static inline kube_simd_t
+kube_simd_is(kube_simd_t v, char ch)
+{
+    return _mm_cmpeq_epi8(v, kube_simd_fill(ch));
+}
+
+
+/* Space, what is below it, and what is above '~'. */
+static inline kube_simd_t
+kube_simd_unseen(kube_simd_t v)
+{
+    /* signed: what is above 0x7f is below the space */
+
+    return _mm_or_si128(_mm_cmplt_epi8(v, _mm_set1_epi8('!')),
+                        kube_simd_is(v, 0x7f));
+}
+
+
 static inline uint32_t
-kube_simd_mask(__m128i v)
+kube_simd_mask(kube_simd_t v)
 {
     return (uint32_t) _mm_movemask_epi8(v);
 }
 
 
 static inline uint64_t
-kube_simd_mask64(__m128i a, __m128i b, __m128i c, __m128i d)
+kube_simd_mask64(kube_simd_t a, kube_simd_t b, kube_simd_t c, kube_simd_t d)
 {
     return (uint64_t) kube_simd_mask(a)
            | (uint64_t) kube_simd_mask(b) << 16
@@ -180,116 +219,69 @@ kube_simd_mask64(__m128i a, __m128i b, __m128i c, __m128i d)
 }
 
 
-static inline __m128i
-kube_simd_is(__m128i v, char ch)
+static inline int
+kube_simd_any(kube_simd_t v)
 {
-    return _mm_cmpeq_epi8(v, _mm_set1_epi8(ch));
+    return kube_simd_mask(v) != 0;
 }
 
 
-/* ch, and the byte that differs from it in this bit alone, as [ does from {. */
-static inline __m128i
-kube_simd_either(__m128i v, char ch)
-{
-    return kube_simd_is(_mm_or_si128(v, _mm_set1_epi8(0x20)), ch);
-}
-
-
-/* The bytes of 64 that are ch: most blocks have none. */
+/* The bytes of 64 that have the bit 0x20. */
 static inline uint64_t
-kube_simd_where(__m128i a, __m128i b, __m128i c, __m128i d, char ch)
+kube_simd_has_20(kube_simd_t a, kube_simd_t b, kube_simd_t c, kube_simd_t d)
 {
-    a = kube_simd_is(a, ch);
-    b = kube_simd_is(b, ch);
-    c = kube_simd_is(c, ch);
-    d = kube_simd_is(d, ch);
+    /* it becomes the highest one of each byte */
 
-    if (kube_simd_mask(_mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d)))
-        == 0)
-    {
-        return 0;
-    }
-
-    return kube_simd_mask64(a, b, c, d);
-}
-
-
-/* No loop: compilers would keep what it finds in memory. */
-static inline kube_simd_block_t
-kube_simd_block(const char *p, int lines)
-{
-    __m128i            a, b, c, d;
-    kube_simd_block_t  m;
-
-    a = kube_simd_load(p);
-    b = kube_simd_load(p + 16);
-    c = kube_simd_load(p + 32);
-    d = kube_simd_load(p + 48);
-
-    m.quote = kube_simd_mask64(kube_simd_is(a, '"'), kube_simd_is(b, '"'),
-                               kube_simd_is(c, '"'), kube_simd_is(d, '"'));
-
-    m.open = kube_simd_mask64(kube_simd_either(a, '{'),
-                              kube_simd_either(b, '{'),
-                              kube_simd_either(c, '{'),
-                              kube_simd_either(d, '{'));
-
-    m.close = kube_simd_mask64(kube_simd_either(a, '}'),
-                               kube_simd_either(b, '}'),
-                               kube_simd_either(c, '}'),
-                               kube_simd_either(d, '}'));
-
-    /* that bit becomes the highest one of each byte */
-
-    m.curly = (m.open | m.close)
-              & kube_simd_mask64(_mm_slli_epi16(a, 2), _mm_slli_epi16(b, 2),
-                                 _mm_slli_epi16(c, 2), _mm_slli_epi16(d, 2));
-
-    m.slash = kube_simd_where(a, b, c, d, '\\');
-    m.feed = lines ? kube_simd_where(a, b, c, d, '\n') : 0;
-
-    return m;
-}
-
-
-static inline uint32_t
-kube_simd_quote(const char *p, int lines)
-{
-    __m128i  v, found;
-
-    v = kube_simd_load(p);
-    found = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
-                         _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
-
-    if (lines) {
-        found = _mm_or_si128(found, _mm_cmpeq_epi8(v, _mm_set1_epi8('\n')));
-    }
-
-    return kube_simd_mask(found);
-}
-
-
-static inline uint32_t
-kube_simd_odd(const char *p)
-{
-    __m128i  v, found;
-
-    /* signed: what is above 0x7f is below the space */
-
-    v = kube_simd_load(p);
-    found = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
-                         _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
-    found = _mm_or_si128(found, _mm_cmplt_epi8(v, _mm_set1_epi8('!')));
-    found = _mm_or_si128(found, _mm_cmpeq_epi8(v, _mm_set1_epi8(0x7f)));
-
-    return kube_simd_mask(found);
+    return kube_simd_mask64(_mm_slli_epi16(a, 2), _mm_slli_epi16(b, 2),
+                            _mm_slli_epi16(c, 2), _mm_slli_epi16(d, 2));
 }
 
 #elif defined(KUBE_SIMD_NEON)
 
+typedef uint8x16_t  kube_simd_t;
+
+
+static inline kube_simd_t
+kube_simd_load(const char *p)
+{
+    return vld1q_u8((const uint8_t *) p);
+}
+
+
+static inline kube_simd_t
+kube_simd_fill(char ch)
+{
+    return vdupq_n_u8((uint8_t) ch);
+}
+
+
+static inline kube_simd_t
+kube_simd_or(kube_simd_t a, kube_simd_t b)
+{
+    return vorrq_u8(a, b);
+}
+
+
+static inline kube_simd_t
+kube_simd_is(kube_simd_t v, char ch)
+{
+    return vceqq_u8(v, kube_simd_fill(ch));
+}
+
+
+/* Space, what is below it, and what is above '~'. */
+static inline kube_simd_t
+kube_simd_unseen(kube_simd_t v)
+{
+    /* unsigned: what is below '!' is above all others */
+
+    return vcgtq_u8(vsubq_u8(v, vdupq_n_u8('!')), vdupq_n_u8('~' - '!'));
+}
+
+
 /* NEON has no movemask: of each byte of 0 or 0xff its bit of eight is left. */
-static inline uint8x16_t
-kube_simd_bits(uint8x16_t v)
+static inline kube_simd_t
+kube_simd_bits(kube_simd_t v)
 {
     uint64x2_t  bits;
 
@@ -301,7 +293,7 @@ kube_simd_bits(uint8x16_t v)
 
 /* Adding neighbours brings eight bytes into one. */
 static inline uint32_t
-kube_simd_mask(uint8x16_t v)
+kube_simd_mask(kube_simd_t v)
 {
     v = kube_simd_bits(v);
     v = vpaddq_u8(v, v);
@@ -313,7 +305,7 @@ kube_simd_mask(uint8x16_t v)
 
 
 static inline uint64_t
-kube_simd_mask64(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d)
+kube_simd_mask64(kube_simd_t a, kube_simd_t b, kube_simd_t c, kube_simd_t d)
 {
     a = vpaddq_u8(kube_simd_bits(a), kube_simd_bits(b));
     c = vpaddq_u8(kube_simd_bits(c), kube_simd_bits(d));
@@ -324,67 +316,51 @@ kube_simd_mask64(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d)
 }
 
 
-static inline uint8x16_t
-kube_simd_load(const char *p)
+static inline int
+kube_simd_any(kube_simd_t v)
 {
-    return vld1q_u8((const uint8_t *) p);
+    return vmaxvq_u8(v) != 0;
 }
 
 
-static inline uint8x16_t
-kube_simd_is(uint8x16_t v, unsigned char ch)
+/* The bytes of 64 that have the bit 0x20. */
+static inline uint64_t
+kube_simd_has_20(kube_simd_t a, kube_simd_t b, kube_simd_t c, kube_simd_t d)
 {
-    return vceqq_u8(v, vdupq_n_u8(ch));
+    kube_simd_t  bit;
+
+    bit = vdupq_n_u8(0x20);
+
+    return kube_simd_mask64(vtstq_u8(a, bit), vtstq_u8(b, bit),
+                            vtstq_u8(c, bit), vtstq_u8(d, bit));
 }
 
+#endif
+
+
+/* What is made of these. */
+#if defined(KUBE_SIMD_SSE2) || defined(KUBE_SIMD_NEON)
 
 /* ch, and the byte that differs from it in this bit alone, as [ does from {. */
-static inline uint8x16_t
-kube_simd_either(uint8x16_t v, unsigned char ch)
+static inline kube_simd_t
+kube_simd_either(kube_simd_t v, char ch)
 {
-    return kube_simd_is(vorrq_u8(v, vdupq_n_u8(0x20)), ch);
-}
-
-
-static inline uint8x16_t
-kube_simd_slash(uint8x16_t v, int lines)
-{
-    uint8x16_t  found;
-
-    found = kube_simd_is(v, '\\');
-
-    return lines ? vorrq_u8(found, kube_simd_is(v, '\n')) : found;
+    return kube_simd_is(kube_simd_or(v, kube_simd_fill(0x20)), ch);
 }
 
 
 /* The bytes of 64 that are ch: most blocks have none. */
 static inline uint64_t
-kube_simd_where(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d,
-    unsigned char ch)
+kube_simd_where(kube_simd_t a, kube_simd_t b, kube_simd_t c, kube_simd_t d,
+    char ch)
 {
-    uint8x16_t  any;
-
     a = kube_simd_is(a, ch);
     b = kube_simd_is(b, ch);
     c = kube_simd_is(c, ch);
     d = kube_simd_is(d, ch);
-    any = vorrq_u8(vorrq_u8(a, b), vorrq_u8(c, d));
 
-    return (vmaxvq_u8(any) != 0) ? kube_simd_mask64(a, b, c, d) : 0;
-}
-
-
-/* The bytes of 64 that have that bit. */
-static inline uint64_t
-kube_simd_has(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d,
-    unsigned char bit)
-{
-    uint8x16_t  bits;
-
-    bits = vdupq_n_u8(bit);
-
-    return kube_simd_mask64(vtstq_u8(a, bits), vtstq_u8(b, bits),
-                            vtstq_u8(c, bits), vtstq_u8(d, bits));
+    return kube_simd_any(kube_simd_or(kube_simd_or(a, b), kube_simd_or(c, d)))
+           ? kube_simd_mask64(a, b, c, d) : 0;
 }
 
 
@@ -392,7 +368,7 @@ kube_simd_has(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d,
 static inline kube_simd_block_t
 kube_simd_block(const char *p, int lines)
 {
-    uint8x16_t         a, b, c, d;
+    kube_simd_t        a, b, c, d;
     kube_simd_block_t  m;
 
     a = kube_simd_load(p);
@@ -413,8 +389,7 @@ kube_simd_block(const char *p, int lines)
                                kube_simd_either(c, '}'),
                                kube_simd_either(d, '}'));
 
-    m.curly = (m.open | m.close) & kube_simd_has(a, b, c, d, 0x20);
-
+    m.curly = (m.open | m.close) & kube_simd_has_20(a, b, c, d);
     m.slash = kube_simd_where(a, b, c, d, '\\');
     m.feed = lines ? kube_simd_where(a, b, c, d, '\n') : 0;
 
@@ -425,28 +400,25 @@ kube_simd_block(const char *p, int lines)
 static inline uint32_t
 kube_simd_quote(const char *p, int lines)
 {
-    uint8x16_t  v;
+    kube_simd_t  v, found;
 
     v = kube_simd_load(p);
+    found = kube_simd_or(kube_simd_is(v, '"'), kube_simd_is(v, '\\'));
 
-    return kube_simd_mask(vorrq_u8(kube_simd_is(v, '"'),
-                                   kube_simd_slash(v, lines)));
+    return kube_simd_mask(lines ? kube_simd_or(found, kube_simd_is(v, '\n'))
+                                : found);
 }
 
 
 static inline uint32_t
 kube_simd_odd(const char *p)
 {
-    uint8x16_t  v, found;
-
-    /* unsigned: what is below '!' is above all others */
+    kube_simd_t  v, found;
 
     v = kube_simd_load(p);
-    found = vorrq_u8(kube_simd_is(v, '"'), kube_simd_is(v, '\\'));
-    found = vorrq_u8(found, vcgtq_u8(vsubq_u8(v, vdupq_n_u8('!')),
-                                     vdupq_n_u8('~' - '!')));
+    found = kube_simd_or(kube_simd_is(v, '"'), kube_simd_is(v, '\\'));
 
-    return kube_simd_mask(found);
+    return kube_simd_mask(kube_simd_or(found, kube_simd_unseen(v)));
 }
 
 #else
