@@ -6,9 +6,9 @@
  * call yields is kube_reflector_result.c's.  Called by its owner alone.
  *
  * An action waits in r->action until it is carried out, and while it waits no
- * input but STOP and RELIST is fed.  A list beside the watch has a life of its
- * own (kube_reflector_refill.c): here it begins, and ends where another list
- * does.
+ * input is fed but STOP, RELIST and, where it is a watch that a list in line
+ * comes in place of, TURN.  A list beside the watch has a life of its own
+ * (kube_reflector_refill.c): here it begins, and ends where another list does.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
