@@ -275,6 +275,18 @@ bed_watch(bed_t *b)
 }
 
 
+/* The same with a list beside it, which is urgent and has the turn. */
+static inline void
+bed_watch_beside(bed_t *b)
+{
+    bed_watch(b);
+    b->beside = true;
+    kube_reflector_fill(b->r, true, b->io.now_ms);
+    bed_process(b);
+    assert_int_equal(b->turn.holder, 2);
+}
+
+
 /* A list was given to the FIFO as a whole. */
 static inline bool
 bed_listed(const bed_t *b)

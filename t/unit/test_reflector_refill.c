@@ -1481,11 +1481,7 @@ test_turn_is_kept(void **state)
     (void) state;
 
     bed_init(&b);
-    bed_watch(&b);
-    b.beside = true;
-    kube_reflector_fill(b.r, true, b.io.now_ms);
-    bed_process(&b);
-    assert_int_equal(b.turn.holder, 2);
+    bed_watch_beside(&b);
 
     kube_reflector_relist(b.r, KUBE_RELIST_OTHER, false, b.io.now_ms);
     assert_int_equal(b.turn.holder, 2);
