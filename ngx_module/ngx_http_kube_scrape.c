@@ -47,6 +47,7 @@ static ngx_http_kube_scrape_t *ngx_http_kube_scrape_create(
     ngx_http_request_t *r, ngx_kube_conf_t *kcf, kube_str_t ns);
 static void ngx_http_kube_scrape_cleanup(ngx_http_kube_stream_t *stream);
 static void ngx_http_kube_scrape_handler(ngx_event_t *ev);
+static ngx_int_t ngx_http_kube_scrape_end(ngx_http_kube_scrape_t *scrape);
 static ngx_int_t ngx_http_kube_scrape_fill(ngx_http_kube_scrape_t *scrape);
 static ngx_int_t ngx_http_kube_scrape_step(ngx_http_kube_scrape_t *scrape);
 
@@ -192,10 +193,7 @@ ngx_http_kube_scrape_handler(ngx_event_t *ev)
         ngx_http_kube_stream_send(&scrape->stream, &scrape->stream.out);
 
     } else if (rc == NGX_OK) {
-        scrape->stream.buf.last_buf = 1;
-
-        rc = ngx_http_output_filter(r, &scrape->stream.out);
-        ngx_http_finalize_request(r, rc);
+        ngx_http_finalize_request(r, ngx_http_kube_scrape_end(scrape));
 
     } else {
         /* the body has no end: a scraper takes none of it */
@@ -206,6 +204,26 @@ ngx_http_kube_scrape_handler(ngx_event_t *ev)
     }
 
     ngx_http_run_posted_requests(c);
+}
+
+
+/* nginx sends no buffer of memory without a byte, be it the last. */
+
+static ngx_int_t
+ngx_http_kube_scrape_end(ngx_http_kube_scrape_t *scrape)
+{
+    ngx_buf_t  *b;
+
+    b = &scrape->stream.buf;
+
+    if (b->last == b->pos) {
+        return ngx_http_send_special(scrape->stream.request, NGX_HTTP_LAST);
+    }
+
+    b->last_buf = 1;
+
+    return ngx_http_output_filter(scrape->stream.request,
+                                  &scrape->stream.out);
 }
 
 

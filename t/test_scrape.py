@@ -171,6 +171,27 @@ class TestClients:
         assert len(rows(scrape(gateway))) == 800
 
 
+def test_turns_that_end_anywhere(cluster, public_path):
+    """Behind each line, the last one too: nothing is left to send then but the end."""
+    for name in ("web", "api"):
+        cluster.service("shop", name)
+    file = public_path / "shortage"
+    file.write_text("nothing")
+    with preloaded("shortage") as library:
+        env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(file)}
+        gateway = cluster.nginx(CONF, workers=1, env=env)
+        made = rows(scrape(gateway))
+        assert len(made) == 2
+        file.write_text("lines")
+        assert rows(scrape(gateway)) == made
+        old = b"GET /kube/metrics?service_endpoints=* HTTP/1.0\r\n\r\n"
+        _, _, body = raw(gateway.status_port, old).partition(b"\r\n\r\n")
+        assert rows(Metrics(body.decode())) == made
+        one = "GET /kube/metrics?service_endpoints=* HTTP/1.1\r\nHost: x\r\n%s\r\n"
+        text = one % "" + one % "Connection: close\r\n"
+        assert raw(gateway.status_port, text.encode()).count(b"HTTP/1.1 200 ") == 2
+
+
 def test_clients_that_leave_between_turns(cluster, public_path):
     """Of a scrape that has nothing to send yet: it has no turn any more."""
     cluster.service("shop", "web")

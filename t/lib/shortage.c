@@ -9,6 +9,7 @@
  *                              turn of a scrape that is stuck
  *
  *   costly   each step of a build takes longer than a worker may be kept
+ *   lines    each line of a scrape takes as long as its turn
  *   nomem    there is no memory
  *   nothing  nothing is
  *   small    a Service is larger than may be read
@@ -31,6 +32,7 @@
 
 #include "preload.h"
 
+#include "kube_prometheus.h"
 #include "kube_resolver.h"
 #include "kube_service_counts.h"
 
@@ -191,4 +193,28 @@ kube_service_counts_step(kube_service_counts_t *counts,
     }
 
     return PRELOAD_NEXT(kube_service_counts_step)(counts, row);
+}
+
+
+void
+kube_prometheus_print_service(kube_text_t *text, kube_str_t informer,
+    const kube_service_counts_row_t *row)
+{
+    if (shortage_is("lines")) {
+        shortage_work(SHORTAGE_STEP);
+    }
+
+    PRELOAD_NEXT(kube_prometheus_print_service)(text, informer, row);
+}
+
+
+void
+kube_prometheus_print_omitted(kube_text_t *text, kube_str_t informer,
+    uint64_t omitted)
+{
+    if (shortage_is("lines")) {
+        shortage_work(SHORTAGE_STEP);
+    }
+
+    PRELOAD_NEXT(kube_prometheus_print_omitted)(text, informer, omitted);
 }
