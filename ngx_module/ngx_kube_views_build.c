@@ -234,7 +234,7 @@ ngx_kube_instance_await(ngx_kube_instance_t *instance,
 static void
 ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
 {
-    uint64_t         begun, before, now, worked;
+    uint64_t         begun, before, now, worked, cost, last;
     ngx_int_t        rc;
     ngx_kube_job_t  *job;
 
@@ -248,7 +248,9 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
         now = ngx_kube_worked_us();
 
     } while (rc == NGX_AGAIN
-             && (now - begun < NGX_KUBE_BUILD_STEP || job->whole));
+             && (now - begun < NGX_KUBE_BUILD_STEP
+                 || job->whole
+                 || kube_resolving_is_few(&job->reading.resolving)));
 
     if (rc == NGX_AGAIN) {
         job->cost += now - begun;
@@ -268,8 +270,21 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
     }
 
     worked = ngx_kube_worked_us() - begun;
+    cost = job->cost + now - begun;
+    last = now - before;
 
-    ngx_kube_builds_learn(instance, job->cost + now - begun);
+    /*
+     * The clock may count what a hypervisor or the kernel took: it is no reason
+     * to keep what a few endpoints were, which may be none, for 20 times as
+     * long.
+     */
+
+    if (rc == NGX_OK && kube_resolving_is_few(&job->reading.resolving)) {
+        cost = ngx_min(cost, NGX_KUBE_BUILD_MUCH);
+        last = ngx_min(last, NGX_KUBE_BUILD_MUCH);
+    }
+
+    ngx_kube_builds_learn(instance, cost);
     ngx_kube_builds_worked(worked);
 
     if (job->whole) {
@@ -278,8 +293,7 @@ ngx_kube_instance_proceed(ngx_kube_instance_t *instance)
         ngx_kube_builds.again += worked;
     }
 
-    ngx_kube_instance_finish(instance, rc, job->cost + now - begun,
-                             now - before);
+    ngx_kube_instance_finish(instance, rc, cost, last);
 }
 
 
@@ -656,6 +670,7 @@ ngx_kube_views_look(ngx_kube_views_t *views, ngx_kube_counted_t *c)
 {
     uint64_t             begun, cost;
     kube_rc_t            rc;
+    ngx_uint_t           few;
     ngx_kube_reading_t   reading;
 
     begun = ngx_kube_worked_us();
@@ -674,11 +689,13 @@ ngx_kube_views_look(ngx_kube_views_t *views, ngx_kube_counted_t *c)
         c->head = reading.resolving.resolution.head;
     }
 
+    few = (rc == KUBE_OK && kube_resolving_is_few(&reading.resolving));
+
     ngx_kube_view_end(&reading);
 
     cost = ngx_kube_worked_us() - begun;
 
-    c->waits = (cost > NGX_KUBE_BUILD_FREE);
+    c->waits = (cost > NGX_KUBE_BUILD_FREE && !few);
     c->next = ngx_current_msec + (ngx_msec_t) (cost * 20 / 1000);
 }
 

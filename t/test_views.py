@@ -526,6 +526,18 @@ class TestLarge:
         # each is followed by a pause of twenty times what it took the processor
         assert large <= max(10, 2 + took / (10 * cost))
 
+    def test_a_slow_clock_puts_nothing_small_off(self, cluster, many):
+        """What a hypervisor takes is counted as the thread's, and is not the Service's."""
+        many.service("small", 2)
+        with preloaded("stolen") as library:
+            gateway = cluster.nginx(dynamic(), workers=1, env={"LD_PRELOAD": library})
+            with client(gateway) as c:
+                for n in range(5):
+                    gateway.status.wait_rv(many.put("small", 2, skip=n))
+                    assert c.get("shop/small:http").headers["x-kube-pod"] in {
+                        f"small-127.2.{h // 250}.{h % 250 + 1}" for h in (n, n + 1)
+                    }
+
 
 @pytest.fixture(name="library", scope="module")
 def make_library():

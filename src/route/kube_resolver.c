@@ -26,6 +26,9 @@
  */
 #define RESOLVER_SMALL     (32u << 10)
 
+/* Slices of at most so many bytes are few endpoints: some 20. */
+#define RESOLVER_FEW       (1u << 10)
+
 
 /* A line that is cut where its buffer ends. */
 typedef struct {
@@ -267,10 +270,18 @@ kube_resolving_init(kube_resolving_t *resolving,
 
     resolving->resolver = resolver;
     resolving->key = *key;
+    resolving->few = true;
 
     kube_arena_init(&resolving->arena, alloc, max_bytes);
     kube_arena_init(&resolving->scratch, alloc, max_bytes);
     kube_arena_init(&resolving->copies, alloc, max_bytes);
+}
+
+
+bool
+kube_resolving_is_few(const kube_resolving_t *resolving)
+{
+    return resolving->few;
 }
 
 
@@ -305,21 +316,24 @@ resolving_from_state_file(const kube_zone_bundle_t *bundle)
 
 
 /*
- * True where what slices decode to may be kept as long as the copies of them:
- * no string is then copied once more.
+ * Small: what slices decode to may be kept as long as the copies of them, so
+ * that no string is copied once more.
  */
-static bool
-resolving_is_small(const kube_zone_bundle_t *bundle)
+static void
+resolving_size(kube_resolving_t *resolving)
 {
-    size_t  i, bytes;
+    size_t               i, bytes;
+    kube_zone_bundle_t  *bundle;
 
     bytes = 0;
+    bundle = &resolving->bundle;
 
     for (i = 0; i < bundle->slices_n && bytes <= RESOLVER_SMALL; i++) {
         bytes += bundle->slices[i]->size;
     }
 
-    return bytes <= RESOLVER_SMALL;
+    resolving->small = (bytes <= RESOLVER_SMALL);
+    resolving->few = (bytes <= RESOLVER_FEW);
 }
 
 
@@ -365,7 +379,7 @@ resolving_load(kube_resolving_t *resolving)
         return KUBE_OK;
     }
 
-    resolving->small = resolving_is_small(bundle);
+    resolving_size(resolving);
 
     rc = kube_selector_create(&resolving->arena, &snapshot->service,
                               &key->port, &resolver->select,

@@ -86,6 +86,7 @@ typedef struct {
     kube_selector_t        *selector;
     size_t                  slices_n;    /* done */
     bool                    small;       /* scratch and copies are kept */
+    bool                    few;
 } kube_resolving_t;
 
 /* max_bytes: of memory, at most.  Nothing is read yet. */
@@ -95,6 +96,13 @@ void kube_resolving_init(kube_resolving_t *resolving,
 
 /* KUBE_AGAIN: call it again.  Else results as kube_resolve()'s. */
 kube_rc_t kube_resolving_step(kube_resolving_t *resolving)  KUBE_MUST_CHECK;
+
+/*
+ * Whether no more than a few endpoints were copied, usable or not, if that is
+ * over: what they take is microseconds, whatever a clock says.  Also once all
+ * is done.
+ */
+bool kube_resolving_is_few(const kube_resolving_t *resolving);
 
 /* At any time; strings and arrays of the resolution go. */
 void kube_resolving_done(kube_resolving_t *resolving);

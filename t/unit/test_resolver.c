@@ -684,6 +684,7 @@ test_resolver_memory(void **state)
     assert_int_equal(rc, KUBE_OK);
     assert_int_equal(resolving.resolution.selection.n,
                      KUBE_SERVICE_BUILT_MAX);
+    assert_false(kube_resolving_is_few(&resolving));
     assert_in_range(at.live_bytes, 0, KUBE_SERVICE_BUILT_MAX * 256);
     assert_in_range(at.peak_bytes, 0, copies + KUBE_SERVICE_BUILT_MAX * 384);
 
@@ -867,6 +868,7 @@ resolver_oom(alloc_test_t *at, void *ctx)
     } while (rc == KUBE_AGAIN);
 
     alloc_test_assert_rc(at, rc);
+    assert_true(rc != KUBE_OK || kube_resolving_is_few(&resolving));
     kube_resolving_done(&resolving);
 
     kube_arena_reset(&arena);
