@@ -270,7 +270,6 @@ kube_resolving_init(kube_resolving_t *resolving,
 
     resolving->resolver = resolver;
     resolving->key = *key;
-    resolving->few = true;
 
     kube_arena_init(&resolving->arena, alloc, max_bytes);
     kube_arena_init(&resolving->scratch, alloc, max_bytes);
@@ -473,7 +472,11 @@ kube_resolving_step(kube_resolving_t *resolving)
         rc = resolver_begin(resolving->resolver, &resolving->key,
                             &resolving->resolution);
 
-        if (rc == KUBE_OK && resolving->resolution.entry != 0) {
+        /* else it is few only once the copies tell */
+
+        resolving->few = (resolving->resolution.entry == 0);
+
+        if (rc == KUBE_OK && !resolving->few) {
             rc = resolving_load(resolving);
         }
 

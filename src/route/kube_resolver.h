@@ -98,9 +98,9 @@ void kube_resolving_init(kube_resolving_t *resolving,
 kube_rc_t kube_resolving_step(kube_resolving_t *resolving)  KUBE_MUST_CHECK;
 
 /*
- * Whether no more than a few endpoints were copied, usable or not, if that is
- * over: what they take is microseconds, whatever a clock says.  Also once all
- * is done.
+ * Whether no more than a few endpoints were copied, usable or not: what they
+ * take is microseconds, whatever a clock says.  False until the first step is
+ * over, and of what was too large to be copied.  Also once all is done.
  */
 bool kube_resolving_is_few(const kube_resolving_t *resolving);
 

@@ -694,6 +694,49 @@ test_resolver_memory(void **state)
 }
 
 
+/* How much there is of a Service is not known before it was copied. */
+static void
+test_resolver_few(void **state)
+{
+    bed_t             bed;
+    kube_key_t        key;
+    alloc_test_t      at;
+    kube_resolving_t  resolving;
+
+    (void) state;
+    memset(&bed, 0, sizeof(bed_t));
+    zone_test_open(&bed.t, 16u << 20);
+    bed.resolver.zone = &bed.t.zone;
+    bed.resolver.namespaces.all = true;
+    large_service(&bed);
+    alloc_test_init(&at);
+
+    key = key_of("shop/large");
+    kube_resolving_init(&resolving, &bed.resolver, &key, &at.alloc, 64u << 20);
+    assert_false(kube_resolving_is_few(&resolving));
+    assert_int_equal(kube_resolving_step(&resolving), KUBE_AGAIN);
+    assert_false(kube_resolving_is_few(&resolving));
+    kube_resolving_done(&resolving);
+
+    kube_resolving_init(&resolving, &bed.resolver, &key, &at.alloc, 1u << 10);
+    assert_int_equal(kube_resolving_step(&resolving), KUBE_OK);
+    assert_int_equal(resolving.resolution.error, KUBE_RESOLVE_TOO_LARGE);
+    assert_false(kube_resolving_is_few(&resolving));
+    kube_resolving_done(&resolving);
+
+    key = key_of("shop/none");
+    kube_resolving_init(&resolving, &bed.resolver, &key, &at.alloc, 64u << 20);
+    assert_false(kube_resolving_is_few(&resolving));
+    assert_int_equal(kube_resolving_step(&resolving), KUBE_OK);
+    assert_int_not_equal(resolving.resolution.error, KUBE_RESOLVE_OK);
+    assert_true(kube_resolving_is_few(&resolving));
+    kube_resolving_done(&resolving);
+
+    alloc_test_assert_no_leak(&at);
+    bed_close(&bed);
+}
+
+
 /*
  * A line of the log about a large Service: from its own record, in little
  * memory; of what would take its slices, as much as the caller knows.
@@ -907,6 +950,7 @@ main(void)
         cmocka_unit_test(test_resolver_state_file),
         cmocka_unit_test(test_resolver_too_large),
         cmocka_unit_test(test_resolver_memory),
+        cmocka_unit_test(test_resolver_few),
         cmocka_unit_test(test_resolver_why_large),
         cmocka_unit_test(test_resolver_explain),
         cmocka_unit_test(test_resolver_why_of_keys),
