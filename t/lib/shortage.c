@@ -17,7 +17,7 @@
  *            what a scrape counts
  *   some     the same of builds, but of Services alone whose names begin with s;
  *            of those that begin with m the last step takes half as long
- *   late     the last step of a build takes as long
+ *   late     the last step of a build takes as long, and is told on stderr
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -153,6 +153,8 @@ kube_resolving_step(kube_resolving_t *resolving)
 {
     kube_rc_t  rc;
 
+    static const char  told[] = "shortage: a build was late\n";
+
     if (shortage_is_stuck(&resolving->key)) {
         shortage_work(SHORTAGE_STEP);
         return KUBE_AGAIN;
@@ -169,6 +171,7 @@ kube_resolving_step(kube_resolving_t *resolving)
     rc = PRELOAD_NEXT(kube_resolving_step)(resolving);
 
     if (rc != KUBE_AGAIN && shortage_is("late")) {
+        (void) !write(STDERR_FILENO, told, sizeof(told) - 1);
         shortage_work(SHORTAGE_STEP);
     }
 
