@@ -86,7 +86,9 @@ refill_cancel(kube_reflector_t *r)
         refill->handle = NULL;
     }
 
-    if (refill->turn || (refill->waiting && !r->lined)) {
+    /* a list in line has the place, where the turn was lost to another one */
+
+    if (!r->lined && (refill->turn || refill->waiting)) {
         kube_list_turn_give(r->options.turn, r->options.scope);
     }
 
@@ -374,10 +376,15 @@ refill_on_end(kube_reflector_t *r, const kube_result_t *result)
     r->lw.cancel(r->lw.ctx, refill->handle);
     refill->handle = NULL;
 
+    refill->turn = false;
+    refill->waiting = true;
+
     /* others' changes may wait for a list that waits: it goes between pages */
 
-    kube_list_turn_give(r->options.turn, r->options.scope);
-    refill_page(r);
+    if (!r->lined) {
+        kube_list_turn_give(r->options.turn, r->options.scope);
+        refill_page(r);
+    }
 }
 
 

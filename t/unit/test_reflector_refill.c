@@ -553,6 +553,77 @@ test_place_of_one_that_waits(void **state)
 }
 
 
+/* One that lost its turn ends, or its page: a list in line keeps its place. */
+static void
+test_place_as_one_ends(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *list, *watch;
+
+    static const struct {
+        int          code;
+        const char  *body;
+    } ends[] = {
+        { 200, LIST("9", "", "") },
+        { 200, LIST("9", ",\"continue\":\"abc\"", "") },
+        { 500, STATUS(500, "InternalError", "") }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        list = fill_bed(&b, &watch);
+
+        b.io.now_ms += 2 * KUBE_LIST_TURN_MS;
+        assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+        kube_reflector_relist(b.r, KUBE_RELIST_OTHER, true, b.io.now_ms);
+        assert_false(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
+        assert_int_equal(b.turn.waiting[0], 2);
+
+        io_answer(&b.io, list, ends[i].code, ends[i].body);
+        bed_process(&b);
+        assert_true(is_watched(watch));
+        assert_int_equal(b.turn.waiting[0], 2);
+        assert_int_equal(b.turn.waiting_n, 2);
+
+        kube_list_turn_give(&b.turn, 4);
+        bed_process(&b);
+        assert_int_equal(b.turn.holder, 2);
+        assert_false(is_watched(watch));
+        bed_done(&b);
+    }
+}
+
+
+/* It is refused, and the list in line is put off by it: who waits goes on. */
+static void
+test_place_of_one_put_off(void **state)
+{
+    bed_t           b;
+    io_exchange_t  *list, *watch;
+
+    (void) state;
+
+    list = fill_bed(&b, &watch);
+
+    b.io.now_ms += 2 * KUBE_LIST_TURN_MS;
+    assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
+    kube_reflector_relist(b.r, KUBE_RELIST_OTHER, true, b.io.now_ms);
+    assert_false(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
+    assert_int_equal(b.turn.waiting[0], 2);
+
+    assert_true(io_head(list, 429, "application/json", 120));
+    assert_true(io_body(&b.io, list, STATUS(429, "TooManyRequests", "")));
+    io_done(list, KUBE_OK, "");
+    bed_process(&b);
+    assert_true(is_watched(watch));
+    assert_int_equal(b.turn.waiting_n, 1);
+    assert_int_equal(b.turn.waiting[0], 6);
+    bed_done(&b);
+}
+
+
 /* Two pasts: the list that replaces them waits in line, as each does. */
 static void
 test_plainly_beside_others(void **state)
@@ -1503,6 +1574,8 @@ main(void)
         cmocka_unit_test(test_list_beside_others),
         cmocka_unit_test(test_due_beside_others),
         cmocka_unit_test(test_place_of_one_that_waits),
+        cmocka_unit_test(test_place_as_one_ends),
+        cmocka_unit_test(test_place_of_one_put_off),
         cmocka_unit_test(test_plainly_beside_others),
         cmocka_unit_test(test_due_as_list_ends),
         cmocka_unit_test(test_slow),
