@@ -250,12 +250,31 @@ reflector_leave_line(kube_reflector_t *r)
 
 
 /*
+ * The place is kept while the watch pauses, or one that breaks again and again
+ * would be at the end of the line for ever; until it comes up, for then others
+ * would wait for the pause.
+ */
+static bool
+reflector_keeps_place(const kube_reflector_t *r)
+{
+    return r->lined
+           && kube_reflector_pauses(&r->machine, r->now_ms)
+           && r->now_ms < kube_list_turn_deadline(r->options.turn,
+                                                  r->options.scope);
+}
+
+
+/*
  * A list that is due stands in line with its watch open, or about to be opened;
  * it is in place of that once it has its turn.
  */
 static void
 reflector_line(kube_reflector_t *r)
 {
+    if (reflector_keeps_place(r)) {
+        return;
+    }
+
     if (!kube_reflector_waits(&r->machine, r->now_ms)) {
         reflector_leave_line(r);
         return;
@@ -422,7 +441,9 @@ reflector_act(kube_reflector_t *r)
             kube_list_turn_give(r->options.turn, r->options.scope);
         }
 
-        if (action.kind != KUBE_ACTION_WATCH) {
+        /* else reflector_line() sees to the place */
+
+        if (action.kind == KUBE_ACTION_STOP) {
             reflector_leave_line(r);
         }
 

@@ -471,6 +471,9 @@ bool kube_reflector_replaces(const kube_reflector_machine_t *m,
  */
 bool kube_reflector_waits(const kube_reflector_machine_t *m, uint64_t now_ms);
 
+/* The same of a list while a pause is between two watches: no TURN is said. */
+bool kube_reflector_pauses(const kube_reflector_machine_t *m, uint64_t now_ms);
+
 /*
  * The list beside the watch was refused, with Retry-After: the next one, beside
  * it or not, is not asked for before.

@@ -100,6 +100,14 @@ kube_reflector_waits(const kube_reflector_machine_t *m, uint64_t now_ms)
 }
 
 
+bool
+kube_reflector_pauses(const kube_reflector_machine_t *m, uint64_t now_ms)
+{
+    return m->state == KUBE_REFLECTOR_BACKOFF
+           && reflector_wants_list(m, now_ms);
+}
+
+
 /*
  * The earliest of the timers that run while WATCHING.  What is due already and
  * has no turn waits for that, and for no time.

@@ -595,10 +595,12 @@ test_turns_while_broken(void **state)
             bed_cut(&b, EVENT("ERROR",
                               STATUS(500, "InternalError", "")));
             b.io.now_ms += 60000;
-            kube_list_turn_give(&b.turn, 5);
 
             if (i == 0) {
-                assert_true(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+                kube_list_turn_anew(&b.turn, 5, b.io.now_ms);
+
+            } else {
+                kube_list_turn_give(&b.turn, 5);
             }
 
             bed_process(&b);
@@ -609,6 +611,54 @@ test_turns_while_broken(void **state)
         assert_int_equal(b.turn.waiting_n, (i == 1) ? 0 : 1);
         assert_int_equal(strstr(bed_x(&b)->path, "watch=") != NULL, i != 1);
         assert_int_equal(b.turn.holder, (i == 1) ? 2 : 5);
+        bed_done(&b);
+    }
+}
+
+
+/* A watch that pauses keeps the place, unless it comes up meanwhile. */
+static void
+test_place_in_a_pause(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    for (i = 0; i < 3; i++) {
+        bed_init(&b);
+        bed_watch(&b);
+        assert_true(kube_list_turn_take(&b.turn, 5, b.io.now_ms));
+        kube_reflector_relist_needed(b.r, b.io.now_ms);
+        bed_process(&b);
+        assert_false(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
+        assert_int_equal(b.turn.waiting[0], 2);
+
+        if (i == 2) {
+            bed_cut(&b, EVENT("ERROR", STATUS(401, "Unauthorized", "")));
+
+        } else {
+            bed_cut(&b, EVENT("ERROR", STATUS(500, "InternalError", "")));
+            assert_int_equal(b.turn.waiting[0], 2);
+
+            if (i == 1) {
+                kube_list_turn_give(&b.turn, 5);
+                assert_int_equal(kube_reflector_deadline(b.r), 0);
+                bed_process(&b);
+                assert_int_equal(b.turn.waiting_n, 1);
+                assert_true(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
+                assert_true(kube_reflector_deadline(b.r) > b.io.now_ms);
+            }
+
+            (void) bed_sleep(&b);
+        }
+
+        assert_non_null(strstr(bed_x(&b)->path, "watch=true"));
+        assert_int_equal(b.turn.waiting[0], 2);
+        kube_list_turn_give(&b.turn, b.turn.holder);
+        bed_process(&b);
+        assert_int_equal(b.turn.holder, 2);
+        assert_null(strstr(bed_x(&b)->path, "watch="));
         bed_done(&b);
     }
 }
@@ -1168,6 +1218,7 @@ main(void)
         cmocka_unit_test(test_dense_object),
         cmocka_unit_test(test_turns_while_watching),
         cmocka_unit_test(test_turns_while_broken),
+        cmocka_unit_test(test_place_in_a_pause),
         cmocka_unit_test(test_turns_of_another_list),
         cmocka_unit_test(test_turn_of_its_own),
         cmocka_unit_test(test_turns),
