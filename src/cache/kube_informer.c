@@ -42,6 +42,7 @@ informer_scope_restart(kube_informer_t *inf, unsigned scope)
     s->count = 0;
     s->digest = (kube_digest_t) { 0, 0 };
     s->unnamed = 0;
+    s->interrupted = false;
     s->synced = false;
     s->published = false;
     s->announce = false;
@@ -541,6 +542,7 @@ informer_scope_is(const informer_scope_t *s, const kube_rv_t *rv,
            && kube_rv_cmp(&s->rv, rv) == 0
            && s->count == sum->count
            && s->unnamed == sum->refused_unnamed
+           && s->interrupted == sum->interrupted
            && s->digest.lo == sum->digest.lo
            && s->digest.hi == sum->digest.hi;
 }
@@ -587,6 +589,7 @@ informer_version(kube_informer_t *inf, unsigned scope)
         s->count = sum.count;
         s->digest = sum.digest;
         s->unnamed = sum.refused_unnamed;
+        s->interrupted = sum.interrupted;
 
         if (kube_informer_publish_scope(inf, scope) != KUBE_OK) {
             inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;

@@ -49,7 +49,8 @@ typedef struct {
     uint64_t            count;
     kube_digest_t       digest;
     uint64_t            unnamed;       /* refused so */
-    bool                published;     /* the zone shows the five above */
+    bool                interrupted;   /* ... one of them, between Services */
+    bool                published;     /* the zone shows the six above */
     bool                synced;        /* ... and that a list was completed */
     bool                listing;       /* LIST_BEGIN applied, SYNC not yet */
     kube_rv_t           repeated;      /* what the watch tells up to it may be

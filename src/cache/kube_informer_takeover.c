@@ -36,6 +36,7 @@ typedef struct {
     uint64_t       count;
     kube_digest_t  digest;
     uint64_t       unnamed;
+    bool           interrupted;
     uint64_t       stores;
     uint64_t       contact_ms;
 } takeover_scope_t;
@@ -61,6 +62,7 @@ kube_informer_publish_scope(kube_informer_t *inf, unsigned scope)
     info.count = s->count;
     info.digest = s->digest;
     info.refused_unnamed = s->unnamed;
+    info.interrupted = s->interrupted;
 
     rc = kube_zone_scope_publish(inf->writer, scope, &info);
     s->published = (rc == KUBE_OK);
@@ -221,6 +223,7 @@ takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
     old->count = info.count;
     old->digest = info.digest;
     old->unnamed = info.refused_unnamed;
+    old->interrupted = info.interrupted;
     old->stores = info.stores;
 
     if (kube_rv_parse(info.floor, &old->floor) != KUBE_OK) {
@@ -279,6 +282,7 @@ takeover_find(kube_informer_t *inf, const takeover_scope_t *old,
     s->count = 0;
     s->digest = (kube_digest_t) { 0, 0 };
     s->unnamed = 0;
+    s->interrupted = false;
 
     /* what was lost is in no refused set: only a list brings it back */
 
@@ -297,8 +301,10 @@ takeover_find(kube_informer_t *inf, const takeover_scope_t *old,
             s->count = old[scope].count;
             s->digest = old[scope].digest;
             s->unnamed = old[scope].unnamed;
+            s->interrupted = old[scope].interrupted;
             s->synced = true;
-            kube_publisher_found_unnamed(inf->publisher, number, s->unnamed);
+            kube_publisher_found_unnamed(inf->publisher, number, s->unnamed,
+                                         s->interrupted);
             return;
         }
     }

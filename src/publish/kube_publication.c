@@ -643,6 +643,7 @@ kube_publication_list_end(kube_publication_t *p, unsigned scope)
     room->unknown = 0;
     room->wanted = false;
     room->larger = false;
+    room->interrupted = false;
     bucket = 0;
 
     while ((row = kube_unnamed_unseen(&p->unnamed, scope, room->list, &bucket))

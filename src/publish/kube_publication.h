@@ -41,6 +41,8 @@ typedef struct {
     bool      wanted;          /* a list is to tell what a newcomer wants */
     bool      larger;          /* what a predecessor refused as too large may
                                   not be so any more: until a list ends */
+    bool      interrupted;     /* found without a name, between two Services:
+                                  until a list ends */
     bool      returned;        /* a list would bring something */
     bool      idle;            /* and much room lies idle */
     bool      asked;           /* a list was asked for */

@@ -534,6 +534,7 @@ kube_publisher_sum(const kube_publisher_t *p, unsigned scope,
         room = &p->publication.scopes[scope].room;
         *sum = p->publication.scopes[scope].sum;
         sum->refused_unnamed = room->unnamed + room->more;
+        sum->interrupted = room->interrupted;
         sum->lacks_room = room->refused + (room->unnamed - room->nameless)
                           + room->more != 0;
     }
@@ -548,7 +549,8 @@ kube_publisher_lacking(const kube_publisher_t *p)
 
 
 void
-kube_publisher_found_unnamed(kube_publisher_t *p, unsigned scope, uint64_t n)
+kube_publisher_found_unnamed(kube_publisher_t *p, unsigned scope, uint64_t n,
+    bool interrupted)
 {
     bool          larger;
     kube_room_t  *room;
@@ -560,8 +562,9 @@ kube_publisher_found_unnamed(kube_publisher_t *p, unsigned scope, uint64_t n)
 
     room->more = n;
     room->unknown += n;
-    room->wanted |= larger;
+    room->wanted |= larger || interrupted;
     room->larger |= larger;
+    room->interrupted |= interrupted;
 }
 
 

@@ -89,6 +89,8 @@ typedef struct {
                                          objects */
     uint64_t       refused_unnamed;   /* at most so many that have not even a
                                          name, since the last list */
+    bool           interrupted;       /* one of these was between two Services
+                                         as a predecessor ended */
     bool           lacks_room;        /* some of them for want of room, not
                                          of room for their names alone */
 } kube_scope_sum_t;
@@ -102,10 +104,11 @@ const char *kube_publisher_lacking(const kube_publisher_t *publisher);
 
 /*
  * A take-over, after KUBE_ITEM_LOAD_END: the predecessor has counted so many
- * objects of the scope that have no name.
+ * objects of the scope that have no name.  Where one of these was interrupted
+ * between two Services a list is asked for, whatever room there is.
  */
 void kube_publisher_found_unnamed(kube_publisher_t *publisher, unsigned scope,
-    uint64_t n);
+    uint64_t n, bool interrupted);
 
 /*
  * Looks, at most once a second, whether room has returned for what was

@@ -63,6 +63,8 @@ typedef struct {
     kube_word_t  error;           /* a head, of an ERROR record */
     kube_word_t  uncounted;       /* refused without a name since the record
                                      was stored */
+    kube_word_t  interrupted;     /* not 0: one of those without a name was
+                                     between two Services, until a list */
     kube_word_t  counters[KUBE_COUNTERS];
 } kube_zone_scope_t;
 

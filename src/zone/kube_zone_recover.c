@@ -698,7 +698,7 @@ recover_remove(kube_zone_writer_t *w, uint32_t entry)
 
 /*
  * Leaves the name of a slice alone.  Where that has no room it is counted in
- * its scope, and removed.
+ * its scope, which says so of one that was interrupted, and removed.
  */
 static void
 recover_refuse(kube_zone_writer_t *w, uint32_t entry, unsigned scope,
@@ -711,7 +711,13 @@ recover_refuse(kube_zone_writer_t *w, uint32_t entry, unsigned scope,
                             kube_reason_text(reason))
            != KUBE_OK)
     {
-        kube_zone_scope_unnamed(w, scope);
+        if (reason == KUBE_REASON_INTERRUPTED) {
+            kube_zone_scope_interrupted(w, scope);
+
+        } else {
+            kube_zone_scope_unnamed(w, scope);
+        }
+
         recover_remove(w, entry);
     }
 }

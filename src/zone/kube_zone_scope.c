@@ -154,6 +154,9 @@ kube_zone_scope_read(const kube_zone_t *zone, unsigned scope,
     }
 
     info->refused_unnamed += uncounted;
+    info->interrupted = (kube_word_get(&kube_zone_scope(zone,
+                                                        scope)->interrupted)
+                         != 0);
 
     rc = kube_zone_load(zone, kube_zone_scope_number(zone, scope, true),
                         arena, &record);
@@ -196,8 +199,9 @@ kube_rc_t
 kube_zone_scope_publish(kube_zone_writer_t *w, unsigned scope,
     const kube_scope_info_t *info)
 {
-    kube_rc_t          rc;
-    kube_scope_info_t  copy;
+    kube_rc_t           rc;
+    kube_scope_info_t   copy;
+    kube_zone_scope_t  *words;
 
     if (!scope_is_valid(w->zone, scope)) {
         return KUBE_FULL;
@@ -205,11 +209,19 @@ kube_zone_scope_publish(kube_zone_writer_t *w, unsigned scope,
 
     copy = *info;
     copy.stores = kube_word_get(&w->zone->image->stores);
+    words = kube_zone_scope(w->zone, scope);
+
+    /* before the record that it is true of, and taken back after it */
+
+    if (info->interrupted) {
+        kube_word_set(&words->interrupted, 1);
+    }
 
     rc = scope_store(w, scope, &copy);
 
     if (rc == KUBE_OK) {
-        kube_word_set(&kube_zone_scope(w->zone, scope)->uncounted, 0);
+        kube_word_set(&words->uncounted, 0);
+        kube_word_set(&words->interrupted, info->interrupted);
     }
 
     return rc;
@@ -244,6 +256,16 @@ kube_zone_scope_unnamed(kube_zone_writer_t *w, unsigned scope)
 {
     if (scope_is_valid(w->zone, scope)) {
         kube_word_add(&kube_zone_scope(w->zone, scope)->uncounted, 1);
+    }
+}
+
+
+void
+kube_zone_scope_interrupted(kube_zone_writer_t *w, unsigned scope)
+{
+    if (scope_is_valid(w->zone, scope)) {
+        kube_word_set(&kube_zone_scope(w->zone, scope)->interrupted, 1);
+        kube_zone_scope_unnamed(w, scope);
     }
 }
 
@@ -309,6 +331,7 @@ kube_zone_scope_clear(kube_zone_writer_t *w, unsigned scope)
     kube_zone_store_raw_clear(w, kube_zone_scope_number(w->zone, scope,
                                                         true));
     kube_word_set(&kube_zone_scope(w->zone, scope)->uncounted, 0);
+    kube_word_set(&kube_zone_scope(w->zone, scope)->interrupted, 0);
 
     for (i = 0; i < KUBE_COUNTERS; i++) {
         kube_zone_scope_set(w->zone, scope, (kube_counter_t) i, 0);

@@ -58,6 +58,9 @@ typedef struct {
     kube_digest_t    digest;
     uint64_t         refused_unnamed; /* at most so many objects were refused
                                          without a name since the last list */
+    bool             interrupted;     /* one of these was between two Services
+                                         as an informer ended: a list is to
+                                         tell, whatever room there is */
     uint64_t         stores;          /* heads of entries that the zone had
                                          stored by then; publish sets it */
     kube_str_t       error_reason;    /* last error; empty: none */
@@ -101,6 +104,12 @@ kube_rc_t kube_zone_scope_floor(kube_zone_writer_t *writer, unsigned scope,
  * readable: kube_zone_scope_read() adds it until info is published with it.
  */
 void kube_zone_scope_unnamed(kube_zone_writer_t *writer, unsigned scope);
+
+/*
+ * The same of one that was between two Services: info.interrupted from now on,
+ * until info is published without.
+ */
+void kube_zone_scope_interrupted(kube_zone_writer_t *writer, unsigned scope);
 
 /* The scope of a resource in a namespace; KUBE_SCOPES_MAX: there is none. */
 unsigned kube_zone_scope_of(const kube_zone_t *zone, kube_resource_t resource,

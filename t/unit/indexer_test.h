@@ -210,7 +210,8 @@ it_takeover(it_t *it)
 
     for (slot = 0; slot < 2; slot++) {
         kube_publisher_found_unnamed(it->publisher, slot,
-                                     sums[slot].refused_unnamed);
+                                     sums[slot].refused_unnamed,
+                                     sums[slot].interrupted);
     }
 }
 

@@ -538,7 +538,7 @@ test_full_found_unnamed(void **state)
     full_list(f, IT_SLICES);
     assert_int_equal(full_heal(f), 0);
     it_takeover(&f->it);
-    kube_publisher_found_unnamed(f->it.publisher, IT_SLICES, 3);
+    kube_publisher_found_unnamed(f->it.publisher, IT_SLICES, 3, false);
     assert_int_equal(it_sum(&f->it, IT_SLICES).refused_unnamed, 3);
     assert_int_equal(it_sum(&f->it, IT_SERVICES).refused_unnamed, 0);
     assert_true(it_sum(&f->it, IT_SLICES).lacks_room);
@@ -551,6 +551,49 @@ test_full_found_unnamed(void **state)
     assert_true(it_room_returned(&f->it, IT_SLICES, &ask));
     full_list(f, IT_SLICES);
     assert_int_equal(it_sum(&f->it, IT_SLICES).refused_unnamed, 0);
+    f->it.now_ms += 1000;
+    assert_false(it_room_returned(&f->it, IT_SLICES, &ask));
+    full_destroy(f);
+}
+
+
+/*
+ * One of them was between two Services as its process ended: a list is asked
+ * for at once, whatever room there is, also by who follows before it ended.
+ */
+static void
+test_full_found_interrupted(void **state)
+{
+    full_t           *f;
+    unsigned          i;
+    kube_room_ask_t   ask;
+
+    (void) state;
+
+    f = full_create(0, 1);
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    assert_int_equal(full_heal(f), 0);
+    it_takeover(&f->it);
+    assert_false(it_sum(&f->it, IT_SLICES).interrupted);
+    kube_publisher_found_unnamed(f->it.publisher, IT_SLICES, 3, true);
+
+    for (i = 0; i < 2; i++) {
+        assert_true(it_sum(&f->it, IT_SLICES).interrupted);
+        assert_false(it_sum(&f->it, IT_SERVICES).interrupted);
+        f->it.now_ms += 1000;
+        assert_true(it_room_returned(&f->it, IT_SLICES, &ask));
+        assert_true(ask.whole);
+        assert_false(it_room_returned(&f->it, IT_SERVICES, &ask));
+
+        if (i == 0) {
+            it_takeover(&f->it);
+        }
+    }
+
+    full_list(f, IT_SLICES);
+    assert_false(it_sum(&f->it, IT_SLICES).interrupted);
+    it_takeover(&f->it);
     f->it.now_ms += 1000;
     assert_false(it_room_returned(&f->it, IT_SLICES, &ask));
     full_destroy(f);
@@ -1506,6 +1549,7 @@ main(void)
         cmocka_unit_test(test_full_unnamed),
         cmocka_unit_test(test_full_names_alone),
         cmocka_unit_test(test_full_found_unnamed),
+        cmocka_unit_test(test_full_found_interrupted),
         cmocka_unit_test(test_full_unnamed_too_large),
         cmocka_unit_test(test_full_too_large_beside),
         cmocka_unit_test(test_full_newcomer),

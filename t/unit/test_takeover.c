@@ -857,6 +857,68 @@ test_evicted_uncounted(void **state)
 }
 
 
+/*
+ * Each successor finds one that was between two Services, also in a record of
+ * its own, until a list has ended.
+ */
+static void
+takeover_interrupted(unsigned n)
+{
+    bed_t                b;
+    char                 ns[16];
+    unsigned             i;
+    kube_scope_info_t    info;
+    kube_zone_writer_t  *w;
+
+    (void) takeover_lone(&b, &w);
+    kube_zone_scope_interrupted(w, 1);
+    kube_word_set(&kube_zone_scope(&b.zone, 1)->uncounted, n);
+    kube_zone_writer_destroy(w);
+
+    for (i = 0; i < 3; i++) {
+        bed_start(&b);
+        bed_settle(&b);
+
+        if (i == 1) {
+            server_put_service(b.server, "infra", "echo", 4);
+            server_put_slice(b.server, "shop", "lone-b", "lone", 3);
+            bed_settle(&b);
+        }
+
+        assert_true(zone_version(&b.zone, 1, &info, ns) != 0);
+        assert_int_equal(info.refused_unnamed, n);
+        assert_true(info.interrupted);
+        (void) zone_version(&b.zone, 0, &info, ns);
+        assert_false(info.interrupted);
+        assert_int_equal(b.server->lists, 2);
+
+        if (i != 2) {
+            bed_stop(&b);
+        }
+    }
+
+    b.server->io.now_ms += 10000;
+    bed_settle(&b);
+    (void) zone_version(&b.zone, 1, &info, ns);
+    assert_int_equal(info.refused_unnamed, 0);
+    assert_false(info.interrupted);
+    assert_int_equal(b.server->lists, 3);
+    bed_assert_equal(&b);
+    bed_done(&b);
+}
+
+
+/* ... also where the count was published, and the word stayed behind. */
+static void
+test_interrupted_uncounted(void **state)
+{
+    (void) state;
+
+    takeover_interrupted(1);
+    takeover_interrupted(0);
+}
+
+
 /* Who cannot show a scope has not synced it, and tries again. */
 static void
 test_scope_without_room(void **state)
@@ -1648,6 +1710,7 @@ main(void)
         cmocka_unit_test(test_stored_since),
         cmocka_unit_test(test_evicted_without_a_name),
         cmocka_unit_test(test_evicted_uncounted),
+        cmocka_unit_test(test_interrupted_uncounted),
         cmocka_unit_test(test_scope_without_room),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_guard),

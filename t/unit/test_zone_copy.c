@@ -56,6 +56,7 @@ copy_setup(zone_test_t *t)
     info.scope_hash = 77;
     info.synced = true;
     info.rv = KUBE_STR("1234");
+    info.interrupted = true;
     assert_int_equal(kube_zone_scope_publish(t->writer, 1, &info), KUBE_OK);
     assert_int_equal(kube_zone_scope_error(t->writer, 1, KUBE_STR("timeout"),
                                            KUBE_STR("slow"), 5), KUBE_OK);
@@ -151,6 +152,7 @@ test_copy_grows(void **state)
     assert_true(kube_str_eq(info.rv, KUBE_STR("1234")));
     assert_true(kube_str_eq(info.error_message, KUBE_STR("slow")));
     assert_true(info.synced);
+    assert_true(info.interrupted);
     assert_int_equal(kube_zone_scope_counter(&to, 1, KUBE_COUNTER_LISTS), 3);
     assert_int_equal(kube_zone_worker_sum(&to, 2), 11);
 

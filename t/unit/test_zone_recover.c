@@ -382,18 +382,21 @@ static const struct {
     const char  *refused;        /* why; NULL: not named */
     unsigned     uncounted;
     bool         all;            /* namespaces are those of the scope */
+    bool         asks;           /* the scope, for a list at once */
 } repair_evictions[] = {
-    { "begun", false, false, false, false, 2, NULL, 0, false },
-    { "published", false, false, true, false, 1, "zone_full", 0, false },
-    { "without a name", false, false, true, true, 1, NULL, 1, false },
-    { "over", false, true, true, false, 1, NULL, 0, false },
-    { "outdated", true, false, true, false, 1, "too_large", 0, false },
-    { "outdated, no name", true, false, true, true, 1, NULL, 1, false },
-    { "outdated, over", true, true, true, false, 1, "interrupted", 0, false },
-    { "outdated, over, no name", true, true, true, true, 1, NULL, 1, true },
-    { "outdated, named", true, true, false, false, 2, NULL, 0, false },
+    { "begun", false, false, false, false, 2, NULL, 0, false, false },
+    { "published", false, false, true, false, 1, "zone_full", 0, false, false },
+    { "without a name", false, false, true, true, 1, NULL, 1, false, false },
+    { "over", false, true, true, false, 1, NULL, 0, false, false },
+    { "outdated", true, false, true, false, 1, "too_large", 0, false, false },
+    { "outdated, no name", true, false, true, true, 1, NULL, 1, false, false },
+    { "outdated, over", true, true, true, false, 1, "interrupted", 0, false,
+      false },
+    { "outdated, over, no name", true, true, true, true, 1, NULL, 1, true,
+      true },
+    { "outdated, named", true, true, false, false, 2, NULL, 0, false, false },
     { "outdated, over, no name, of one namespace", true, true, true, true, 1,
-      NULL, 1, false },
+      NULL, 1, false, true },
 };
 
 #define REPAIR_EVICTIONS                                                      \
@@ -513,9 +516,53 @@ test_recover_evicting(void **state)
                          repair_evictions[n].uncounted);
         assert_int_equal(kube_word_get(&kube_zone_scope(&t->zone,
                                                         4)->uncounted), 0);
+        assert_int_equal(kube_word_get(&kube_zone_scope(&t->zone,
+                                                        5)->interrupted),
+                         repair_evictions[n].asks);
+        assert_int_equal(kube_word_get(&kube_zone_scope(&t->zone,
+                                                        4)->interrupted), 0);
         assert_int_equal(kube_head_get(&t->zone.image->evicting), 0);
         repair_close();
     }
+}
+
+
+static void
+repair_is_interrupted(void)
+{
+    zone_test_t        *t;
+    kube_scope_info_t   info;
+
+    t = &repair_now.t;
+    kube_arena_reset(&t->arena);
+    assert_int_equal(kube_zone_scope_read(&t->zone, 5, &t->arena, &info),
+                     KUBE_OK);
+    assert_true(info.interrupted);
+}
+
+
+/* A record that is the first to say so says it at once, the last to the end. */
+static void
+test_recover_interrupted(void **state)
+{
+    zone_test_t        *t;
+    kube_scope_info_t   info;
+
+    (void) state;
+    repair_open();
+    t = &repair_now.t;
+    memset(&info, 0, sizeof(kube_scope_info_t));
+    info.interrupted = true;
+    repair_hook_set("raw_head", repair_is_interrupted);
+    assert_int_equal(kube_zone_scope_publish(t->writer, 5, &info), KUBE_OK);
+    info.interrupted = false;
+    assert_int_equal(kube_zone_scope_publish(t->writer, 5, &info), KUBE_OK);
+    assert_int_equal(repair_now.hits, 2);
+    repair_hook_set(NULL, NULL);
+    assert_int_equal(kube_zone_scope_read(&t->zone, 5, &t->arena, &info),
+                     KUBE_OK);
+    assert_false(info.interrupted);
+    repair_close();
 }
 
 
@@ -715,6 +762,7 @@ main(void)
         cmocka_unit_test(test_recover_bumps_first),
         cmocka_unit_test(test_recover_distrust),
         cmocka_unit_test(test_recover_evicting),
+        cmocka_unit_test(test_recover_interrupted),
         cmocka_unit_test(test_recover_rebuild),
         cmocka_unit_test(test_recover_twin),
         cmocka_unit_test(test_recover_reuse),

@@ -58,15 +58,18 @@ test_scope_clear(void **state)
     zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
     info = scope_info(KUBE_STR("shop"), KUBE_STR("123"), true);
     assert_int_equal(kube_zone_scope_publish(t.writer, 2, &info), KUBE_OK);
-    kube_zone_scope_unnamed(t.writer, 2);
+    kube_zone_scope_interrupted(t.writer, 2);
     assert_int_equal(kube_zone_scope_read(&t.zone, 2, &t.arena, &got),
                      KUBE_OK);
     assert_int_equal(got.refused_unnamed, 1);
+    assert_true(got.interrupted);
 
     kube_zone_scope_clear(t.writer, 2);
     assert_int_equal(kube_zone_scope_read(&t.zone, 2, &t.arena, &got),
                      KUBE_NOT_FOUND);
     assert_int_equal(kube_word_get(&kube_zone_scope(&t.zone, 2)->uncounted),
+                     0);
+    assert_int_equal(kube_word_get(&kube_zone_scope(&t.zone, 2)->interrupted),
                      0);
     zone_test_close(&t);
 }
