@@ -183,12 +183,12 @@ def test_wrong_ca(cluster, gateway, pki, pki_of):
     one_line(second, "tls", f"s at {cluster.api.url}: ", "compare the CA", "ours with its key")
 
 
-def missing(made):
-    """A file is missing: its name is said, once."""
+def missing(made, remedy):
+    """A file is missing: its name is said, once, and what helps."""
     wait_until(lambda: said(made, "error"), timeout=20 * PATIENCE)
     wait_until(lambda: degraded(made) == {"credentials"})
     never(lambda: len(said(made, "error")) > 1, 6, "a second line")
-    one_line(made, "credentials", "secret", "no such file", "read the file")
+    one_line(made, "credentials", "secret", "no such file", remedy)
 
 
 def test_service_account_that_is_not_mounted(cluster):
@@ -207,14 +207,14 @@ def not_mounted(cluster):
         CONF, block=informer("api in_cluster;"), level="notice", sync=False, env=env
     )
     wait_until(lambda: said(made, "error"), timeout=20 * PATIENCE)
-    one_line(made, "credentials", "serviceaccount/ca.crt", "if it mounts its service account")
+    one_line(made, "credentials", "serviceaccount/ca.crt", "automountServiceAccountToken")
 
 
 @pytest.mark.slow
 def test_token(cluster):
     cluster.service("shop", "web")
     made = cluster.nginx(CONF, more="token_file secret;", level="notice", sync=False)
-    missing(made)
+    missing(made, "create the file")
     made.write("secret", "first")
     back(made, "credentials")
 
@@ -233,7 +233,7 @@ def test_kubeconfig(cluster):
     os.remove(made.path("secret"))
     made.allow(r"cache manager process \d+ exited on signal 9")
     made.kill(signal.SIGKILL, made.informer())
-    missing(made)
+    missing(made, "see that the file is there")
     made.write("secret", text)
     back(made, "credentials")
 

@@ -67,7 +67,7 @@ typedef enum {
     KUBE_RESULT_ALIVE,        /* the source sent size_bytes; partial: an object
                                  has begun and is not complete, or a list */
     KUBE_RESULT_STATUS,       /* status */
-    KUBE_RESULT_END           /* rc, text, continue_token */
+    KUBE_RESULT_END           /* rc, text, remedy, continue_token */
 } kube_result_kind_t;
 
 /* Why an object cannot be held. */
@@ -103,6 +103,8 @@ typedef struct {
     const kube_status_t   *status;
     kube_rc_t              rc;
     const char            *text;       /* escaped; "": rc says it all */
+    const char            *remedy;     /* END: static; NULL: what helps against
+                                          the cause */
     kube_str_t             continue_token;    /* empty: the last page */
 } kube_result_t;
 

@@ -332,6 +332,7 @@ memory_end(memory_call_t *call, kube_result_t *result, kube_rc_t rc)
     result->kind = KUBE_RESULT_END;
     result->rc = rc;
     result->text = "";
+    result->remedy = NULL;
     result->continue_token = call->more ? kube_str(call->token)
                                         : KUBE_STR_NULL;
 

@@ -605,6 +605,11 @@ reflector_on_end(kube_reflector_t *r, const kube_result_t *result)
 {
     if (result->rc != KUBE_OK) {
         kube_reflector_failed(r, result->rc, result->text);
+
+        if (result->rc == KUBE_NO_CREDENTIALS) {
+            r->suffering.remedy = result->remedy;
+        }
+
         return;
     }
 

@@ -269,6 +269,15 @@ client_credentials(void *ctx, uint64_t now_ms)
 }
 
 
+static const char *
+client_remedy(void *ctx)
+{
+    const kube_client_t  *client = ctx;
+
+    return kube_credentials_remedy(client->credentials);
+}
+
+
 static uint64_t
 client_now(void *ctx)
 {
@@ -283,7 +292,7 @@ kube_client_io(kube_client_t *client)
 {
     return KUBE_IO(client_start, client_cancel, client_resume, client_verdict,
                    client_suspect, client_healed, client_credentials,
-                   client_now, client);
+                   client_remedy, client_now, client);
 }
 
 

@@ -33,6 +33,11 @@ typedef struct {
      * once a second.  KUBE_OK: go on.  No handler may call it.
      */
     kube_rc_t  (*credentials)(void *ctx, uint64_t now_ms);
+    /*
+     * What helps where done() is told KUBE_NO_CREDENTIALS, in its time: static;
+     * NULL: what helps against the cause.
+     */
+    const char  *(*remedy)(void *ctx);
     /* Returns the now_ms of the process() in which a handler runs. */
     uint64_t   (*now)(void *ctx);
     void        *ctx;
@@ -43,9 +48,9 @@ typedef struct {
  * too few, and one that is forgotten here a warning of the compiler's.
  */
 #define KUBE_IO(start, cancel, resume, verdict, suspect, healed, credentials, \
-    now, ctx)                                                                 \
+    remedy, now, ctx)                                                         \
     ((kube_io_t) { (start), (cancel), (resume), (verdict), (suspect),         \
-                   (healed), (credentials), (now), (ctx) })
+                   (healed), (credentials), (remedy), (now), (ctx) })
 
 typedef struct kube_client_s  kube_client_t;
 

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,6 +46,7 @@ struct kube_credentials_s {
     uint64_t              exec_next_ms; /* not asked before */
     uint64_t              exec_renew_ms;
     char                  why[CREDENTIALS_WHY_MAX];
+    const char           *remedy;       /* of why; static; NULL: the usual */
     char                  said[CREDENTIALS_WHY_MAX];    /* in the log */
 };
 
@@ -159,6 +161,55 @@ credentials_report(kube_credentials_t *c, const credentials_want_t *want,
 }
 
 
+/* A file that Kubernetes mounts into a pod. */
+static bool
+credentials_is_pods(kube_str_t from)
+{
+    return strncmp(from.data, KUBE_SERVICE_ACCOUNT_DIR,
+                   sizeof(KUBE_SERVICE_ACCOUNT_DIR) - 1) == 0;
+}
+
+
+/* What helps where a file could not be read, for errno, or not be used. */
+static const char *
+credentials_file_remedy(kube_rc_t rc, int err, kube_str_t from)
+{
+    if (rc == KUBE_NOMEM) {
+        return "give this host more memory";
+    }
+
+    if (rc != KUBE_IO) {
+        return "write anew what it is to hold";
+    }
+
+    switch (err) {
+
+    case ENOENT:
+    case ENOTDIR:
+        return credentials_is_pods(from)
+               ? "let the pod mount its service account's token: no "
+                 "\"automountServiceAccountToken: false\""
+               : "create the file, or correct its path";
+
+    case EACCES:
+    case EPERM:
+        return "let nginx's \"user\" read the file, and enter its directories";
+
+    case EMFILE:
+    case ENFILE:
+        return "raise \"worker_rlimit_nofile\"";
+
+    case EISDIR:
+    case EINVAL:
+    case ELOOP:
+        return "name the file itself";
+
+    default:
+        return NULL;
+    }
+}
+
+
 /* Checks and copies raw; *out is new memory. */
 static kube_rc_t
 credentials_accept(kube_credentials_t *c, const credentials_want_t *want,
@@ -188,13 +239,10 @@ credentials_mode(kube_credentials_t *c, kube_credential_t which,
     kube_str_t from, uint64_t now_ms)
 {
     char         path[256];
-    size_t       len;
     struct stat  st;
 
-    len = sizeof(KUBE_SERVICE_ACCOUNT_DIR) - 1;
-
     if (c->warned[which] || !credentials_wants[which].secret
-        || strncmp(from.data, KUBE_SERVICE_ACCOUNT_DIR, len) == 0
+        || credentials_is_pods(from)
         || stat(from.data, &st) == -1
         || (st.st_mode & S_IROTH) == 0)
     {
@@ -215,6 +263,7 @@ static kube_rc_t
 credentials_load(kube_credentials_t *c, kube_credential_t which,
     uint64_t now_ms, kube_str_t *out)
 {
+    int                        err;
     bool                       inlined;
     kube_rc_t                  rc;
     kube_str_t                 raw, from;
@@ -231,6 +280,7 @@ credentials_load(kube_credentials_t *c, kube_credential_t which,
         return KUBE_OK;
     }
 
+    err = 0;
     inlined = (source->data.len != 0);
 
     if (source->path.len == 0 || (inlined && !want->file_wins)) {
@@ -241,6 +291,7 @@ credentials_load(kube_credentials_t *c, kube_credential_t which,
         from = source->path;
         rc = kube_secret_read(&c->alloc, source->path.data, want->max, &raw,
                               &what);
+        err = errno;
 
         if (rc == KUBE_OK) {
             rc = credentials_accept(c, want, raw, out, &what);
@@ -262,6 +313,7 @@ credentials_load(kube_credentials_t *c, kube_credential_t which,
     if (rc != KUBE_OK) {
         credentials_report(c, want, from, now_ms, what, c->complete
                            ? "; the last good one stays in use" : "");
+        c->remedy = credentials_file_remedy(rc, err, from);
     }
 
     return rc;
@@ -333,6 +385,7 @@ credentials_exec(kube_credentials_t *c, uint64_t now_ms, bool force)
     }
 
     (void) snprintf(c->why, sizeof(c->why), "%s", kube_exec_why(c->exec));
+    c->remedy = kube_exec_remedy(c->exec);
 
     return rc;
 }
@@ -439,6 +492,7 @@ kube_credentials_refresh(kube_credentials_t *credentials, uint64_t now_ms,
     }
 
     c->why[0] = '\0';
+    c->remedy = NULL;
     rc = (c->exec != NULL) ? credentials_exec(c, now_ms, force) : KUBE_OK;
 
     for (i = 0; i < KUBE_CREDENTIALS; i++) {
@@ -488,6 +542,13 @@ const char *
 kube_credentials_why(const kube_credentials_t *credentials)
 {
     return credentials->why;
+}
+
+
+const char *
+kube_credentials_remedy(const kube_credentials_t *credentials)
+{
+    return credentials->remedy;
 }
 
 

@@ -83,6 +83,9 @@ uint64_t kube_credentials_due(const kube_credentials_t *credentials);
  */
 const char *kube_credentials_why(const kube_credentials_t *credentials);
 
+/* What helps against that: static; NULL: what helps against the cause. */
+const char *kube_credentials_remedy(const kube_credentials_t *credentials);
+
 /*
  * The marks (kube_ca.h) of those who may vouch for the server now: of the CA,
  * or one that says that the system's store does, or that nobody has to.

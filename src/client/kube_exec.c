@@ -51,6 +51,7 @@ struct kube_exec_s {
     kube_str_t            certificate;
     kube_str_t            key;
     char                  why[1536];
+    const char           *remedy;       /* of why; static */
 };
 
 /* Text that is printed into memory; what does not fit is an error. */
@@ -139,6 +140,13 @@ exec_fail(kube_exec_t *exec, kube_rc_t rc, const char *what)
                     text[0] != '\0' ? ", it says \"" : "", text,
                     text[0] != '\0' ? "\"" : "",
                     hint[0] != '\0' ? "; " : "", hint);
+
+    exec->remedy = (rc == KUBE_NOMEM) ? "give this host more memory"
+                   : (exec->end.how == KUBE_CHILD_NOT_STARTED)
+                     ? "install the exec plugin, where nginx's \"user\" finds "
+                       "it and may run it"
+                     : "run the exec plugin as nginx's \"user\", and mend what "
+                       "it says";
 
     kube_child_stop(&exec->child);
 
@@ -746,4 +754,11 @@ const char *
 kube_exec_why(const kube_exec_t *exec)
 {
     return exec->why;
+}
+
+
+const char *
+kube_exec_remedy(const kube_exec_t *exec)
+{
+    return exec->remedy;
 }

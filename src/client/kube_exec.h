@@ -77,5 +77,8 @@ kube_rc_t kube_exec_poll(kube_exec_t *exec, uint64_t now_ms,
    standard error.  Empty: nothing. */
 const char *kube_exec_why(const kube_exec_t *exec);
 
+/* What helps against that: static; NULL: nothing has ever gone wrong. */
+const char *kube_exec_remedy(const kube_exec_t *exec);
+
 
 #endif /* KUBE_EXEC_H */

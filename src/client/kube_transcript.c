@@ -294,6 +294,15 @@ recorder_credentials(void *ctx, uint64_t now_ms)
 }
 
 
+static const char *
+recorder_remedy(void *ctx)
+{
+    kube_recorder_t  *recorder = ctx;
+
+    return recorder->io.remedy(recorder->io.ctx);
+}
+
+
 static uint64_t
 recorder_now(void *ctx)
 {
@@ -339,7 +348,8 @@ kube_recorder_io(kube_recorder_t *recorder)
 {
     return KUBE_IO(recorder_start, recorder_cancel, recorder_resume,
                    recorder_verdict, recorder_suspect, recorder_healed,
-                   recorder_credentials, recorder_now, recorder);
+                   recorder_credentials, recorder_remedy, recorder_now,
+                   recorder);
 }
 
 
@@ -751,6 +761,16 @@ transcript_credentials(void *ctx, uint64_t now_ms)
 }
 
 
+/* It is not written. */
+static const char *
+transcript_remedy(void *ctx)
+{
+    (void) ctx;
+
+    return NULL;
+}
+
+
 static uint64_t
 transcript_now(void *ctx)
 {
@@ -765,7 +785,8 @@ kube_transcript_io(kube_transcript_t *t)
 {
     return KUBE_IO(transcript_start, transcript_cancel, transcript_resume,
                    transcript_verdict, transcript_suspect, transcript_healed,
-                   transcript_credentials, transcript_now, t);
+                   transcript_credentials, transcript_remedy, transcript_now,
+                   t);
 }
 
 

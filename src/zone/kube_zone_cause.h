@@ -51,8 +51,7 @@
        "compare the CA, the server's name and its port with its "             \
        "certificate, and ours with its key")                                  \
     XX(CREDENTIALS, "credentials", true, KUBE_CAUSE_GRACE_MS,                 \
-       "let nginx's \"user\" read the file, which a pod has if it mounts "     \
-       "its service account's token, or run the exec plugin")                 \
+       "see that the file is there, and that nginx's \"user\" may read it")    \
     XX(CRASH_LOOP, "crash_loop", true, 0,                                     \
        "report the lines before each \"exited on signal\"")                   \
     XX(ZONE_FULL, "zone_full", false, 0,                                      \

@@ -55,6 +55,7 @@ typedef struct {
     io_exchange_t *suspect;        /* its peer is silent; NULL: none */
     uint64_t       healed;
     kube_rc_t      start_rc;       /* of the next start */
+    const char    *remedy;         /* where there are no credentials */
     uint64_t       now_ms;
 } io_bed_t;
 
@@ -175,6 +176,15 @@ io_credentials(void *ctx, uint64_t now_ms)
 }
 
 
+static inline const char *
+io_remedy(void *ctx)
+{
+    const io_bed_t  *io = ctx;
+
+    return io->remedy;
+}
+
+
 static inline uint64_t
 io_now(void *ctx)
 {
@@ -188,7 +198,7 @@ static inline kube_io_t
 io_of(io_bed_t *io)
 {
     return KUBE_IO(io_start, io_cancel, io_resume, io_verdict, io_suspect,
-                   io_healed, io_credentials, io_now, io);
+                   io_healed, io_credentials, io_remedy, io_now, io);
 }
 
 

@@ -10,6 +10,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -183,6 +184,91 @@ test_credentials_token(void **state)
                        "third");
 
     assert_int_equal(f->lines, 0);
+}
+
+
+/* The remedy that is said holds the text; NULL: none is. */
+static void
+credentials_remedy_is(credentials_fixture_t *f, const char *text)
+{
+    const char  *remedy;
+
+    remedy = kube_credentials_remedy(f->credentials);
+
+    if (text == NULL || remedy == NULL) {
+        assert_ptr_equal(text, remedy);
+        return;
+    }
+
+    if (strstr(remedy, text) == NULL) {
+        print_error("\"%s\" has no \"%s\"\n", remedy, text);
+        fail();
+    }
+}
+
+
+/* What cannot be read as root is read as somebody else. */
+static void
+credentials_remedy_denied(credentials_fixture_t *f)
+{
+    bool  root;
+
+    root = (geteuid() == 0);
+    credentials_put(f->token, "token");
+    assert_int_equal(chmod(f->token, 0), 0);
+    assert_true(!root || seteuid(65534) == 0);
+    credentials_expect(f, 1, true, KUBE_IO, 0, "");
+    assert_true(!root || seteuid(0) == 0);
+    credentials_remedy_is(f, "let nginx's \"user\" read");
+    assert_int_equal(unlink(f->token), 0);
+}
+
+
+static void
+credentials_remedy_descriptors(credentials_fixture_t *f)
+{
+    struct rlimit  limit, none;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    credentials_expect(f, 1, true, KUBE_IO, 0, "");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    credentials_remedy_is(f, "worker_rlimit_nofile");
+}
+
+
+/* What helps is said of what is wrong: nobody is sent to another file. */
+static void
+test_credentials_remedy(void **state)
+{
+    kube_str_t              path;
+    credentials_fixture_t  *f = *state;
+
+    credentials_expect(f, 1, true, KUBE_IO, 0, "");
+    credentials_remedy_is(f, "create the file");
+    credentials_remedy_descriptors(f);
+    credentials_remedy_denied(f);
+
+    assert_int_equal(mkdir(f->token, 0700), 0);
+    credentials_expect(f, 1, true, KUBE_IO, 0, "");
+    credentials_remedy_is(f, "name the file itself");
+    assert_int_equal(rmdir(f->token), 0);
+
+    path = f->config.token.path;
+    f->config.token.path = KUBE_STR(KUBE_SERVICE_ACCOUNT_DIR "/none-such");
+    credentials_expect(f, 1, true, KUBE_IO, 0, "");
+    credentials_remedy_is(f, "automountServiceAccountToken");
+    f->config.token.path = path;
+
+    credentials_put(f->token, "");
+    credentials_expect(f, 1, true, KUBE_INVALID, 0, "");
+    credentials_remedy_is(f, "write anew");
+
+    credentials_put(f->token, "good");
+    credentials_expect(f, 1, true, KUBE_OK, TOKEN, "good");
+    credentials_remedy_is(f, NULL);
 }
 
 
@@ -620,6 +706,7 @@ test_credentials_exec(void **state)
     assert_int_equal(kube_credentials_fd(f->credentials), -1);
     assert_non_null(strstr(kube_credentials_why(f->credentials),
                            "exec plugin \"sh\": it exited with code 1"));
+    credentials_remedy_is(f, "run the exec plugin");
     assert_int_equal(f->lines, 0);
 
     due_ms = kube_credentials_due(f->credentials);
@@ -738,6 +825,9 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test_setup_teardown(test_credentials_token,
+                                        credentials_setup,
+                                        credentials_teardown),
+        cmocka_unit_test_setup_teardown(test_credentials_remedy,
                                         credentials_setup,
                                         credentials_teardown),
         cmocka_unit_test_setup_teardown(test_credentials_bad_token,

@@ -430,6 +430,7 @@ test_exec_not_there(void **state)
 
     assert_int_equal(exec_run(f, NULL), KUBE_IO);
     assert_non_null(strstr(kube_exec_why(f->exec), "cannot be started"));
+    assert_non_null(strstr(kube_exec_remedy(f->exec), "install the exec"));
     assert_non_null(strstr(kube_exec_why(f->exec), "install it from example"));
 
     exec_write(f, "exit 0");

@@ -449,6 +449,20 @@ test_transport_errors(void **state)
         bed_done(&b);
     }
 
+    /* what helps is the source's to say: it knows what it could not read */
+
+    for (i = 0; i < 2; i++) {
+        bed_init(&b);
+        bed_start(&b, "");
+        b.io.remedy = (i == 0) ? "create the file" : NULL;
+        io_done(bed_x(&b), KUBE_NO_CREDENTIALS, "why");
+        bed_process(&b);
+        assert_int_equal(kube_reflector_suffering(b.r)->cause,
+                         KUBE_CAUSE_CREDENTIALS);
+        assert_ptr_equal(kube_reflector_suffering(b.r)->remedy, b.io.remedy);
+        bed_done(&b);
+    }
+
     /* not even started */
     bed_init(&b);
     b.io.start_rc = KUBE_TOO_LARGE;
