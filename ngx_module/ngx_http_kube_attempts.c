@@ -14,6 +14,22 @@
 #include "ngx_http_kube_attempts.h"
 
 
+/*
+ * As many attempts a request has where its Service had fewer servers when it
+ * began: pods that are replaced may all fail at their start.
+ */
+#define NGX_HTTP_KUBE_ATTEMPTS      3
+
+/*
+ * No request has more unless proxy_next_upstream_tries says so: connect() may
+ * fail at once, and nginx lets nobody else have a turn before the last server
+ * of a Service has failed.
+ */
+#define NGX_HTTP_KUBE_ATTEMPTS_MAX  256
+
+
+static void ngx_http_kube_attempt_most(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr);
 static void ngx_http_kube_attempt_note(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr);
 static ngx_uint_t ngx_http_kube_attempt_stale(ngx_peer_connection_t *pc,
@@ -90,6 +106,8 @@ ngx_http_kube_attempt_failed(ngx_peer_connection_t *pc,
 {
     kr->balancing.failed = 1;
 
+    ngx_http_kube_attempt_most(pc, kr);
+
     if (ngx_http_kube_attempt_stale(pc, kr)) {
         kr->balancing.attempts--;
         return 1;
@@ -98,6 +116,36 @@ ngx_http_kube_attempt_failed(ngx_peer_connection_t *pc,
     ngx_http_kube_attempt_note(pc, kr);
 
     return 0;
+}
+
+
+/*
+ * Sets the limit, once: few requests need it.  Until the first attempt has
+ * failed tries is the number of servers that there were when it began, or
+ * proxy_next_upstream_tries where that is less.
+ */
+
+static void
+ngx_http_kube_attempt_most(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr)
+{
+    ngx_uint_t                  most;
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+
+    if (b->limit != 0) {
+        return;
+    }
+
+    most = kr->request->upstream->conf->next_upstream_tries;
+
+    if (most == 0) {
+        most = NGX_HTTP_KUBE_ATTEMPTS_MAX;
+    }
+
+    most = ngx_min(most, ngx_max(pc->tries, NGX_HTTP_KUBE_ATTEMPTS));
+    b->limit = (uint32_t) ngx_min(most, NGX_MAX_UINT32_VALUE);
 }
 
 
@@ -228,6 +276,8 @@ ngx_http_kube_attempt_again(ngx_peer_connection_t *pc,
 
     b = &kr->balancing;
     pick = &b->pick;
+
+    ngx_http_kube_attempt_most(pc, kr);
 
     if (b->attempts >= b->limit) {
         return NGX_BUSY;

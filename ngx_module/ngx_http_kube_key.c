@@ -58,14 +58,12 @@ ngx_http_kube_key_resolve(ngx_http_request_t *r, ngx_http_kube_key_t *key,
     kube_key_t  parsed, *copy;
 
     if (key->ref->is_static) {
-        ngx_http_kube_key_resolve_static(r, key, pick);
+        ngx_http_kube_key_resolve_static(key, pick);
         return;
     }
 
     pick->of = key;
     pick->text = *text;
-    pick->view = NULL;
-    pick->pool = r->pool;
     pick->noted = NULL;
     pick->ended = 0;
     pick->endpoint = NULL;

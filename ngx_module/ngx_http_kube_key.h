@@ -20,23 +20,23 @@
 
 /* What a key came to in one request, and what was picked of it. */
 typedef struct {
-    ngx_http_kube_key_t   *of;
-    ngx_str_t              text;        /* as evaluated */
-    const kube_key_t      *key;         /* parsed once; NULL: no key, or
-                                           service says it */
     ngx_kube_view_t       *view;        /* counted; NULL: none, or noted */
-    kube_resolve_error_t   error;
+    const ngx_kube_view_t *noted;       /* read there until it ends */
 
     /* what variables tell, once noted: in the view, then the request's own */
-    ngx_kube_reader_t      reader;
-    const ngx_kube_view_t *noted;       /* read there until it ends */
-    ngx_pool_t            *pool;        /* the request's */
     ngx_kube_endpoint_t   *endpoint;    /* the last one picked; NULL: none, or
                                            a static server */
+    const kube_key_t      *key;         /* parsed once; NULL: no key, or a
+                                           static one, or service says it */
+    ngx_http_kube_key_t   *of;
+    kube_resolve_error_t   error;
+    unsigned               ended:1;     /* a view that was noted */
+    unsigned               from_state_file:1;
+    ngx_pool_t            *pool;        /* the request's */
+    ngx_kube_reader_t      reader;
+    ngx_str_t              text;        /* as evaluated; not of a static key */
 
     /* of a view that was noted and has ended */
-    unsigned               ended:1;
-    unsigned               from_state_file:1;
     uint64_t               revision;
     ngx_str_t              service;     /* $kube_service */
 } ngx_http_kube_pick_t;
@@ -53,8 +53,8 @@ ngx_int_t ngx_http_kube_key_parse(ngx_conf_t *cf, ngx_http_kube_key_t *key,
 /*
  * Resolves a text into a pick without endpoint, and counts what came of it.
  * waited: the request was seen in time to wait for a view, see
- * ngx_http_kube_pending_saw().  pick is overwritten; the caller gives its view
- * back.
+ * ngx_http_kube_pending_saw().  pick is overwritten, but for its pool, which is
+ * set; the caller gives its view back.
  */
 void ngx_http_kube_key_resolve(ngx_http_request_t *r,
     ngx_http_kube_key_t *key, ngx_str_t *text, ngx_uint_t waited,
@@ -86,6 +86,14 @@ ngx_http_kube_pick_note(ngx_http_kube_pick_t *pick,
     pick->endpoint = endpoint;
     pick->reader.ended = ngx_http_kube_pick_copy;
     ngx_kube_view_read(pick->view, &pick->reader);
+}
+
+
+/* The key as it was evaluated. */
+static ngx_inline const ngx_str_t *
+ngx_http_kube_pick_text(const ngx_http_kube_pick_t *pick)
+{
+    return pick->of->ref->is_static ? &pick->of->ref->key_text : &pick->text;
 }
 
 
@@ -139,17 +147,15 @@ ngx_http_kube_pick_end(ngx_http_kube_pick_t *pick)
 
 /* As ngx_http_kube_key_resolve() of a static key, on the shortest way. */
 static ngx_inline void
-ngx_http_kube_key_resolve_static(ngx_http_request_t *r,
-    ngx_http_kube_key_t *key, ngx_http_kube_pick_t *pick)
+ngx_http_kube_key_resolve_static(ngx_http_kube_key_t *key,
+    ngx_http_kube_pick_t *pick)
 {
     ngx_kube_ref_t  *ref;
 
     ref = key->ref;
 
     pick->of = key;
-    pick->text = ref->key_text;
-    pick->key = &ref->key;
-    pick->pool = r->pool;
+    pick->key = NULL;
     pick->noted = NULL;
     pick->ended = 0;
     pick->endpoint = NULL;

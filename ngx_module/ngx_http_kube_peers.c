@@ -17,13 +17,18 @@
 
 static ngx_int_t ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
     ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch);
-static ngx_int_t ngx_http_kube_peers_endpoints(
-    ngx_http_kube_srv_conf_t *kscf, ngx_kube_view_t *view,
+static ngx_int_t ngx_http_kube_peers_addrs(ngx_http_kube_srv_conf_t *kscf,
     ngx_http_kube_peers_t *peers, ngx_pool_t *scratch);
+static ngx_addr_t *ngx_http_kube_peers_addrs_of(ngx_array_t *servers,
+    ngx_uint_t first, ngx_uint_t backup, ngx_addr_t *addr);
 static ngx_int_t ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
     ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch);
 static ngx_int_t ngx_http_kube_peers_list(ngx_http_kube_srv_conf_t *kscf,
-    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers);
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch);
+static ngx_uint_t ngx_http_kube_peers_lines(ngx_array_t *servers,
+    ngx_uint_t first, uint32_t backup, ngx_http_kube_line_t *lines,
+    ngx_uint_t n);
+static ngx_int_t ngx_http_kube_peers_take(ngx_http_kube_peers_t *peers);
 static void ngx_http_kube_peers_unlist(void *data);
 
 
@@ -69,9 +74,7 @@ ngx_http_kube_peers_made(ngx_kube_views_t *views, ngx_kube_view_t *view,
         peers->us.servers = kscf->upstream->servers;
     }
 
-    if (rc != NGX_OK
-        || ngx_http_kube_peers_list(kscf, view, peers) != NGX_OK)
-    {
+    if (rc != NGX_OK || ngx_http_kube_peers_take(peers) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -81,86 +84,52 @@ ngx_http_kube_peers_made(ngx_kube_views_t *views, ngx_kube_view_t *view,
 }
 
 
-ngx_uint_t
-ngx_http_kube_peers_static(ngx_http_kube_peers_t *peers,
-    struct sockaddr *sockaddr)
-{
-    ngx_uint_t               i;
-    ngx_http_kube_listed_t  *listed;
-
-    listed = peers->listing.elts;
-
-    for (i = peers->n; i < peers->listing.n; i++) {
-        if (listed[i].peer->sockaddr == sockaddr) {
-            break;
-        }
-    }
-
-    return i;
-}
-
-
 /*
- * Gives each peer its row.  Stock nginx makes peers in the order of servers,
- * those that are backups apart.
+ * Lists the rows of endpoints and of static servers, in the order of the peers
+ * that stock nginx makes: those that are backups apart.
  */
 
 static ngx_int_t
 ngx_http_kube_peers_list(ngx_http_kube_srv_conf_t *kscf,
-    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers)
+    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch)
 {
-    ngx_uint_t                     i, n;
-    ngx_pool_cleanup_t            *cln;
-    ngx_http_kube_listed_t        *listed;
-    ngx_http_upstream_rr_peer_t   *peer;
-    ngx_http_upstream_rr_peers_t  *primary, *backup;
+    ngx_uint_t                   i, n, primary;
+    ngx_array_t                 *servers;
+    ngx_pool_cleanup_t          *cln;
+    ngx_http_kube_line_t        *lines;
+    ngx_http_upstream_server_t  *server;
 
-    static ngx_uint_t  serial;
+    servers = peers->us.servers;
+    server = servers->elts;
 
-    primary = peers->us.peer.data;
-    backup = primary->next;
+    n = 0;
 
-    n = primary->number + (backup != NULL ? backup->number : 0);
-
-    listed = ngx_palloc(view->pool, n * sizeof(ngx_http_kube_listed_t));
-    cln = ngx_pool_cleanup_add(view->pool, 0);
-
-    if (listed == NULL || cln == NULL || primary->number < peers->n) {
-        return NGX_ERROR;
+    for (i = view->n; i < servers->nelts; i++) {
+        n += server[i].naddrs;
     }
 
-    peers->listing.elts = listed;
-    peers->listing.n = n;
+    lines = NULL;
 
-    for (i = 0, peer = primary->peer;
-         peer != NULL && i < n;
-         peer = peer->next, i++)
-    {
-        listed->line = 0;
-
-        if (i >= peers->n) {
-            listed->line = (uint32_t) (i - peers->n + 1);
-
-        } else if (peer->sockaddr != &peers->addrs[i].sockaddr) {
+    if (n != 0) {
+        lines = ngx_palloc(scratch, n * sizeof(ngx_http_kube_line_t));
+        if (lines == NULL) {
             return NGX_ERROR;
         }
-
-        listed->peer = peer;
-        listed++;
     }
 
-    for (peer = (backup != NULL) ? backup->peer : NULL;
-         peer != NULL && i < n;
-         peer = peer->next, i++)
-    {
-        listed->line = (uint32_t) (i - primary->number + 1)
-                       | NGX_HTTP_KUBE_LINE_BACKUP;
-        listed->peer = peer;
-        listed++;
-    }
+    primary = ngx_http_kube_peers_lines(servers, view->n, 0, lines, 0);
+    n = ngx_http_kube_peers_lines(servers, view->n, NGX_HTTP_KUBE_LINE_BACKUP,
+                                  lines, primary);
 
-    if (i != n
-        || ngx_http_kube_rows_list(&kscf->rows, &view->identity,
+    peers->n = view->n;
+    peers->listing.elts = ngx_palloc(view->pool,
+                                     (view->n + n)
+                                     * sizeof(ngx_http_kube_listed_t));
+    cln = ngx_pool_cleanup_add(view->pool, 0);
+
+    if (peers->listing.elts == NULL
+        || cln == NULL
+        || ngx_http_kube_rows_list(&kscf->rows, view, lines, n,
                                    &peers->listing)
            != NGX_OK)
     {
@@ -169,6 +138,75 @@ ngx_http_kube_peers_list(ngx_http_kube_srv_conf_t *kscf,
 
     cln->handler = ngx_http_kube_peers_unlist;
     cln->data = peers;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Adds to n lines those of static servers that are backups, or are not; returns
+ * how many there are then.
+ */
+
+static ngx_uint_t
+ngx_http_kube_peers_lines(ngx_array_t *servers, ngx_uint_t first,
+    uint32_t backup, ngx_http_kube_line_t *lines, ngx_uint_t n)
+{
+    uint32_t                     number;
+    ngx_uint_t                   i, k;
+    ngx_http_upstream_server_t  *server;
+
+    server = servers->elts;
+    number = 0;
+
+    for (i = first; i < servers->nelts; i++) {
+
+        if (server[i].backup != (backup != 0)) {
+            continue;
+        }
+
+        for (k = 0; k < server[i].naddrs; k++) {
+            lines[n].line = ++number | backup;
+            lines[n].addr = &server[i].addrs[k];
+            n++;
+        }
+    }
+
+    return n;
+}
+
+
+/* Tells the listing which peers were made of its rows. */
+
+static ngx_int_t
+ngx_http_kube_peers_take(ngx_http_kube_peers_t *peers)
+{
+    ngx_uint_t                     i, n;
+    ngx_http_upstream_rr_peer_t   *peer;
+    ngx_http_upstream_rr_peers_t  *primary, *backup;
+
+    static ngx_uint_t  serial;
+
+    primary = peers->us.peer.data;
+    backup = primary->next;
+    n = peers->listing.n;
+
+    for (i = 0, peer = primary->peer; i < n; i++, peer = peer->next) {
+
+        if (peer == NULL && backup != NULL) {
+            peer = backup->peer;
+            backup = NULL;
+        }
+
+        if (peer == NULL
+            || peer->sockaddr
+               != ngx_http_kube_row_sockaddr(peers->listing.elts[i].row))
+        {
+            return NGX_ERROR;
+        }
+
+        ngx_http_kube_rows_peer(&peers->listing, i, peer);
+    }
 
     peers->single = primary->single;
     peers->serial = ++serial;
@@ -186,7 +224,10 @@ ngx_http_kube_peers_unlist(void *data)
 }
 
 
-/* What server lines would have made: endpoints first, then static servers. */
+/*
+ * What server lines would have made: endpoints first, then static servers.
+ * The rows are there by then; all addresses and names are theirs.
+ */
 
 static ngx_int_t
 ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
@@ -210,21 +251,19 @@ ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
     }
 
     servers->elts = ngx_kube_view_scratch(scratch, n * servers->size);
-    servers->nalloc = n;
-    peers->us.servers = servers;
-
-    if (servers->elts == NULL
-        || ngx_http_kube_peers_endpoints(kscf, view, peers, scratch)
-           != NGX_OK)
-    {
+    if (servers->elts == NULL) {
         return NGX_ERROR;
     }
+
+    servers->nalloc = n;
+    servers->nelts = view->n;
+    peers->us.servers = servers;
 
     primary = view->n;
     fixed = kscf->servers.elts;
 
     for (i = 0; i < kscf->servers.nelts; i++) {
-        server = ngx_array_push(peers->us.servers);
+        server = ngx_array_push(servers);
         *server = fixed[i];
 
         if (!fixed[i].backup) {
@@ -233,47 +272,46 @@ ngx_http_kube_peers_servers(ngx_http_kube_srv_conf_t *kscf,
     }
 
     if (primary == 0
-        && ngx_http_kube_peers_down(view->pool, peers->us.servers, &name)
-           == NULL)
+        && ngx_http_kube_peers_down(view->pool, servers, &name) == NULL)
     {
         return NGX_ERROR;
     }
 
-    return NGX_OK;
+    if (ngx_http_kube_peers_list(kscf, view, peers, scratch) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_kube_peers_addrs(kscf, peers, scratch);
 }
 
 
 static ngx_int_t
-ngx_http_kube_peers_endpoints(ngx_http_kube_srv_conf_t *kscf,
-    ngx_kube_view_t *view, ngx_http_kube_peers_t *peers, ngx_pool_t *scratch)
+ngx_http_kube_peers_addrs(ngx_http_kube_srv_conf_t *kscf,
+    ngx_http_kube_peers_t *peers, ngx_pool_t *scratch)
 {
-    size_t                       len;
-    u_char                      *text;
     ngx_uint_t                   i;
     ngx_addr_t                  *addr;
+    ngx_array_t                 *servers;
+    ngx_http_kube_row_t         *row;
+    ngx_http_kube_listed_t      *listed;
     ngx_http_upstream_server_t  *server, like;
 
-    if (view->n == 0) {
-        return NGX_OK;
-    }
+    servers = peers->us.servers;
+    server = servers->elts;
+    listed = peers->listing.elts;
 
-    len = 0;
-
-    for (i = 0; i < view->n; i++) {
-        len += (view->endpoints[i].addr.family == KUBE_FAMILY_IPV4)
-               ? NGX_KUBE_IPV4_STRLEN : NGX_SOCKADDR_STRLEN;
-    }
-
-    text = ngx_pnalloc(view->pool, len);
-    peers->addrs = ngx_palloc(view->pool,
-                              view->n * sizeof(ngx_kube_sockaddr_t));
-    addr = ngx_kube_view_scratch(scratch, view->n * sizeof(ngx_addr_t));
-
-    if (text == NULL || peers->addrs == NULL || addr == NULL) {
+    addr = ngx_kube_view_scratch(scratch,
+                                 peers->listing.n * sizeof(ngx_addr_t));
+    if (addr == NULL) {
         return NGX_ERROR;
     }
 
-    peers->n = view->n;
+    for (i = 0; i < peers->listing.n; i++) {
+        row = listed[i].row;
+        addr[i].sockaddr = ngx_http_kube_row_sockaddr(row);
+        addr[i].socklen = ngx_http_kube_row_socklen(row);
+        addr[i].name = row->name;
+    }
 
     ngx_memzero(&like, sizeof(ngx_http_upstream_server_t));
 
@@ -283,29 +321,39 @@ ngx_http_kube_peers_endpoints(ngx_http_kube_srv_conf_t *kscf,
     like.max_fails = (ngx_uint_t) kscf->max_fails;
     like.fail_timeout = kscf->fail_timeout;
 
-    server = peers->us.servers->elts;
-    peers->us.servers->nelts = view->n;
-
-    for (i = 0; i < view->n; i++) {
-
-        if (ngx_kube_endpoint_sockaddr(&view->endpoints[i], &peers->addrs[i],
-                                       &addr[i].socklen)
-            != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-
-        addr[i].sockaddr = &peers->addrs[i].sockaddr;
-        addr[i].name.data = text;
-        addr[i].name.len = ngx_kube_endpoint_text(&view->endpoints[i], text);
-        text += addr[i].name.len;
-
+    for (i = 0; i < peers->n; i++) {
         server[i] = like;
         server[i].name = addr[i].name;
         server[i].addrs = &addr[i];
     }
 
+    addr += peers->n;
+    addr = ngx_http_kube_peers_addrs_of(servers, peers->n, 0, addr);
+    (void) ngx_http_kube_peers_addrs_of(servers, peers->n, 1, addr);
+
     return NGX_OK;
+}
+
+
+/* Hands addresses to static servers, or to those that are backups. */
+
+static ngx_addr_t *
+ngx_http_kube_peers_addrs_of(ngx_array_t *servers, ngx_uint_t first,
+    ngx_uint_t backup, ngx_addr_t *addr)
+{
+    ngx_uint_t                   i;
+    ngx_http_upstream_server_t  *server;
+
+    server = servers->elts;
+
+    for (i = first; i < servers->nelts; i++) {
+        if (server[i].backup == backup) {
+            server[i].addrs = addr;
+            addr += server[i].naddrs;
+        }
+    }
+
+    return addr;
 }
 
 

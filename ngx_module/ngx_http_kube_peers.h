@@ -21,8 +21,7 @@
 
 /* A view's data; NULL where there is no endpoint and no static server. */
 typedef struct {
-    ngx_kube_sockaddr_t          *addrs;      /* of the view's endpoints */
-    ngx_uint_t                    n;          /* of these */
+    ngx_uint_t                    n;          /* the view's endpoints */
     ngx_uint_t                    serial;     /* of all peers ever made */
     unsigned                      single:1;   /* as the balancer has it */
     ngx_http_kube_listing_t       listing;    /* endpoints, static servers,
@@ -34,10 +33,6 @@ typedef struct {
 /* made() of an upstream's views; their data is its ngx_http_kube_srv_conf_t. */
 ngx_int_t ngx_http_kube_peers_made(ngx_kube_views_t *views,
     ngx_kube_view_t *view, ngx_kube_view_t *old);
-
-/* The same among what is no endpoint.  For this file. */
-ngx_uint_t ngx_http_kube_peers_static(
-    ngx_http_kube_peers_t *peers, struct sockaddr *sockaddr);
 
 /*
  * Gives a copy of an upstream its own parts of other modules' configuration:
@@ -56,30 +51,7 @@ ngx_http_upstream_server_t *ngx_http_kube_peers_down(ngx_pool_t *pool,
     ngx_array_t *servers, ngx_str_t *name);
 
 
-/*
- * The number in the listing of the server whose address a balancer picked, by
- * the pointer that it was given; listing.n: there is none.  The first peers->n
- * are the view's endpoints in order.
- */
-static ngx_inline ngx_uint_t
-ngx_http_kube_peers_number(ngx_http_kube_peers_t *peers,
-    struct sockaddr *sockaddr)
-{
-    ngx_uint_t            n;
-    ngx_kube_sockaddr_t  *sa;
-
-    sa = (ngx_kube_sockaddr_t *) sockaddr;
-    n = peers->n;
-
-    if (n != 0 && sa >= peers->addrs && sa < peers->addrs + n) {
-        return sa - peers->addrs;
-    }
-
-    return ngx_http_kube_peers_static(peers, sockaddr);
-}
-
-
-/* The view's endpoint of that number; NULL: a static server. */
+/* The view's endpoint of that number in the listing; NULL: a static server. */
 static ngx_inline ngx_kube_endpoint_t *
 ngx_http_kube_peers_endpoint(ngx_http_kube_peers_t *peers,
     ngx_kube_view_t *view, ngx_uint_t number)

@@ -64,9 +64,8 @@ ngx_http_kube_request_find(ngx_http_request_t *r, ngx_uint_t create)
     kr->resolutions = NULL;
     kr->balancing.pick.view = NULL;
     kr->balancing.pick.noted = NULL;
-    kr->balancing.row = NULL;
+    kr->balancing.pick.pool = r->pool;
     kr->balancing.pinned = NULL;
-    kr->balancing.location = NULL;
 
     /* what ngx_pool_cleanup_add() does */
 

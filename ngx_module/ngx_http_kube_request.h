@@ -32,7 +32,21 @@ typedef struct {
 
 /* Around the stock balancer while the request is proxied. */
 typedef struct {
-    ngx_http_kube_pick_t            pick;
+    ngx_http_kube_pick_t            pick;        /* first: see the request */
+
+    /* of the server in use, and of attempts */
+    ngx_http_kube_row_t            *row;         /* NULL: none */
+    ngx_array_t                    *tried;       /* ngx_sockaddr_t */
+    uint32_t                        attempts;
+    uint32_t                        limit;       /* of these; 0: not set yet */
+    u_char                          single;      /* the peers were one */
+    u_char                          failed;      /* look again first */
+    u_char                          rejected;    /* given back unused */
+    ngx_uint_t                      number;      /* in the peers' listing; of
+                                                    plain methods unused */
+    ngx_uint_t                      rejections;  /* so many more */
+
+    ngx_http_kube_row_t            *pinned;      /* of the last one */
     void                          **location;    /* r->loc_conf, then */
 
     ngx_http_kube_hooks_t           chain;       /* outermost; unused where the
@@ -41,19 +55,6 @@ typedef struct {
 
     ngx_http_kube_peers_t          *peers;       /* as long as pick.view is */
     ngx_uint_t                      serial;      /* of the peers, for ever */
-
-    /* of the server in use */
-    ngx_http_kube_row_t            *row;         /* NULL: none */
-    ngx_uint_t                      number;      /* in the peers' listing */
-
-    ngx_http_kube_row_t            *pinned;      /* of the last one */
-    ngx_array_t                    *tried;       /* ngx_sockaddr_t */
-    ngx_uint_t                      attempts;
-    ngx_uint_t                      limit;       /* of attempts */
-    ngx_uint_t                      single;      /* the peers were one */
-    ngx_uint_t                      rejections;  /* so many more */
-    unsigned                        failed:1;    /* look again first */
-    unsigned                        rejected:1;  /* given back unused */
 } ngx_http_kube_balancing_t;
 
 /* Of one kube_resolve line. */
@@ -73,8 +74,8 @@ typedef struct {
     ngx_http_request_t             *request;     /* the first */
     ngx_http_kube_pick_t           *shown;       /* by the variables */
     ngx_http_kube_pending_t        *pending;     /* NULL: it never was */
-    ngx_http_kube_balancing_t       balancing;
     ngx_http_kube_resolution_t     *resolutions;
+    ngx_http_kube_balancing_t       balancing;
 } ngx_http_kube_request_t;
 
 

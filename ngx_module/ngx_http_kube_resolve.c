@@ -300,6 +300,7 @@ static ngx_http_kube_resolution_t *
 ngx_http_kube_resolve_pick(ngx_http_kube_request_t *kr,
     ngx_http_kube_resolve_t *resolve, ngx_str_t *text)
 {
+    const ngx_str_t             *before;
     ngx_kube_view_t             *view;
     ngx_http_request_t          *r;
     ngx_kube_endpoint_t         *endpoint;
@@ -310,10 +311,14 @@ ngx_http_kube_resolve_pick(ngx_http_kube_request_t *kr,
     for (resolution = kr->resolutions; resolution != NULL;
          resolution = resolution->next)
     {
-        if (resolution->resolve == resolve
-            && resolution->pick.text.len == text->len
-            && ngx_memcmp(resolution->pick.text.data, text->data, text->len)
-               == 0)
+        if (resolution->resolve != resolve) {
+            continue;
+        }
+
+        before = ngx_http_kube_pick_text(&resolution->pick);
+
+        if (before->len == text->len
+            && ngx_memcmp(before->data, text->data, text->len) == 0)
         {
             return resolution;
         }
@@ -325,6 +330,7 @@ ngx_http_kube_resolve_pick(ngx_http_kube_request_t *kr,
     }
 
     resolution->resolve = resolve;
+    resolution->pick.pool = r->pool;
 
     ngx_http_kube_key_resolve(r, &resolve->key, text, 0, &resolution->pick);
 

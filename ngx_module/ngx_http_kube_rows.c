@@ -13,7 +13,6 @@
 
 
 #include "ngx_http_kube_rows.h"
-#include "ngx_kube_view.h"
 
 
 #define ngx_http_kube_row_size(str, name)                                     \
@@ -21,13 +20,20 @@
 
 
 static ngx_http_kube_set_t *ngx_http_kube_set_get(ngx_http_kube_rows_t *rows,
-    ngx_str_t *identity);
+    const ngx_str_t *identity);
 static void ngx_http_kube_set_release(ngx_http_kube_set_t *set);
-static ngx_http_kube_row_t *ngx_http_kube_row_beside(
-    ngx_http_kube_listing_t *last, ngx_uint_t number,
-    const ngx_http_kube_listed_t *listed);
-static ngx_http_kube_row_t *ngx_http_kube_row_find(ngx_http_kube_set_t *set,
-    ngx_http_kube_listed_t *listed);
+static ngx_int_t ngx_http_kube_rows_add(ngx_http_kube_listing_t *listing,
+    ngx_http_kube_row_t *row, ngx_uint_t *next);
+static ngx_http_kube_row_t *ngx_http_kube_row_endpoint(
+    ngx_http_kube_set_t *set, ngx_uint_t next,
+    const ngx_kube_endpoint_t *endpoint);
+static ngx_uint_t ngx_http_kube_row_is(const ngx_http_kube_row_t *row,
+    const ngx_kube_endpoint_t *endpoint);
+static ngx_http_kube_row_t *ngx_http_kube_row_line(ngx_http_kube_set_t *set,
+    const ngx_http_kube_line_t *line);
+static ngx_http_kube_row_t *ngx_http_kube_row_find(
+    ngx_http_kube_set_t *set, u_char *text, ngx_str_t *str, uint32_t line,
+    struct sockaddr *sockaddr, socklen_t socklen);
 static void ngx_http_kube_row_release(ngx_http_kube_row_t *row);
 static void ngx_http_kube_rows_take(ngx_http_kube_listing_t *listing);
 static void ngx_http_kube_rows_begin(ngx_http_kube_listing_t *listing);
@@ -49,51 +55,140 @@ ngx_http_kube_rows_init(ngx_http_kube_rows_t *rows)
  */
 
 ngx_int_t
-ngx_http_kube_rows_list(ngx_http_kube_rows_t *rows, ngx_str_t *identity,
-    ngx_http_kube_listing_t *listing)
+ngx_http_kube_rows_list(ngx_http_kube_rows_t *rows,
+    const ngx_kube_view_t *view, const ngx_http_kube_line_t *lines,
+    ngx_uint_t n, ngx_http_kube_listing_t *listing)
 {
-    ngx_uint_t            i, n, next;
+    ngx_int_t             rc;
+    ngx_uint_t            i, next;
     ngx_http_kube_set_t  *set;
-    ngx_http_kube_row_t  *row;
 
-    set = ngx_http_kube_set_get(rows, identity);
+    set = ngx_http_kube_set_get(rows, &view->identity);
     if (set == NULL) {
         return NGX_ERROR;
     }
 
     set->listings++;
 
-    n = listing->n;
+    rc = NGX_OK;
     next = 0;
     listing->set = set;
+    listing->n = 0;
 
-    for (i = 0; i < n; i++) {
-        row = ngx_http_kube_row_beside(set->last, next, &listing->elts[i]);
+    for (i = 0; i < view->n && rc == NGX_OK; i++) {
+        rc = ngx_http_kube_rows_add(listing,
+                 ngx_http_kube_row_endpoint(set, next, &view->endpoints[i]),
+                 &next);
+    }
 
-        if (row == NULL) {
-            row = ngx_http_kube_row_find(set, &listing->elts[i]);
+    for (i = 0; i < n && rc == NGX_OK; i++) {
+        rc = ngx_http_kube_rows_add(listing,
+                                    ngx_http_kube_row_line(set, &lines[i]),
+                                    &next);
+    }
 
-            if (row == NULL) {
-                listing->n = i;
-                ngx_http_kube_rows_unlist(listing);
-                return NGX_ERROR;
-            }
-        }
-
-        /* of a row that is new here, the same one is expected again */
-
-        if (row->listed != 0) {
-            next = row->number + 1;
-        }
-
-        row->listed++;
-        row->number = i;
-        listing->elts[i].row = row;
+    if (rc != NGX_OK) {
+        ngx_http_kube_rows_unlist(listing);
+        return NGX_ERROR;
     }
 
     set->last = listing;
 
     return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_kube_rows_add(ngx_http_kube_listing_t *listing,
+    ngx_http_kube_row_t *row, ngx_uint_t *next)
+{
+    if (row == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* of a row that is new here, the same one is expected again */
+
+    if (row->listed != 0) {
+        *next = row->number + 1;
+    }
+
+    row->listed++;
+    row->number = (uint32_t) listing->n;
+    listing->elts[listing->n++].row = row;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_kube_rows_peer(ngx_http_kube_listing_t *listing, ngx_uint_t number,
+    ngx_http_upstream_rr_peer_t *peer)
+{
+    ngx_http_kube_row_t  *row;
+
+    listing->elts[number].peer = peer;
+    row = listing->elts[number].row;
+
+    if (!row->made) {
+        row->weight = peer->weight;
+        row->max_fails = peer->max_fails;
+        ngx_http_kube_server_read(peer, &row->server);
+        row->made = 1;
+    }
+}
+
+
+ngx_uint_t
+ngx_http_kube_rows_search(const ngx_http_kube_listing_t *listing,
+    const ngx_http_kube_row_t *row)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < listing->n; i++) {
+        if (listing->elts[i].row == row) {
+            break;
+        }
+    }
+
+    return i;
+}
+
+
+ngx_http_kube_row_t *
+ngx_http_kube_rows_picked(const ngx_http_kube_listing_t *listing,
+    struct sockaddr *sockaddr, socklen_t socklen)
+{
+    ngx_str_t             str;
+    ngx_uint_t            i;
+    ngx_http_kube_row_t  *row;
+    u_char                text[sizeof(uint32_t) + sizeof(ngx_sockaddr_t)];
+
+    if (sockaddr == NULL || socklen > (socklen_t) sizeof(ngx_sockaddr_t)) {
+        return NULL;
+    }
+
+    /* what it points to is looked at, and not what may lie before it */
+
+    row = ngx_http_kube_row_find(listing->set, text, &str, 0, sockaddr,
+                                 socklen);
+
+    if (row != NULL && ngx_http_kube_row_sockaddr(row) == sockaddr) {
+        return row;
+    }
+
+    for (i = listing->n; i != 0; i--) {
+        row = listing->elts[i - 1].row;
+
+        if (row->line == 0) {
+            break;
+        }
+
+        if (ngx_http_kube_row_sockaddr(row) == sockaddr) {
+            return row;
+        }
+    }
+
+    return NULL;
 }
 
 
@@ -199,7 +294,7 @@ ngx_http_kube_rows_begin(ngx_http_kube_listing_t *listing)
             return;
         }
 
-        if (listing->elts[i].line == 0) {
+        if (listing->elts[i].row->line == 0) {
             n++;
         }
     }
@@ -307,14 +402,16 @@ ngx_http_kube_server_write(ngx_http_upstream_rr_peer_t *peer,
 
 
 static ngx_http_kube_set_t *
-ngx_http_kube_set_get(ngx_http_kube_rows_t *rows, ngx_str_t *identity)
+ngx_http_kube_set_get(ngx_http_kube_rows_t *rows, const ngx_str_t *identity)
 {
     uint32_t              hash;
+    ngx_str_t             text;
     ngx_http_kube_set_t  *set;
 
-    hash = ngx_murmur_hash2(identity->data, identity->len);
+    text = *identity;
+    hash = ngx_murmur_hash2(text.data, text.len);
 
-    set = (ngx_http_kube_set_t *) ngx_str_rbtree_lookup(&rows->tree, identity,
+    set = (ngx_http_kube_set_t *) ngx_str_rbtree_lookup(&rows->tree, &text,
                                                         hash);
     if (set != NULL) {
         return set;
@@ -354,90 +451,115 @@ ngx_http_kube_set_release(ngx_http_kube_set_t *set)
 }
 
 
-/* NULL: the row of that number is another server's, or there is none. */
+/*
+ * The row of an endpoint, made where there is none.  next: where it would be in
+ * the last listing if nothing had changed.
+ */
 
 static ngx_http_kube_row_t *
-ngx_http_kube_row_beside(ngx_http_kube_listing_t *last, ngx_uint_t number,
-    const ngx_http_kube_listed_t *listed)
+ngx_http_kube_row_endpoint(ngx_http_kube_set_t *set, ngx_uint_t next,
+    const ngx_kube_endpoint_t *endpoint)
 {
-    ngx_http_kube_row_t           *row;
-    ngx_http_upstream_rr_peer_t   *peer;
+    ngx_addr_t            addr;
+    ngx_http_kube_row_t  *row;
+    ngx_kube_sockaddr_t   sa;
+    ngx_http_kube_line_t  line;
+    u_char                name[NGX_SOCKADDR_STRLEN];
 
-    if (last == NULL
-        || number >= last->n
-        || last->elts[number].line != listed->line)
-    {
+    if (set->last != NULL && next < set->last->n) {
+        row = set->last->elts[next].row;
+
+        if (ngx_http_kube_row_is(row, endpoint)) {
+            return row;
+        }
+    }
+
+    if (ngx_kube_endpoint_sockaddr(endpoint, &sa, &addr.socklen) != NGX_OK) {
         return NULL;
     }
 
-    peer = listed->peer;
-    row = last->elts[number].row;
+    addr.sockaddr = &sa.sockaddr;
+    addr.name.data = name;
+    addr.name.len = ngx_kube_endpoint_text(endpoint, name);
 
-    if (row->sn.str.len != sizeof(uint32_t) + peer->socklen
-        || ngx_memcmp(row->sockaddr, peer->sockaddr, peer->socklen) != 0)
-    {
-        return NULL;
+    line.line = 0;
+    line.addr = &addr;
+
+    return ngx_http_kube_row_line(set, &line);
+}
+
+
+static ngx_inline ngx_uint_t
+ngx_http_kube_row_is(const ngx_http_kube_row_t *row,
+    const ngx_kube_endpoint_t *endpoint)
+{
+    const ngx_kube_sockaddr_t  *sa;
+
+    if (row->line != 0) {
+        return 0;
     }
 
-    return row;
+    sa = (const ngx_kube_sockaddr_t *) ngx_http_kube_row_sockaddr(row);
+
+#if (NGX_HAVE_INET6)
+    if (endpoint->addr.family == KUBE_FAMILY_IPV6) {
+        return sa->sockaddr.sa_family == AF_INET6
+               && sa->sockaddr_in6.sin6_port == htons(endpoint->port)
+               && ngx_memcmp(&sa->sockaddr_in6.sin6_addr,
+                             endpoint->addr.bytes, 16)
+                  == 0;
+    }
+#endif
+
+    return endpoint->addr.family == KUBE_FAMILY_IPV4
+           && sa->sockaddr.sa_family == AF_INET
+           && sa->sockaddr_in.sin_port == htons(endpoint->port)
+           && ngx_memcmp(&sa->sockaddr_in.sin_addr, endpoint->addr.bytes, 4)
+              == 0;
 }
 
 
 /* The row of a server, made where there is none. */
 
 static ngx_http_kube_row_t *
-ngx_http_kube_row_find(ngx_http_kube_set_t *set,
-    ngx_http_kube_listed_t *listed)
+ngx_http_kube_row_line(ngx_http_kube_set_t *set,
+    const ngx_http_kube_line_t *line)
 {
-    uint32_t                      hash;
-    ngx_str_t                     str;
-    ngx_http_kube_row_t          *row;
-    ngx_http_upstream_rr_peer_t  *peer;
-    u_char                        text[sizeof(uint32_t)
-                                       + sizeof(ngx_sockaddr_t)];
+    ngx_str_t             str;
+    const ngx_addr_t     *addr;
+    ngx_http_kube_row_t  *row;
+    u_char                text[sizeof(uint32_t) + sizeof(ngx_sockaddr_t)];
 
-    peer = listed->peer;
+    addr = line->addr;
 
-    if (peer->socklen > (socklen_t) sizeof(ngx_sockaddr_t)) {
+    if (addr->socklen > (socklen_t) sizeof(ngx_sockaddr_t)) {
         return NULL;
     }
 
-    ngx_memcpy(text, &listed->line, sizeof(uint32_t));
-    ngx_memcpy(text + sizeof(uint32_t), peer->sockaddr, peer->socklen);
-
-    str.data = text;
-    str.len = sizeof(uint32_t) + peer->socklen;
-
-    hash = ngx_murmur_hash2(str.data, str.len);
-
-    row = (ngx_http_kube_row_t *) ngx_str_rbtree_lookup(&set->tree, &str,
-                                                        hash);
+    row = ngx_http_kube_row_find(set, text, &str, line->line, addr->sockaddr,
+                                 addr->socklen);
     if (row != NULL) {
         return row;
     }
 
-    row = ngx_calloc(ngx_http_kube_row_size(str.len, peer->name.len),
+    row = ngx_calloc(ngx_http_kube_row_size(str.len, addr->name.len),
                      ngx_cycle->log);
     if (row == NULL) {
         return NULL;
     }
 
     row->set = set;
-    row->weight = peer->weight;
-    row->max_fails = peer->max_fails;
-    ngx_http_kube_server_read(peer, &row->server);
+    row->line = line->line;
     ngx_queue_init(&row->sessions);
 
-    row->sn.node.key = hash;
+    row->sn.node.key = ngx_murmur_hash2(str.data, str.len);
     row->sn.str.len = str.len;
     row->sn.str.data = (u_char *) (row + 1);
     ngx_memcpy(row->sn.str.data, str.data, str.len);
 
-    row->sockaddr = (struct sockaddr *) (row->sn.str.data + sizeof(uint32_t));
-
-    row->name.len = peer->name.len;
+    row->name.len = addr->name.len;
     row->name.data = row->sn.str.data + str.len;
-    ngx_memcpy(row->name.data, peer->name.data, peer->name.len);
+    ngx_memcpy(row->name.data, addr->name.data, addr->name.len);
 
     ngx_rbtree_insert(&set->tree, &row->sn.node);
     set->n++;
@@ -445,6 +567,24 @@ ngx_http_kube_row_find(ngx_http_kube_set_t *set,
     ngx_kube_view_bytes_more(ngx_http_kube_row_size(str.len, row->name.len));
 
     return row;
+}
+
+
+/* str: what it is looked up by, in text. */
+
+static ngx_http_kube_row_t *
+ngx_http_kube_row_find(ngx_http_kube_set_t *set, u_char *text, ngx_str_t *str,
+    uint32_t line, struct sockaddr *sockaddr, socklen_t socklen)
+{
+    ngx_memcpy(text, &line, sizeof(uint32_t));
+    ngx_memcpy(text + sizeof(uint32_t), sockaddr, socklen);
+
+    str->data = text;
+    str->len = sizeof(uint32_t) + socklen;
+
+    return (ngx_http_kube_row_t *)
+               ngx_str_rbtree_lookup(&set->tree, str,
+                                     ngx_murmur_hash2(str->data, str->len));
 }
 
 

@@ -16,6 +16,7 @@
 
 
 #include "ngx_http_kube_sessions.h"
+#include "ngx_kube_view.h"
 
 
 /*
@@ -51,12 +52,12 @@ typedef struct {
     ngx_str_node_t                sn;        /* str: line and address */
     ngx_http_kube_set_t          *set;
 
-    struct sockaddr              *sockaddr;  /* in str */
     ngx_str_t                     name;      /* address:port, behind str */
 
-    ngx_uint_t                    listed;    /* in so many listings */
-    ngx_uint_t                    number;    /* in the last of them */
-    ngx_uint_t                    pins;      /* by requests */
+    uint32_t                      line;      /* 0: an endpoint */
+    uint32_t                      listed;    /* in so many listings */
+    uint32_t                      number;    /* in the last of them */
+    uint32_t                      pins;      /* by requests */
     ngx_queue_t                   sessions;  /* holder of TLS sessions */
 
     ngx_int_t                     weight;
@@ -67,11 +68,17 @@ typedef struct {
      */
     ngx_http_upstream_rr_peer_t  *peer;
     ngx_http_kube_server_t        server;
+    unsigned                      made:1;    /* into a peer, once */
     unsigned                      known:1;   /* was in a peer before */
 } ngx_http_kube_row_t;
 
+/* A server beside the endpoints. */
 typedef struct {
-    uint32_t                      line;      /* 0: an endpoint */
+    uint32_t                      line;      /* its number, not 0 */
+    ngx_addr_t                   *addr;
+} ngx_http_kube_line_t;
+
+typedef struct {
     ngx_http_upstream_rr_peer_t  *peer;
     ngx_http_kube_row_t          *row;
 } ngx_http_kube_listed_t;
@@ -106,11 +113,18 @@ typedef struct ngx_http_kube_rows_s {
 void ngx_http_kube_rows_init(ngx_http_kube_rows_t *rows);
 
 /*
- * Gives each peer of a listing its row, old or new; line and peer are set.
- * NGX_ERROR: no memory, nothing is listed.
+ * Lists the rows, old or new, of a view's endpoints and, behind them, of other
+ * servers: as many as the listing's elts have room for.  Peers are made of
+ * these, with addresses and names that are the rows'.  NGX_ERROR: no memory,
+ * nothing is listed.
  */
 ngx_int_t ngx_http_kube_rows_list(ngx_http_kube_rows_t *rows,
-    ngx_str_t *identity, ngx_http_kube_listing_t *listing);
+    const ngx_kube_view_t *view, const ngx_http_kube_line_t *lines,
+    ngx_uint_t n, ngx_http_kube_listing_t *listing);
+
+/* The peer made of the listing's row of that number. */
+void ngx_http_kube_rows_peer(ngx_http_kube_listing_t *listing,
+    ngx_uint_t number, ngx_http_upstream_rr_peer_t *peer);
 
 /* Before its peers end.  A row goes that nobody lists or pins any more. */
 void ngx_http_kube_rows_unlist(ngx_http_kube_listing_t *listing);
@@ -127,6 +141,60 @@ ngx_http_kube_rows_use(ngx_http_kube_listing_t *listing)
         ngx_http_kube_rows_write(listing);
     }
 }
+
+
+/* In the row's str, behind the line. */
+static ngx_inline struct sockaddr *
+ngx_http_kube_row_sockaddr(const ngx_http_kube_row_t *row)
+{
+    return (struct sockaddr *) ((u_char *) (row + 1) + sizeof(uint32_t));
+}
+
+
+static ngx_inline socklen_t
+ngx_http_kube_row_socklen(const ngx_http_kube_row_t *row)
+{
+    return (socklen_t) (row->sn.str.len - sizeof(uint32_t));
+}
+
+
+/* The row of an address that is a row's. */
+static ngx_inline ngx_http_kube_row_t *
+ngx_http_kube_row_of(struct sockaddr *sockaddr)
+{
+    return (ngx_http_kube_row_t *) ((u_char *) sockaddr - sizeof(uint32_t))
+           - 1;
+}
+
+
+/* The number of a row in a listing; listing->n: it is not there.  For below. */
+ngx_uint_t ngx_http_kube_rows_search(const ngx_http_kube_listing_t *listing,
+    const ngx_http_kube_row_t *row);
+
+
+static ngx_inline ngx_uint_t
+ngx_http_kube_rows_number(const ngx_http_kube_listing_t *listing,
+    const ngx_http_kube_row_t *row)
+{
+    ngx_uint_t  number;
+
+    number = row->number;
+
+    if (number < listing->n && listing->elts[number].row == row) {
+        return number;
+    }
+
+    return ngx_http_kube_rows_search(listing, row);
+}
+
+
+/*
+ * The row of an address that a method which may do anything has picked; NULL:
+ * it was not given that address.
+ */
+ngx_http_kube_row_t *ngx_http_kube_rows_picked(
+    const ngx_http_kube_listing_t *listing, struct sockaddr *sockaddr,
+    socklen_t socklen);
 
 
 /*

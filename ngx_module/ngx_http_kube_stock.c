@@ -21,17 +21,21 @@
 #include "ngx_http_kube_stock.h"
 
 
+static ngx_int_t ngx_http_kube_stock_init_plain(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us);
 static ngx_int_t ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 static ngx_int_t ngx_http_kube_stock_begin(ngx_http_kube_request_t *kr);
+static ngx_int_t ngx_http_kube_stock_get_plain(ngx_peer_connection_t *pc,
+    void *data);
 static ngx_int_t ngx_http_kube_stock_get(ngx_peer_connection_t *pc,
     void *data);
 static ngx_int_t ngx_http_kube_stock_again(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr) NGX_HTTP_KUBE_RARE;
 static ngx_int_t ngx_http_kube_stock_reject(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b) NGX_HTTP_KUBE_RARE;
-static void ngx_http_kube_stock_none(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr) NGX_HTTP_KUBE_RARE;
+static ngx_int_t ngx_http_kube_stock_none(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr, ngx_int_t rc) NGX_HTTP_KUBE_RARE;
 static ngx_int_t ngx_http_kube_stock_unknown(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b) NGX_HTTP_KUBE_RARE;
 static void ngx_http_kube_stock_free_plain(ngx_peer_connection_t *pc,
@@ -40,8 +44,8 @@ static void ngx_http_kube_stock_free_failed(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr, ngx_uint_t state) NGX_HTTP_KUBE_RARE;
 static void ngx_http_kube_stock_free(ngx_peer_connection_t *pc, void *data,
     ngx_uint_t state);
-static ngx_int_t ngx_http_kube_stock_pin(ngx_http_kube_request_t *kr,
-    ngx_http_kube_row_t *row);
+static ngx_int_t ngx_http_kube_stock_keep(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr) NGX_HTTP_KUBE_RARE;
 static void ngx_http_kube_stock_unpin(void *data);
 static void ngx_http_kube_stock_lend(ngx_peer_connection_t *pc,
     ngx_http_kube_balancing_t *b, ngx_uint_t state);
@@ -84,7 +88,8 @@ ngx_http_kube_stock_init(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
     }
 
     kscf->balancer.method_init_peer = us->peer.init;
-    us->peer.init = ngx_http_kube_stock_init_peer;
+    us->peer.init = kscf->balancer.plain ? ngx_http_kube_stock_init_plain
+                                         : ngx_http_kube_stock_init_peer;
 
     return NGX_OK;
 }
@@ -93,21 +98,57 @@ ngx_http_kube_stock_init(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
 /* us: of peers that the balancing is attached to. */
 
 static ngx_int_t
-ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
+ngx_http_kube_stock_init_plain(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_peer_connection_t     *pc;
-    ngx_http_kube_request_t   *kr;
-    ngx_http_kube_srv_conf_t  *kscf;
+    ngx_peer_connection_t    *pc;
+    ngx_http_kube_request_t  *kr;
 
     kr = ngx_http_kube_request(r, 0);
-    if (kr == NULL) {
+
+    if (kr == NULL
+        || ngx_http_kube_conf_of(kr)->balancer.method_init_peer(r, us)
+           != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
-    kscf = ngx_http_kube_conf_of(kr);
+    pc = &r->upstream->peer;
 
-    if (kscf->balancer.method_init_peer(r, us) != NGX_OK) {
+    kr->balancing.method.data = pc->data;
+    kr->balancing.method.get = pc->get;
+    kr->balancing.method.free = pc->free;
+
+    pc->data = kr;
+    pc->get = ngx_http_kube_stock_get_plain;
+    pc->free = ngx_http_kube_stock_free_plain;
+
+#if (NGX_HTTP_SSL)
+    pc->set_session = ngx_http_kube_stock_set_session;
+    pc->save_session = ngx_http_kube_stock_save_session;
+#endif
+
+    /* of no plain method */
+
+    pc->notify = NULL;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_peer_connection_t    *pc;
+    ngx_http_kube_request_t  *kr;
+
+    kr = ngx_http_kube_request(r, 0);
+
+    if (kr == NULL
+        || ngx_http_kube_conf_of(kr)->balancer.method_init_peer(r, us)
+           != NGX_OK)
+    {
         return NGX_ERROR;
     }
 
@@ -118,15 +159,6 @@ ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
     pc->data = kr;
     pc->get = ngx_http_kube_stock_get;
     pc->free = ngx_http_kube_stock_free;
-
-    if (kscf->balancer.plain) {
-        pc->free = ngx_http_kube_stock_free_plain;
-
-#if (NGX_HTTP_SSL)
-        pc->set_session = ngx_http_kube_stock_set_session;
-        pc->save_session = ngx_http_kube_stock_save_session;
-#endif
-    }
 
     if (pc->notify != NULL) {
         pc->notify = ngx_http_kube_stock_notify;
@@ -177,8 +209,13 @@ ngx_http_kube_stock_begin(ngx_http_kube_request_t *kr)
 }
 
 
+/*
+ * Of a plain method, which hands out the address that its peer was made of: the
+ * row's.
+ */
+
 static ngx_int_t
-ngx_http_kube_stock_get(ngx_peer_connection_t *pc, void *data)
+ngx_http_kube_stock_get_plain(ngx_peer_connection_t *pc, void *data)
 {
     ngx_http_kube_request_t *kr = data;
 
@@ -190,7 +227,7 @@ ngx_http_kube_stock_get(ngx_peer_connection_t *pc, void *data)
 
     b = &kr->balancing;
 
-    /* not the first attempt of a plain method, which gives its view back */
+    /* not the first attempt: the view was given back */
 
     if (b->pick.view == NULL) {
         rc = ngx_http_kube_stock_again(pc, kr);
@@ -207,46 +244,36 @@ pick:
 
     rc = b->method.get(pc, b->method.data);
 
-    if (rc != NGX_OK && rc != NGX_DONE) {
-
-        if (rc == NGX_BUSY) {
-            ngx_http_kube_stock_none(pc, kr);
-        }
-
-        return rc;
+    if (rc != NGX_OK) {
+        return ngx_http_kube_stock_none(pc, kr, rc);
     }
 
-    number = ngx_http_kube_peers_number(peers, pc->sockaddr);
+    row = ngx_http_kube_row_of(pc->sockaddr);
+    number = ngx_http_kube_rows_number(&peers->listing, row);
 
     if (number == peers->listing.n) {
         return ngx_http_kube_stock_unknown(pc, b);
     }
 
-    row = peers->listing.elts[number].row;
+    if (b->pinned != row) {
+        if (b->pinned != NULL && ngx_http_kube_stock_keep(pc, kr) != NGX_OK) {
+            return NGX_ERROR;
+        }
 
-    if (ngx_http_kube_stock_pin(kr, row) != NGX_OK) {
-        b->method.free(pc, b->method.data, 0);
-        pc->sockaddr = NULL;
-        return NGX_ERROR;
+        ngx_http_kube_row_pin(row);
+        b->pinned = row;
     }
 
     b->row = row;
-    b->number = number;
     b->single = peers->single;
 
-    pc->sockaddr = row->sockaddr;
     pc->name = &row->name;
-
-    if (!ngx_http_kube_conf_of(kr)->balancer.plain) {
-        return rc;
-    }
 
     if (b->tried != NULL
         && ngx_http_kube_attempt_tried(b, pc->sockaddr, pc->socklen))
     {
         if (ngx_http_kube_stock_reject(pc, b) != NGX_OK) {
-            ngx_http_kube_stock_none(pc, kr);
-            return NGX_BUSY;
+            return ngx_http_kube_stock_none(pc, kr, NGX_BUSY);
         }
 
         goto pick;
@@ -263,6 +290,56 @@ pick:
                             ngx_http_kube_peers_endpoint(peers, b->pick.view,
                                                          number));
     ngx_http_kube_pick_release(&b->pick);
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_kube_stock_get(ngx_peer_connection_t *pc, void *data)
+{
+    ngx_http_kube_request_t *kr = data;
+
+    ngx_int_t                   rc;
+    ngx_uint_t                  number;
+    ngx_http_kube_row_t        *row;
+    ngx_http_kube_peers_t      *peers;
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+    peers = b->peers;
+
+    ngx_http_kube_rows_use(&peers->listing);
+
+    rc = b->method.get(pc, b->method.data);
+
+    if (rc != NGX_OK && rc != NGX_DONE) {
+        return ngx_http_kube_stock_none(pc, kr, rc);
+    }
+
+    row = ngx_http_kube_rows_picked(&peers->listing, pc->sockaddr, pc->socklen);
+
+    number = (row != NULL) ? ngx_http_kube_rows_number(&peers->listing, row)
+                           : peers->listing.n;
+
+    if (number == peers->listing.n) {
+        return ngx_http_kube_stock_unknown(pc, b);
+    }
+
+    if (b->pinned != row) {
+        if (b->pinned != NULL && ngx_http_kube_stock_keep(pc, kr) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        ngx_http_kube_row_pin(row);
+        b->pinned = row;
+    }
+
+    b->row = row;
+    b->number = number;
+    b->single = peers->single;
+
+    pc->name = &row->name;
 
     return rc;
 }
@@ -318,15 +395,19 @@ ngx_http_kube_stock_reject(ngx_peer_connection_t *pc,
 
 /* No server is left: such a request may last elsewhere, without the view. */
 
-static void
+static ngx_int_t
 ngx_http_kube_stock_none(ngx_peer_connection_t *pc,
-    ngx_http_kube_request_t *kr)
+    ngx_http_kube_request_t *kr, ngx_int_t rc)
 {
-    pc->name = &ngx_http_kube_conf_of(kr)->upstream->host;
+    if (rc == NGX_BUSY) {
+        pc->name = &ngx_http_kube_conf_of(kr)->upstream->host;
 
-    if (ngx_http_kube_conf_of(kr)->balancer.plain) {
-        ngx_http_kube_pick_leave(&kr->balancing.pick);
+        if (ngx_http_kube_conf_of(kr)->balancer.plain) {
+            ngx_http_kube_pick_leave(&kr->balancing.pick);
+        }
     }
+
+    return rc;
 }
 
 
@@ -394,34 +475,26 @@ ngx_http_kube_stock_free_failed(ngx_peer_connection_t *pc,
 
 
 /*
- * Pins the server's row until the request ends.  Of an earlier attempt another
- * one may be pinned, which then stays so too.
+ * Another server's row is pinned, of an earlier attempt: it stays so until the
+ * request ends.  NGX_ERROR: no memory, and what was picked is given back.
  */
 
 static ngx_int_t
-ngx_http_kube_stock_pin(ngx_http_kube_request_t *kr, ngx_http_kube_row_t *row)
+ngx_http_kube_stock_keep(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr)
 {
-    ngx_pool_cleanup_t   *cln;
-    ngx_http_kube_row_t  *pinned;
+    ngx_pool_cleanup_t  *cln;
 
-    pinned = kr->balancing.pinned;
+    cln = ngx_pool_cleanup_add(kr->request->pool, 0);
 
-    if (pinned == row) {
-        return NGX_OK;
+    if (cln == NULL) {
+        kr->balancing.method.free(pc, kr->balancing.method.data, 0);
+        pc->sockaddr = NULL;
+        return NGX_ERROR;
     }
 
-    if (pinned != NULL) {
-        cln = ngx_pool_cleanup_add(kr->request->pool, 0);
-        if (cln == NULL) {
-            return NGX_ERROR;
-        }
-
-        cln->handler = ngx_http_kube_stock_unpin;
-        cln->data = pinned;
-    }
-
-    kr->balancing.pinned = row;
-    ngx_http_kube_row_pin(row);
+    cln->handler = ngx_http_kube_stock_unpin;
+    cln->data = kr->balancing.pinned;
 
     return NGX_OK;
 }

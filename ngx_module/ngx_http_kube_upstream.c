@@ -21,20 +21,6 @@
 #include "ngx_http_kube_upstream.h"
 
 
-/*
- * As many attempts a request has where its Service had fewer servers when it
- * began: pods that are replaced may all fail at their start.
- */
-#define NGX_HTTP_KUBE_ATTEMPTS      3
-
-/*
- * No request has more unless proxy_next_upstream_tries says so: connect() may
- * fail at once, and nginx lets nobody else have a turn before the last server
- * of a Service has failed.
- */
-#define NGX_HTTP_KUBE_ATTEMPTS_MAX  256
-
-
 static ngx_inline ngx_int_t ngx_http_kube_begin(ngx_http_request_t *r,
     ngx_http_kube_request_t *kr, ngx_http_kube_srv_conf_t *kscf);
 static ngx_int_t ngx_http_kube_attach(ngx_http_kube_request_t *kr)
@@ -82,7 +68,7 @@ ngx_http_kube_init_peer_static(ngx_http_request_t *r,
     kscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_kube_module);
 
     ngx_http_kube_pick_end(&kr->balancing.pick);
-    ngx_http_kube_key_resolve_static(r, &kscf->key, &kr->balancing.pick);
+    ngx_http_kube_key_resolve_static(&kscf->key, &kr->balancing.pick);
 
     return ngx_http_kube_begin(r, kr, kscf);
 }
@@ -127,8 +113,6 @@ static ngx_inline ngx_int_t
 ngx_http_kube_begin(ngx_http_request_t *r, ngx_http_kube_request_t *kr,
     ngx_http_kube_srv_conf_t *kscf)
 {
-    ngx_int_t                   rc;
-    ngx_uint_t                  most;
     ngx_http_kube_balancing_t  *b;
 
     b = &kr->balancing;
@@ -137,6 +121,8 @@ ngx_http_kube_begin(ngx_http_request_t *r, ngx_http_kube_request_t *kr,
     b->row = NULL;
     b->tried = NULL;
     b->attempts = 0;
+    b->limit = 0;
+    b->single = 0;
     b->failed = 0;
     b->rejected = 0;
 
@@ -148,24 +134,13 @@ ngx_http_kube_begin(ngx_http_request_t *r, ngx_http_kube_request_t *kr,
         return ngx_http_kube_unresolved(kr);
     }
 
-    if (kscf->balancer.plain) {
-        ngx_http_kube_peers_of_view(b);
-        rc = kscf->balancer.init_peer(r, &b->peers->us);
-
-    } else {
-        rc = ngx_http_kube_attach(kr);
+    if (!kscf->balancer.plain) {
+        return ngx_http_kube_attach(kr);
     }
 
-    most = r->upstream->conf->next_upstream_tries;
+    ngx_http_kube_peers_of_view(b);
 
-    if (most == 0) {
-        most = NGX_HTTP_KUBE_ATTEMPTS_MAX;
-    }
-
-    b->limit = ngx_max(r->upstream->peer.tries, NGX_HTTP_KUBE_ATTEMPTS);
-    b->limit = ngx_min(b->limit, most);
-
-    return rc;
+    return kscf->balancer.init_peer(r, &b->peers->us);
 }
 
 
@@ -242,7 +217,8 @@ ngx_http_kube_astray(ngx_http_kube_pick_t *pick, ngx_log_t *log)
     }
 
     if (!view->told
-        && ngx_kube_unresolved(pick->of->ref, log, pick->error, &pick->text,
+        && ngx_kube_unresolved(pick->of->ref, log, pick->error,
+                               ngx_http_kube_pick_text(pick),
                                "; static servers serve it"))
     {
         view->told = (view->name.len != 0);
@@ -263,7 +239,7 @@ ngx_http_kube_unresolved(ngx_http_kube_request_t *kr)
     pick = &kr->balancing.pick;
 
     (void) ngx_kube_unresolved(pick->of->ref, kr->request->connection->log,
-                               pick->error, &pick->text, "");
+                               pick->error, ngx_http_kube_pick_text(pick), "");
 
     ngx_http_kube_pick_leave(pick);
 

@@ -136,6 +136,7 @@ ngx_http_kube_service_variable(ngx_http_request_t *r,
 {
     size_t                 len;
     const ngx_str_t       *s;
+    const kube_key_t      *key;
     ngx_http_kube_pick_t  *pick;
     const ngx_kube_view_t *view;
     char                   text[KUBE_KEY_TEXT_MAX];
@@ -161,7 +162,8 @@ ngx_http_kube_service_variable(ngx_http_request_t *r,
         return ngx_http_kube_value_copy(r, v, s->data, s->len);
     }
 
-    len = (pick->key != NULL) ? kube_key_text(pick->key, text) : 0;
+    key = pick->of->ref->is_static ? &pick->of->ref->key : pick->key;
+    len = (key != NULL) ? kube_key_text(key, text) : 0;
 
     return ngx_http_kube_value_copy(r, v, text, len);
 }
