@@ -159,13 +159,10 @@ ngx_kube_reader_leave(ngx_kube_reader_t *reader)
 }
 
 
-/* The most that the text of an IPv4 endpoint has. */
-#define NGX_KUBE_IPV4_STRLEN  (sizeof("255.255.255.255:65535") - 1)
-
 /*
  * Writes address:port, as nginx writes it, to at most NGX_SOCKADDR_STRLEN bytes
- * at text; of IPv4, at most NGX_KUBE_IPV4_STRLEN, all of which may be written
- * to.  Returns how many.  0: neither IPv4 nor IPv6.
+ * at text; of IPv4, at most 21, all of which may be written to.  Returns how
+ * many.  0: neither IPv4 nor IPv6.
  */
 size_t ngx_kube_endpoint_text(const ngx_kube_endpoint_t *endpoint,
     u_char *text);
