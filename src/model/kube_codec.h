@@ -39,6 +39,12 @@
 /* Lengths of strings are one byte. */
 #define KUBE_CODEC_STR_MAX  255
 
+/*
+ * Strings that are put together get room for some at once, in bytes: no more
+ * than the longest one takes alone.
+ */
+#define KUBE_CODEC_TEXT     256
+
 typedef struct {
     unsigned char        *to;         /* writing */
     size_t                cap;        /* bytes at to */
@@ -46,6 +52,8 @@ typedef struct {
     const unsigned char  *from;       /* reading */
     const unsigned char  *end;
     kube_arena_t         *arena;      /* reading: NULL keeps no arrays */
+    char                 *text;       /* of the arena, not used yet */
+    size_t                text_n;     /* bytes at text */
     bool                  reading;
     bool                  bad;
     bool                  nomem;      /* the arena was full; bad may follow */
@@ -313,11 +321,45 @@ kube_codec_array(kube_codec_t *c, size_t n, size_t size)
 }
 
 
+/* Room for len bytes, as kube_codec_array(), not aligned.  For this file. */
+static inline KUBE_CODEC_INLINE char *
+kube_codec_text(kube_codec_t *c, size_t len)
+{
+    char  *p;
+
+    if (c->text_n < len) {
+        c->text = (char *) kube_codec_array(c, KUBE_CODEC_TEXT, 1);
+        c->text_n = (c->text != NULL) ? KUBE_CODEC_TEXT : 0;
+    }
+
+    p = c->text;
+
+    if (p != NULL) {
+        c->text += len;
+        c->text_n -= len;
+    }
+
+    return p;
+}
+
+
+/* Puts len bytes, or none, at p; returns what is behind.  For this file. */
+static inline KUBE_CODEC_INLINE char *
+kube_codec_append(char *p, const void *bytes, size_t len)
+{
+    if (len != 0) {
+        kube_codec_copy((unsigned char *) p, bytes, len);
+    }
+
+    return p + len;
+}
+
+
 /* As kube_codec_name(), reading.  For this file. */
 static inline KUBE_CODEC_INLINE kube_str_t
 kube_codec_take_name(kube_codec_t *c, kube_str_t last, bool ends)
 {
-    char                 *joined;
+    char                 *joined, *to;
     size_t                shared, end, rest;
     const unsigned char  *p;
 
@@ -338,15 +380,15 @@ kube_codec_take_name(kube_codec_t *c, kube_str_t last, bool ends)
         return (kube_str_t) { (const char *) p, shared + rest + end };
     }
 
-    joined = (char *) kube_codec_array(c, shared + rest + end, 1);
+    joined = kube_codec_text(c, shared + rest + end);
 
     if (joined == NULL) {
         return KUBE_STR_NULL;
     }
 
-    memcpy(joined, last.data, shared);
-    memcpy(joined + shared, p, rest);
-    memcpy(joined + shared + rest, last.data + last.len - end, end);
+    to = kube_codec_append(joined, last.data, shared);
+    to = kube_codec_append(to, p, rest);
+    (void) kube_codec_append(to, last.data + last.len - end, end);
 
     return (kube_str_t) { joined, shared + rest + end };
 }

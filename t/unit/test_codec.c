@@ -407,6 +407,64 @@ codec_read(kube_alloc_t *alloc, void *ctx)
 }
 
 
+/*
+ * Names that are put together lie one behind the other in pieces of the arena,
+ * and none on another, whatever their lengths; nothing is aligned for them.
+ */
+static void
+test_codec_text(void **state)
+{
+    size_t         i;
+    char           names[64][KUBE_CODEC_STR_MAX];
+    kube_str_t     s, last, made[64];
+    kube_codec_t   c;
+    kube_arena_t   arena;
+    alloc_test_t   at;
+    unsigned char  bytes[64 * (KUBE_CODEC_STR_MAX + 2)];
+
+    (void) state;
+
+    c = kube_codec_writer(bytes, sizeof(bytes));
+    last = KUBE_STR_NULL;
+
+    for (i = 0; i < 64; i++) {
+        memset(names[i], 'a', sizeof(names[i]));
+        s.data = names[i];
+        s.len = 1 + i * 61 % KUBE_CODEC_STR_MAX;
+        names[i][s.len - 1] = (char) ('A' + i % 26);
+        last = kube_codec_after(&c, last, s);
+    }
+
+    assert_false(c.bad);
+    assert_in_range(c.size, 1, sizeof(bytes));
+
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1u << 20);
+    c = kube_codec_reader(bytes, c.size, &arena);
+    last = KUBE_STR_NULL;
+
+    for (i = 0; i < 64; i++) {
+        made[i] = kube_codec_after(&c, last, KUBE_STR_NULL);
+        last = made[i];
+    }
+
+    assert_true(kube_codec_is_done(&c));
+
+    for (i = 0; i < 64; i++) {
+        assert_int_equal(made[i].len, 1 + i * 61 % KUBE_CODEC_STR_MAX);
+        assert_memory_equal(made[i].data, names[i], made[i].len);
+    }
+
+    /* what is left is the end of the last piece, which is the arena's last */
+
+    assert_in_range(c.text_n, 0, KUBE_CODEC_TEXT - 1);
+    assert_ptr_equal(c.text + c.text_n, kube_arena_alloc(&arena, 1));
+
+    kube_arena_done(&arena);
+    alloc_test_assert_no_leak(&at);
+}
+
+
 static void
 test_codec_no_memory(void **state)
 {
@@ -426,6 +484,7 @@ main(void)
         cmocka_unit_test(test_codec_after),
         cmocka_unit_test(test_codec_between),
         cmocka_unit_test(test_codec_shares),
+        cmocka_unit_test(test_codec_text),
         cmocka_unit_test(test_codec_no_memory),
     };
 
