@@ -375,32 +375,6 @@ ngx_http_kube_row_set(ngx_http_kube_row_t *row,
 }
 
 
-void
-ngx_http_kube_server_read(const ngx_http_upstream_rr_peer_t *peer,
-    ngx_http_kube_server_t *server)
-{
-    server->conns = peer->conns;
-    server->fails = peer->fails;
-    server->accessed = peer->ngx_http_kube_accessed;
-    server->checked = peer->checked;
-    server->current_weight = peer->current_weight;
-    server->effective_weight = peer->effective_weight;
-}
-
-
-void
-ngx_http_kube_server_write(ngx_http_upstream_rr_peer_t *peer,
-    const ngx_http_kube_server_t *server)
-{
-    peer->conns = server->conns;
-    peer->fails = server->fails;
-    peer->ngx_http_kube_accessed = server->accessed;
-    peer->checked = server->checked;
-    peer->current_weight = server->current_weight;
-    peer->effective_weight = server->effective_weight;
-}
-
-
 static ngx_http_kube_set_t *
 ngx_http_kube_set_get(ngx_http_kube_rows_t *rows, const ngx_str_t *identity)
 {
