@@ -1116,10 +1116,10 @@ class TestStrained:
         # at "limit_rate" they would take 40 s
         files.write("html/file", "x" * 400000)
         with contextlib.ExitStack() as stack:
-            made = self.connected(gateway, stack, 8)
-            for one, name in zip(made, self.NAMES, strict=False):
+            made = self.connected(gateway, stack, len(self.NAMES))
+            for one, name in zip(made, self.NAMES, strict=True):
                 one.request("GET", "/sliced/file", headers={"X-Service": f"shop/{name}:http"})
-            assert [one.getresponse().status for one in made] == [200] * 8
+            assert [one.getresponse().status for one in made] == [200] * len(self.NAMES)
             before = self.begun(gateway)
             short("stuck")
             wait_until(lambda: self.begun(gateway) > before)
