@@ -39,7 +39,7 @@
 #define KUBE_ZONE_SEGMENT_MAX   (256u << 10)
 
 /* Grows with every change of the image or of a record. */
-#define KUBE_ZONE_LAYOUT        23
+#define KUBE_ZONE_LAYOUT        24
 
 typedef struct kube_zone_image_s   kube_zone_image_t;
 typedef struct kube_zone_writer_s  kube_zone_writer_t;

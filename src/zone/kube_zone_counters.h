@@ -275,7 +275,6 @@ _Atomic uint64_t *kube_zone_worker_row(kube_zone_t *zone, unsigned worker);
 /* Adds 1 to a counter of that row. */
 void kube_zone_worker_count(_Atomic uint64_t *row, unsigned counter);
 
-
 uint64_t kube_zone_worker_sum(const kube_zone_t *zone, unsigned counter);
 
 

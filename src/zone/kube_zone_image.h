@@ -196,6 +196,13 @@ struct kube_zone_image_s {
     kube_zone_histogram_t   histograms[KUBE_HISTOGRAMS][KUBE_RESOURCES_ROUTED];
 };
 
+/* A module of another release may find this image, at a reload. */
+static_assert(KUBE_ZONE_LAYOUT == 24
+              && sizeof(kube_zone_image_t) == 7552
+              && sizeof(kube_zone_scope_t) == 464
+              && sizeof(kube_zone_worker_t) == 352,
+              "another image has another KUBE_ZONE_LAYOUT");
+
 
 /* The rest of this header is not in the image. */
 
