@@ -13,8 +13,8 @@
  *   nomem    there is no memory
  *   nothing  nothing is
  *   small    a Service is larger than may be read
- *   stuck    a build that began comes to no end, and costs as much; nor does
- *            what a scrape counts
+ *   stuck    a build that began comes to no end, and costs as much, which is
+ *            told of the first; nor does what a scrape counts
  *   some     the same of builds, but of Services alone whose names begin with s;
  *            of those that begin with m the last step takes half as long
  *   late     the last step of a build takes as long, and is told on stderr
@@ -153,12 +153,22 @@ kube_resolving_step(kube_resolving_t *resolving)
 {
     kube_rc_t  rc;
 
+    static int         stuck;
     static const char  told[] = "shortage: a build was late\n";
+    static const char  goes[] = "shortage: a build does not go on\n";
 
     if (shortage_is_stuck(&resolving->key)) {
+
+        if (!stuck) {
+            (void) !write(STDERR_FILENO, goes, sizeof(goes) - 1);
+        }
+
+        stuck = 1;
         shortage_work(SHORTAGE_STEP);
         return KUBE_AGAIN;
     }
+
+    stuck = 0;
 
     if (shortage_is("costly")) {
         shortage_work(SHORTAGE_STEP);
