@@ -108,13 +108,11 @@ ngx_http_kube_peers_list(ngx_http_kube_srv_conf_t *kscf,
         n += server[i].naddrs;
     }
 
-    lines = NULL;
+    /* one more: without static servers, too, there is a place for lines */
 
-    if (n != 0) {
-        lines = ngx_palloc(scratch, n * sizeof(ngx_http_kube_line_t));
-        if (lines == NULL) {
-            return NGX_ERROR;
-        }
+    lines = ngx_palloc(scratch, (n + 1) * sizeof(ngx_http_kube_line_t));
+    if (lines == NULL) {
+        return NGX_ERROR;
     }
 
     primary = ngx_http_kube_peers_lines(servers, view->n, 0, lines, 0);
