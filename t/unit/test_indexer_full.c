@@ -521,6 +521,22 @@ test_full_names_alone(void **state)
 }
 
 
+/* A full zone, and a successor that has taken it over. */
+static full_t *
+full_succeeded(void)
+{
+    full_t  *f;
+
+    f = full_create(0, 1);
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    assert_int_equal(full_heal(f), 0);
+    it_takeover(&f->it);
+
+    return f;
+}
+
+
 /*
  * A predecessor has counted some: that stands until the next list, and where
  * there is room one is asked for.
@@ -533,11 +549,7 @@ test_full_found_unnamed(void **state)
 
     (void) state;
 
-    f = full_create(0, 1);
-    full_list(f, IT_SERVICES);
-    full_list(f, IT_SLICES);
-    assert_int_equal(full_heal(f), 0);
-    it_takeover(&f->it);
+    f = full_succeeded();
     kube_publisher_found_unnamed(f->it.publisher, IT_SLICES, 3, false);
     assert_int_equal(it_sum(&f->it, IT_SLICES).refused_unnamed, 3);
     assert_int_equal(it_sum(&f->it, IT_SERVICES).refused_unnamed, 0);
@@ -570,11 +582,7 @@ test_full_found_interrupted(void **state)
 
     (void) state;
 
-    f = full_create(0, 1);
-    full_list(f, IT_SERVICES);
-    full_list(f, IT_SLICES);
-    assert_int_equal(full_heal(f), 0);
-    it_takeover(&f->it);
+    f = full_succeeded();
     assert_false(it_sum(&f->it, IT_SLICES).interrupted);
     kube_publisher_found_unnamed(f->it.publisher, IT_SLICES, 3, true);
 

@@ -553,6 +553,27 @@ test_place_of_one_that_waits(void **state)
 }
 
 
+/*
+ * A list beside the watch that lost its turn to scope 4, and another list in
+ * line for it, before scope 6.
+ */
+static io_exchange_t *
+fill_and_line(bed_t *b, io_exchange_t **watch)
+{
+    io_exchange_t  *list;
+
+    list = fill_bed(b, watch);
+
+    b->io.now_ms += 2 * KUBE_LIST_TURN_MS;
+    assert_true(kube_list_turn_take(&b->turn, 4, b->io.now_ms));
+    kube_reflector_relist(b->r, KUBE_RELIST_OTHER, true, b->io.now_ms);
+    assert_false(kube_list_turn_take(&b->turn, 6, b->io.now_ms));
+    assert_int_equal(b->turn.waiting[0], 2);
+
+    return list;
+}
+
+
 /* One that lost its turn ends, or its page: a list in line keeps its place. */
 static void
 test_place_as_one_ends(void **state)
@@ -573,13 +594,7 @@ test_place_as_one_ends(void **state)
     (void) state;
 
     for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-        list = fill_bed(&b, &watch);
-
-        b.io.now_ms += 2 * KUBE_LIST_TURN_MS;
-        assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
-        kube_reflector_relist(b.r, KUBE_RELIST_OTHER, true, b.io.now_ms);
-        assert_false(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
-        assert_int_equal(b.turn.waiting[0], 2);
+        list = fill_and_line(&b, &watch);
 
         io_answer(&b.io, list, ends[i].code, ends[i].body);
         bed_process(&b);
@@ -605,13 +620,7 @@ test_place_of_one_put_off(void **state)
 
     (void) state;
 
-    list = fill_bed(&b, &watch);
-
-    b.io.now_ms += 2 * KUBE_LIST_TURN_MS;
-    assert_true(kube_list_turn_take(&b.turn, 4, b.io.now_ms));
-    kube_reflector_relist(b.r, KUBE_RELIST_OTHER, true, b.io.now_ms);
-    assert_false(kube_list_turn_take(&b.turn, 6, b.io.now_ms));
-    assert_int_equal(b.turn.waiting[0], 2);
+    list = fill_and_line(&b, &watch);
 
     assert_true(io_head(list, 429, "application/json", 120));
     assert_true(io_body(&b.io, list, STATUS(429, "TooManyRequests", "")));

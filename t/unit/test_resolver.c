@@ -648,6 +648,18 @@ large_service(bed_t *bed)
 }
 
 
+/* A bed that has no more than the large Service. */
+static void
+large_bed(bed_t *bed)
+{
+    memset(bed, 0, sizeof(bed_t));
+    zone_test_open(&bed->t, 16u << 20);
+    bed->resolver.zone = &bed->t.zone;
+    bed->resolver.namespaces.all = true;
+    large_service(bed);
+}
+
+
 /*
  * A Service with more endpoints than are used costs its copy while it is read,
  * and 384 bytes for each endpoint that may be used; what comes of it 256 bytes,
@@ -664,11 +676,7 @@ test_resolver_memory(void **state)
     kube_resolving_t  resolving;
 
     (void) state;
-    memset(&bed, 0, sizeof(bed_t));
-    zone_test_open(&bed.t, 16u << 20);
-    bed.resolver.zone = &bed.t.zone;
-    bed.resolver.namespaces.all = true;
-    large_service(&bed);
+    large_bed(&bed);
     key = key_of("shop/large");
 
     alloc_test_init(&at);
@@ -704,11 +712,7 @@ test_resolver_few(void **state)
     kube_resolving_t  resolving;
 
     (void) state;
-    memset(&bed, 0, sizeof(bed_t));
-    zone_test_open(&bed.t, 16u << 20);
-    bed.resolver.zone = &bed.t.zone;
-    bed.resolver.namespaces.all = true;
-    large_service(&bed);
+    large_bed(&bed);
     alloc_test_init(&at);
 
     key = key_of("shop/large");
@@ -772,11 +776,7 @@ test_resolver_why_large(void **state)
     };
 
     (void) state;
-    memset(&bed, 0, sizeof(bed_t));
-    zone_test_open(&bed.t, 16u << 20);
-    bed.resolver.zone = &bed.t.zone;
-    bed.resolver.namespaces.all = true;
-    large_service(&bed);
+    large_bed(&bed);
     kube_arena_init(&arena, &bed.t.at.alloc, 64u << 10);
 
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
