@@ -21,6 +21,8 @@
 #include "ngx_http_kube_stock.h"
 
 
+static ngx_inline ngx_http_kube_request_t *ngx_http_kube_stock_enter(
+    ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us);
 static ngx_int_t ngx_http_kube_stock_init_plain(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 static ngx_int_t ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
@@ -30,6 +32,9 @@ static ngx_int_t ngx_http_kube_stock_get_plain(ngx_peer_connection_t *pc,
     void *data);
 static ngx_int_t ngx_http_kube_stock_get(ngx_peer_connection_t *pc,
     void *data);
+static ngx_inline ngx_int_t ngx_http_kube_stock_take(
+    ngx_peer_connection_t *pc, ngx_http_kube_request_t *kr,
+    ngx_http_kube_peers_t *peers, ngx_http_kube_row_t *row);
 static ngx_int_t ngx_http_kube_stock_again(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr) NGX_HTTP_KUBE_RARE;
 static ngx_int_t ngx_http_kube_stock_reject(ngx_peer_connection_t *pc,
@@ -95,13 +100,15 @@ ngx_http_kube_stock_init(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
 }
 
 
-/* us: of peers that the balancing is attached to. */
+/*
+ * The method's own init_peer.  us: of peers that the balancing is attached to.
+ * NULL: there is no request of ours, or the method failed.
+ */
 
-static ngx_int_t
-ngx_http_kube_stock_init_plain(ngx_http_request_t *r,
+static ngx_inline ngx_http_kube_request_t *
+ngx_http_kube_stock_enter(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_peer_connection_t    *pc;
     ngx_http_kube_request_t  *kr;
 
     kr = ngx_http_kube_request(r, 0);
@@ -110,6 +117,22 @@ ngx_http_kube_stock_init_plain(ngx_http_request_t *r,
         || ngx_http_kube_conf_of(kr)->balancer.method_init_peer(r, us)
            != NGX_OK)
     {
+        return NULL;
+    }
+
+    return kr;
+}
+
+
+static ngx_int_t
+ngx_http_kube_stock_init_plain(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_peer_connection_t    *pc;
+    ngx_http_kube_request_t  *kr;
+
+    kr = ngx_http_kube_stock_enter(r, us);
+    if (kr == NULL) {
         return NGX_ERROR;
     }
 
@@ -143,12 +166,8 @@ ngx_http_kube_stock_init_peer(ngx_http_request_t *r,
     ngx_peer_connection_t    *pc;
     ngx_http_kube_request_t  *kr;
 
-    kr = ngx_http_kube_request(r, 0);
-
-    if (kr == NULL
-        || ngx_http_kube_conf_of(kr)->balancer.method_init_peer(r, us)
-           != NGX_OK)
-    {
+    kr = ngx_http_kube_stock_enter(r, us);
+    if (kr == NULL) {
         return NGX_ERROR;
     }
 
@@ -255,19 +274,9 @@ pick:
         return ngx_http_kube_stock_unknown(pc, b);
     }
 
-    if (b->pinned != row) {
-        if (b->pinned != NULL && ngx_http_kube_stock_keep(pc, kr) != NGX_OK) {
-            return NGX_ERROR;
-        }
-
-        ngx_http_kube_row_pin(row);
-        b->pinned = row;
+    if (ngx_http_kube_stock_take(pc, kr, peers, row) != NGX_OK) {
+        return NGX_ERROR;
     }
-
-    b->row = row;
-    b->single = peers->single;
-
-    pc->name = &row->name;
 
     if (b->tried != NULL
         && ngx_http_kube_attempt_tried(b, pc->sockaddr, pc->socklen))
@@ -326,6 +335,30 @@ ngx_http_kube_stock_get(ngx_peer_connection_t *pc, void *data)
         return ngx_http_kube_stock_unknown(pc, b);
     }
 
+    if (ngx_http_kube_stock_take(pc, kr, peers, row) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    b->number = number;
+
+    return rc;
+}
+
+
+/*
+ * The server in use, whose row is pinned until the request ends.  NGX_ERROR: no
+ * memory, and what was picked is given back.
+ */
+
+static ngx_inline ngx_int_t
+ngx_http_kube_stock_take(ngx_peer_connection_t *pc,
+    ngx_http_kube_request_t *kr, ngx_http_kube_peers_t *peers,
+    ngx_http_kube_row_t *row)
+{
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+
     if (b->pinned != row) {
         if (b->pinned != NULL && ngx_http_kube_stock_keep(pc, kr) != NGX_OK) {
             return NGX_ERROR;
@@ -336,12 +369,11 @@ ngx_http_kube_stock_get(ngx_peer_connection_t *pc, void *data)
     }
 
     b->row = row;
-    b->number = number;
     b->single = peers->single;
 
     pc->name = &row->name;
 
-    return rc;
+    return NGX_OK;
 }
 
 
