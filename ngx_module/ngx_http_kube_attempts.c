@@ -104,25 +104,38 @@ ngx_uint_t
 ngx_http_kube_attempt_failed(ngx_peer_connection_t *pc,
     ngx_http_kube_request_t *kr)
 {
-    kr->balancing.failed = 1;
+    ngx_uint_t                  stale;
+    ngx_http_kube_balancing_t  *b;
+
+    b = &kr->balancing;
+
+    b->failed = 1;
 
     ngx_http_kube_attempt_most(pc, kr);
 
-    if (ngx_http_kube_attempt_stale(pc, kr)) {
-        kr->balancing.attempts--;
-        return 1;
+    stale = ngx_http_kube_attempt_stale(pc, kr);
+
+    /*
+     * Newer peers offer the address again, and others' requests fill the cache:
+     * it may be the request that has the connections closed.  Where the peers
+     * stay the same the balancer and the cache end it, as in stock nginx.
+     */
+
+    if (stale && b->begun < b->limit) {
+        b->attempts--;
+
+    } else {
+        ngx_http_kube_attempt_note(pc, kr);
     }
 
-    ngx_http_kube_attempt_note(pc, kr);
-
-    return 0;
+    return stale;
 }
 
 
 /*
- * Sets the limit, once: few requests need it.  Until the first attempt has
- * failed tries is the number of servers that there were when it began, or
- * proxy_next_upstream_tries where that is less.
+ * Sets the limit, and what is counted beside it, once: few requests need them.
+ * Until the first attempt has failed tries is the number of servers that there
+ * were when it began, or proxy_next_upstream_tries where that is less.
  */
 
 static void
@@ -146,6 +159,7 @@ ngx_http_kube_attempt_most(ngx_peer_connection_t *pc,
 
     most = ngx_min(most, ngx_max(pc->tries, NGX_HTTP_KUBE_ATTEMPTS));
     b->limit = (uint32_t) ngx_min(most, NGX_MAX_UINT32_VALUE);
+    b->begun = 0;
 }
 
 
@@ -302,6 +316,7 @@ ngx_http_kube_attempt_again(ngx_peer_connection_t *pc,
     }
 
     pick->endpoint = NULL;
+    b->begun++;
     tries = pc->tries;
 
     if (begin(kr) != NGX_OK) {

@@ -39,6 +39,8 @@ typedef struct {
     ngx_array_t                    *tried;       /* ngx_sockaddr_t */
     uint32_t                        attempts;
     uint32_t                        limit;       /* of these; 0: not set yet */
+    uint32_t                        begun;       /* so often over newer peers;
+                                                    set with limit */
     u_char                          single;      /* the peers were one */
     u_char                          failed;      /* look again first */
     u_char                          rejected;    /* given back unused */

@@ -148,6 +148,37 @@ class TestPassedOver:
         assert len(addresses(gateway.get())) == 4
 
 
+class TestCached:
+    """One whose connection was in the cache may have closed it before: no attempt."""
+
+    def test_not_without_end(self, cluster):
+        """It may be the request that has it closed, each time."""
+        pods = cluster.service("shop", "web", pods=cluster.pods(3))
+        gateway = retrying(cluster, "keepalive 8;", key="shop/web max_fails=0")
+        gateway.status.wait_rv(cluster.slice("shop", "web", pods[:2]))
+        used = []
+        with Asked(gateway, "/?hold=1") as asked:
+            for n in range(20):
+                wait_until(lambda: any(p.active for p in pods) or asked.made is not None)
+                if asked.made is not None:
+                    break
+                gateway.status.wait_rv(cluster.slice("shop", "web", pods[: 3 - n % 2]))
+                # each has a connection in the cache by then
+                assert [gateway.get().status for _ in range(8)] == [200] * 8
+                wait_until(lambda: sum(p.active for p in pods) == 1 or asked.made is not None)
+                if asked.made is not None:
+                    break
+                (pod,) = [p for p in pods if p.active]
+                used.append(pod)
+                sent = sum(p.requests for p in pods)
+                pod.cut()
+                wait_until(lambda: sum(p.requests for p in pods) > sent or asked.made is not None)
+            for pod in pods:
+                pod.release()
+        assert asked.made.status == 502
+        assert 3 < len(used) <= 6, used
+
+
 def test_nobody_left(cluster):
     """The Service is scaled to zero while its last pod fails."""
     (pod,) = cluster.service("shop", "web", 1)

@@ -56,6 +56,10 @@ class Backend:
         """Stops accepting and cuts every connection, at once."""
         self.owner.call(self._close, cut=True)
 
+    def cut(self):
+        """Cuts the connections whose requests are not answered yet."""
+        self.owner.call(self._cut)
+
     def drain(self, grace=5.0):
         """
         As a pod that ends in order: stops accepting, closes idle connections,
@@ -87,6 +91,12 @@ class Backend:
             self._server = None
         for task, writer in list(self.connections.items()):
             if cut or not getattr(writer, "busy", False):
+                writer.transport.abort()
+                task.cancel()
+
+    async def _cut(self):
+        for task, writer in list(self.connections.items()):
+            if getattr(writer, "busy", False):
                 writer.transport.abort()
                 task.cancel()
 
