@@ -552,18 +552,16 @@ void
 kube_publisher_found_unnamed(kube_publisher_t *p, unsigned scope, uint64_t n,
     bool interrupted)
 {
-    bool          larger;
     kube_room_t  *room;
 
     room = &p->publication.scopes[scope].room;
-    larger = (p->publication.larger && n != 0);
 
     /* nobody knows for what reason they were refused */
 
     room->more = n;
     room->unknown += n;
-    room->wanted |= larger || interrupted;
-    room->larger |= larger;
+    room->wanted |= interrupted;
+    room->larger |= (p->publication.larger && n != 0);
     room->interrupted |= interrupted;
 }
 
