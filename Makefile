@@ -121,7 +121,7 @@ help: ## print this text
 #:   NGINX_STATIC=1             the same, with the modules linked in
 #:   NGINX_CONFIGURE_ARGS=...   more arguments for nginx's configure
 #:   SKIP_DEPS=1                install no Debian packages
-#:   T=reflector                unit, arm: this module's tests only
+#:   T=reflector                unit, tsan, arm: this module's tests only
 #:   CHECK="style tidy"         lint: these checks only
 #:   SEED=7 SEEDS=100           sim: the first seed, and how many
 #:   SIM_ARGS=...               sim: more arguments (t/sim/sim_main.c)
