@@ -1,8 +1,9 @@
 /*
  * ngx_http_kube - the configuration of the http module, as its files see it.
  *
- * Types, and the status page's directives; each other file has its functions
- * in a header of its own.
+ * Types, and the directives kube_status and kube_ready; each other file has its
+ * functions in a header of its own.  It does nothing itself; for the files of
+ * the http module, at configuration time and in workers.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

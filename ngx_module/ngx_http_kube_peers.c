@@ -4,7 +4,7 @@
  *
  * It knows no balancer: what of a balancer's configuration is cloned is in
  * ngx_http_kube_balancer.c.  All balancers that are let in there keep
- * ngx_http_upstream_rr_peers_t.  Workers only.
+ * ngx_http_upstream_rr_peers_t.  Workers, but for what the header names.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

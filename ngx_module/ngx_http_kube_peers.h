@@ -4,7 +4,8 @@
  *
  * The upstream's own init_upstream builds them from the view's endpoints into
  * the view's pool, exactly as it would from server lines.  They live and end
- * with the view.  Workers only.
+ * with the view.  Workers only, but for ngx_http_kube_peers_parts() and
+ * ngx_http_kube_peers_down(), which are called at configuration time, too.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -9,7 +9,8 @@
  * makes them: they begin in the content phase.  So it takes the place of what
  * runs that phase, which it calls in the end.
  *
- * It makes nothing itself: ngx_kube_views does.  Workers only.
+ * It makes nothing itself: ngx_kube_views does.  Workers only, but for what is
+ * for init_module.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -2,7 +2,8 @@
  * ngx_http_kube_ready - the kube_ready directive: 200, or 503 with a line for
  * each informer that is not ready; and a line for each cause of being degraded.
  *
- * What ready means is src/route's kube_ready.  Workers only.
+ * What ready means is src/route's kube_ready.  The directive is read at
+ * configuration time; it is answered in workers.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

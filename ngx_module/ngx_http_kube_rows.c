@@ -5,7 +5,7 @@
  * While the same peers are used a row lies in its peer, and requests pay
  * nothing for it.  When other peers are used all rows are taken back from the
  * former and written into these.  It decides nothing about a server: stock
- * methods do.  Workers only.
+ * methods do.  Workers only, but for ngx_http_kube_rows_init().
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

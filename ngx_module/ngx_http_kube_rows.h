@@ -4,8 +4,9 @@
  *
  * Stock nginx keeps that in its peers, and peers end with each revision of a
  * Service.  A row outlives them: it belongs to a server, which is an address of
- * a Service's port, or a static server line beside it.  Workers only; called by
- * what builds peers and by the hooks directly around the stock method.
+ * a Service's port, or a static server line beside it.  Workers only, but for
+ * ngx_http_kube_rows_init(), which kube_service calls; called by what builds
+ * peers and by the hooks directly around the stock method.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -4,7 +4,8 @@
  *
  * It finds out what is asked for, collects reports and hands both to
  * src/status, which prints.  Read-only: GET and HEAD; nothing blocks and
- * nothing is asked of the API server.  Workers only.
+ * nothing is asked of the API server.  The directive is read at configuration
+ * time; all else is workers'.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

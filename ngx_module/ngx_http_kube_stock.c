@@ -10,7 +10,8 @@
  * Of a plain method these are all hooks that a request has of ours: what hooks
  * around keepalive would do is done here, beneath it.
  *
- * Workers only.
+ * Workers only, but for ngx_http_kube_stock_init(), which is called at
+ * configuration time, too.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

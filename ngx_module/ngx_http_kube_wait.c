@@ -7,7 +7,8 @@
  * the configuration of the module that will send it there; where variables in
  * "proxy_pass" name the upstream, nobody knows that yet, and nothing waits.
  *
- * It keeps nothing of what it resolves.  Workers only.
+ * It keeps nothing of what it resolves.  Workers only, but for what is for
+ * postconfiguration.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -1,8 +1,11 @@
 /*
- * kube_informer_impl - what kube_informer.c (life and work) and
- * kube_informer_takeover.c (the guard, and what one informer leaves to the
- * next) share.  It is for nobody else; what it declares is in the second file
- * and does not call the first.
+ * kube_informer_impl - what the files of an informer share.  Each uses those
+ * above it in this list alone, and none but these includes it:
+ *
+ *   kube_informer_scope.c     what a scope is made of
+ *   kube_informer_takeover.c  the guard, and what one informer leaves to the
+ *                             next
+ *   kube_informer.c           life and work
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

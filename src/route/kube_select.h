@@ -5,7 +5,8 @@
  * It joins a Service's port with the slices' by name and protocol (as
  * kube-proxy does; never by number), applies the address policy, and chooses
  * ready endpoints or, where there is none, serving and terminating ones.  It
- * picks none of them: balancers do.  Only kube_resolver calls it.
+ * picks none of them: balancers do.  Only kube_resolver calls it, but for the
+ * texts of errors.
  *
  * The same snapshot gives the same result in the same order in every
  * process.  No state; may be called from any process.
