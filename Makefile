@@ -126,8 +126,8 @@ help: ## print this text
 #:   SEED=7 SEEDS=100           sim: the first seed, and how many
 #:   SIM_ARGS=...               sim: more arguments (t/sim/sim_main.c)
 #:   M="a-word"                 mutants: those with the word in their line
-#:   PYTEST_ARGS=...            test, e2e: more arguments for pytest
-#:   PYTEST_PROCESSES=1         test: this many pytest processes, not four
+#:   PYTEST_ARGS=...            test, ring2, e2e: more arguments for pytest
+#:   PYTEST_PROCESSES=1         test, ring2: this many pytest processes, not four
 #:   BUILDS="dir ..."           instructions: these builds, not OUT
 #:   BENCH_ARGS=...             instructions, bench: more arguments
 #:   PORT=8081                  demo: nginx listens there
@@ -327,7 +327,7 @@ $(OUT)/unit/test_sim: $(OUT)/unit/test_sim.o $(SIM_OBJS) $(OUT)/libkube.a
 
 PYTEST_PROCESSES ?= 4
 
-ring2:
+ring2: ## of "make test" the part that needs nginx, with what is built; PYTEST_ARGS
 	@$(TEST_ENV) $(PYTHON) -m pytest -q -n $(PYTEST_PROCESSES) --dist loadfile \
 	    t/test_*.py $(PYTEST_ARGS)
 
