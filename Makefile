@@ -121,6 +121,8 @@ help: ## print this text
 #:   NGINX_STATIC=1             the same, with the modules linked in
 #:   NGINX_CONFIGURE_ARGS=...   more arguments for nginx's configure
 #:   SKIP_DEPS=1                install no Debian packages
+#:   JOBS=4                     so many compilers, unit tests or mutants at once, not two
+#:   OUT=dir                    build there
 #:   T=reflector                unit, tsan, arm: this module's tests only
 #:   CHECK="style tidy"         lint: these checks only
 #:   SEED=7 SEEDS=100           sim: the first seed, and how many
