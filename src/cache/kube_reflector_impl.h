@@ -1,5 +1,5 @@
 /*
- * kube_reflector_impl - what the rooms of a reflector share.  Each uses those
+ * kube_reflector_impl - what the files of a reflector share.  Each uses those
  * above it in this list alone, and none but these includes it:
  *
  *   kube_reflector_report.c  counters, gauges, errors; the machine's inputs

@@ -1,5 +1,5 @@
 /*
- * kube_reflector_step_impl - what the rooms of the machine share.  Each uses
+ * kube_reflector_step_impl - what the files of the machine share.  Each uses
  * those above it in this file alone, and none but these includes it:
  *
  *   kube_reflector_step_ask.c    what is asked for next: a list, a watch, a

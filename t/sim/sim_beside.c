@@ -1,5 +1,5 @@
 /*
- * sim_beside - models beside two rooms of the informer: the FIFO between what
+ * sim_beside - models beside two parts of the informer: the FIFO between what
  * is read and what is applied, and the turns of lists.
  *
  * The linker puts these functions before the real ones (ld --wrap, Makefile):
