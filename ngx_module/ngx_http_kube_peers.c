@@ -507,6 +507,11 @@ ngx_http_kube_peers_init(ngx_http_kube_srv_conf_t *kscf,
 
 #if (T_NGX_HTTP_ROUND_ROBIN_OPT_ALI)
     ngx_http_kube_peers_settle(us->peer.data);
+#elif (T_NGX_HTTP_UPSTREAM_RANDOM)
+
+    /* Tengine up to 3.1.0 looks from a random peer on: rows say who is next */
+
+    ((ngx_http_upstream_rr_peers_t *) us->peer.data)->init_number = 0;
 #endif
 
     /* keepalive's cache and the like are the upstream's, not the view's */
