@@ -119,9 +119,11 @@ ngx_http_kube_attempt_failed(ngx_peer_connection_t *pc,
      * Newer peers offer the address again, and others' requests fill the cache:
      * it may be the request that has the connections closed.  Where the peers
      * stay the same the balancer and the cache end it, as in stock nginx.
+     * Where one attempt is allowed one change is not the end: pods that are
+     * replaced close what is in the cache, one after the other.
      */
 
-    if (stale && b->begun < b->limit) {
+    if (stale && b->begun < ngx_max(b->limit, NGX_HTTP_KUBE_ATTEMPTS)) {
         b->attempts--;
 
     } else {

@@ -178,6 +178,29 @@ class TestCached:
         assert asked.made.status == 502
         assert 3 < len(used) <= 6, used
 
+    @pytest.mark.parametrize("changes", [0, 1, 2])
+    def test_few_changes(self, cluster, changes):
+        """Where no more than one attempt is allowed one change does not end it."""
+        pods = cluster.service("shop", "web", pods=cluster.pods(5))
+        gateway = retrying(
+            cluster, "keepalive 8;", "proxy_next_upstream_tries 1;", key="shop/web max_fails=0"
+        )
+        assert [gateway.get().status for _ in range(10)] == [200] * 10
+        with Asked(gateway) as asked:
+            for n in range(3):
+                wait_until(lambda: any(p.active for p in pods) or asked.made is not None)
+                if asked.made is not None:
+                    break
+                (pod,) = [p for p in pods if p.active]
+                pods.remove(pod)
+                if n < changes:
+                    gateway.status.wait_rv(cluster.slice("shop", "web", pods))
+                pod.cut()
+            for pod in pods:
+                pod.release()
+        assert asked.made.status == 200
+        assert len(addresses(asked.made)) == 4
+
 
 def test_nobody_left(cluster):
     """The Service is scaled to zero while its last pod fails."""
