@@ -406,6 +406,48 @@ class TestSessions:
             put("web", server.host)
             assert [ask() for _ in range(2)] == ["new", "resumed"]
 
+    def test_made_with_one_that_had_left(self, cluster, tls):
+        """The address returns before the request has ended: no session is there."""
+        server = Tls(tls, cluster.address())
+        server.sock.settimeout(WAIT)
+        cluster.service("shop", "web", pods=[])
+        made = objects.endpoint(server.host, pod="p", node="n", zone="z", ns="shop")
+
+        def put(*ends):
+            rv = cluster.slice("shop", "web", list(ends), ports=(("http", server.port),))
+            gateway.status.wait_rv(rv)
+
+        def ask():
+            headers = {"X-Service": "shop/web", "X-Name": "a.example"}
+            return gateway.get(headers=headers).text
+
+        # of TLS 1.2: the session is made once the request was sent
+        conf = SECURE.replace("ADDRESS", f"{server.host}:{server.port}").replace("METHOD", "")
+        gateway = cluster.nginx(
+            conf.replace("listen", "proxy_ssl_protocols TLSv1.2; listen"), workers=1
+        )
+        put(made)
+
+        answers = []
+        slow = threading.Thread(target=lambda: answers.append(ask()))
+        slow.start()
+        raw, _ = server.sock.accept()
+        raw.settimeout(WAIT)
+        put()
+        assert "502 Bad Gateway" in ask()
+
+        with tls.wrap_socket(raw, server_side=True) as connection:
+            while b"\r\n\r\n" not in connection.recv(65536):
+                pass
+            put(made)
+            server.sock.settimeout(0.1)
+            with server:
+                assert [ask() for _ in range(2)] == ["new", "resumed"]
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow")
+                slow.join(2 * WAIT)
+                assert answers == ["slow"]
+                assert ask() == "resumed"
+
     def test_table_is_bounded(self, cluster, tls):
         """More names than there is room for: the one used last goes first."""
         with Tls(tls, cluster.address()) as server:
