@@ -147,6 +147,26 @@ class TestPassedOver:
         # and none of them was found to be dead
         assert len(addresses(gateway.get())) == 4
 
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("left", ["newer", "down", "none"])
+    def test_last_one_has_the_last_word(self, cluster, method, left):
+        """Nobody else may be asked by then: its status is the client's, not 502."""
+        pods = cluster.pods(3, "old", status=404)
+        old, newer = pods[:2], pods[2:]
+        cluster.service("shop", "web", pods=old)
+        more = "server 127.0.0.1:1 down;" if left == "down" else ""
+        gateway = retrying(cluster, method + more)
+        with Asked(gateway) as asked:
+            wait_until(lambda: sum(p.active for p in old) == 1)
+            (first,) = (p for p in old if p.active)
+            there = {"newer": [first, *newer], "down": [first], "none": []}[left]
+            gateway.status.wait_rv(cluster.slice("shop", "web", there))
+            for pod in pods:
+                pod.release()
+        assert asked.made.status == 404
+        asks = [first, *newer] if left == "newer" else [first]
+        assert addresses(asked.made) == [p.address for p in asks]
+
 
 class TestCached:
     """One whose connection was in the cache may have closed it before: no attempt."""
