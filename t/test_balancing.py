@@ -16,7 +16,7 @@ import time
 
 import objects
 import pytest
-from nginx import BUILD, WAIT, is_angie, rss, wait_until
+from nginx import BUILD, WAIT, free_port, is_angie, rss, wait_until
 
 METHODS = ["", "least_conn;", "ip_hash;", "hash $request_id;", "random;", "random two least_conn;"]
 
@@ -183,6 +183,27 @@ class TestFails:
             failed = [a for a in made if "502" in a.headers["x-upstream-status"]]
             found[path] = len(failed), made[-1].backend
         assert found["/"] == found["/static"] == (2, pods[1].name)
+
+    def test_another_port_is_another_server(self, cluster):
+        """Its address failed under a port that the Service has no longer."""
+        backend = cluster.backends.add(EVERYWHERE, 0, "everywhere")
+        cluster.service("shop", "web", pods=[])
+        made = [objects.endpoint(f"127.3.9.{n}", pod=f"pod-{n}", ns="shop") for n in (1, 2)]
+
+        def put(port):
+            return cluster.slice("shop", "web", made, ports=(("http", port),))
+
+        put(free_port())
+        gateway = cluster.nginx(
+            """
+    upstream web { kube_service shop/web max_fails=1 fail_timeout=600s; }
+    server { listen 127.0.0.1:PORT; location / { proxy_pass http://web; } }
+""",
+            workers=1,
+        )
+        assert gateway.get().status == 502
+        gateway.status.wait_rv(put(backend.port))
+        assert [gateway.get().status for _ in range(4)] == [200] * 4
 
     def test_static_server_beside(self, cluster):
         """A static server's failures outlive changes of the Service."""
