@@ -54,6 +54,11 @@ class Asked:
     def __exit__(self, *_exc):
         self.thread.join(2 * WAIT)
 
+    def waits(self, until):
+        """Returns when until() is true, or there is an answer: False."""
+        wait_until(lambda: until() or self.made is not None)
+        return self.made is None
+
 
 METHODS = ["", "least_conn;", "hash $request_id consistent;", "random;", "keepalive 4;"]
 
@@ -70,8 +75,7 @@ class TestBound:
         gateway = retrying(cluster, method, f"proxy_next_upstream_tries {tries};")
         with Asked(gateway) as asked:
             for new in fresh:
-                wait_until(lambda: any(p.active for p in pods) or asked.made is not None)
-                if asked.made is not None:
+                if not asked.waits(lambda: any(p.active for p in pods)):
                     break
                 gateway.status.wait_rv(cluster.slice("shop", "web", [new]))
                 for pod in pods:
@@ -179,20 +183,18 @@ class TestCached:
         used = []
         with Asked(gateway, "/?hold=1") as asked:
             for n in range(20):
-                wait_until(lambda: any(p.active for p in pods) or asked.made is not None)
-                if asked.made is not None:
+                if not asked.waits(lambda: any(p.active for p in pods)):
                     break
                 gateway.status.wait_rv(cluster.slice("shop", "web", pods[: 3 - n % 2]))
                 # each has a connection in the cache by then
                 assert [gateway.get().status for _ in range(8)] == [200] * 8
-                wait_until(lambda: sum(p.active for p in pods) == 1 or asked.made is not None)
-                if asked.made is not None:
+                if not asked.waits(lambda: sum(p.active for p in pods) == 1):
                     break
                 (pod,) = [p for p in pods if p.active]
                 used.append(pod)
                 sent = sum(p.requests for p in pods)
                 pod.cut()
-                wait_until(lambda: sum(p.requests for p in pods) > sent or asked.made is not None)
+                asked.waits(lambda: sum(p.requests for p in pods) > sent)
             for pod in pods:
                 pod.release()
         assert asked.made.status == 502
@@ -208,8 +210,7 @@ class TestCached:
         assert [gateway.get().status for _ in range(10)] == [200] * 10
         with Asked(gateway) as asked:
             for n in range(3):
-                wait_until(lambda: any(p.active for p in pods) or asked.made is not None)
-                if asked.made is not None:
+                if not asked.waits(lambda: any(p.active for p in pods)):
                     break
                 (pod,) = [p for p in pods if p.active]
                 pods.remove(pod)

@@ -89,14 +89,15 @@ class Backend:
         if self._server is not None:
             self._server.close()
             self._server = None
-        for task, writer in list(self.connections.items()):
-            if cut or not getattr(writer, "busy", False):
-                writer.transport.abort()
-                task.cancel()
+        self._abort(*([True, False] if cut else [False]))
 
     async def _cut(self):
+        self._abort(True)
+
+    def _abort(self, *busy):
+        """Cuts those that have a request (True), or have none (False)."""
         for task, writer in list(self.connections.items()):
-            if getattr(writer, "busy", False):
+            if getattr(writer, "busy", False) in busy:
                 writer.transport.abort()
                 task.cancel()
 
