@@ -307,7 +307,8 @@ indexer_put(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
         scope->passed_over |= !kube_str_eq(item.zone.held.meta.rv,
                                            item.zone.id.meta.rv);
         indexer_mark(ix, &item, false);
-        return KUBE_OK;
+        return ix->conf.on_change(ix->conf.on_change_ctx, KUBE_ITEM_SEEN,
+                                  &item);
     }
 
     /* latencies are those of changes: neither a list is late nor what a

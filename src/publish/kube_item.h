@@ -29,6 +29,7 @@ typedef enum {
     KUBE_ITEM_PUT = 0,      /* its record is to be held */
     KUBE_ITEM_DELETED,      /* it is held no more; entry is enough */
     KUBE_ITEM_REFUSED,      /* it cannot be held; reason says why */
+    KUBE_ITEM_SEEN,         /* it is held as it is: entry and scope are set */
 
     KUBE_ITEM_LIST_BEGIN,   /* a list of the scope began */
     KUBE_ITEM_LIST_END,     /* it is complete: what was missing is deleted */

@@ -744,10 +744,13 @@ publication_lacks(kube_publication_t *p, kube_lack_t *lack,
 }
 
 
-/* Counts an object that is refused without a name: before it ends. */
+/*
+ * Counts an object that is refused without a name: before it ends.  list: the
+ * one of its scope that saw it last.
+ */
 static void
 publication_count_unnamed(kube_publication_t *p, const kube_record_id_t *id,
-    unsigned scope, kube_group_t *group, uint32_t size)
+    unsigned scope, kube_group_t *group, uint32_t size, uint32_t list)
 {
     kube_room_t         *room;
     kube_unnamed_row_t  *row;
@@ -773,7 +776,7 @@ publication_count_unnamed(kube_publication_t *p, const kube_record_id_t *id,
         publication_lacks_no_more(p, &row->lack);
     }
 
-    row->list = room->list;
+    row->list = list;
     publication_lacks(p, &row->lack, group, size);
     room->nameless += (row->lack.group == NULL);
 }
@@ -839,7 +842,7 @@ kube_publication_current(kube_publication_t *p, uint32_t entry)
  */
 static bool
 publication_name(kube_publication_t *p, kube_zone_item_t *item, unsigned scope,
-    const kube_refusal_t *refusal, bool named)
+    const kube_refusal_t *refusal, bool named, uint32_t list)
 {
     char                 key[PUBLICATION_KEY_MAX];
     kube_rc_t            rc;
@@ -859,7 +862,8 @@ publication_name(kube_publication_t *p, kube_zone_item_t *item, unsigned scope,
     named = named || rc == KUBE_OK;
 
     if (!named) {
-        publication_count_unnamed(p, &item->id, scope, group, refusal->size);
+        publication_count_unnamed(p, &item->id, scope, group, refusal->size,
+                                  list);
 
     } else {
         if (row != NULL) {
@@ -892,7 +896,8 @@ kube_publication_refuse(kube_publication_t *p, kube_zone_item_t *item,
         kube_publication_unrefuse(p, item->entry);
     }
 
-    named = publication_name(p, item, scope, refusal, named);
+    named = publication_name(p, item, scope, refusal, named,
+                             p->scopes[scope].room.list);
     (void) named;
 }
 
@@ -976,8 +981,13 @@ static void
 publication_remove(kube_publication_t *p, uint32_t entry, unsigned scope,
     const kube_refusal_t *refusal)
 {
+    uint32_t          list;
     kube_zone_item_t  item;
 
+    /* one that a list has not shown yet may be gone */
+
+    list = p->scopes[scope].room.list;
+    list -= (p->index->members[entry].list != (uint8_t) list);
     kube_service_index_forget(p->index, entry);
 
     if (refusal != NULL) {
@@ -987,7 +997,9 @@ publication_remove(kube_publication_t *p, uint32_t entry, unsigned scope,
             p->scopes[scope].room.more++;
             p->scopes[scope].room.more_listed++;
 
-        } else if (publication_name(p, &item, scope, refusal, false)) {
+        } else if (publication_name(p, &item, scope, refusal, false,
+                                    list))
+        {
             return;
         }
     }

@@ -346,6 +346,17 @@ publisher_turn_begin(kube_publisher_t *p, uint64_t now_ms)
 }
 
 
+/* The list of its scope, where one goes on, has the item. */
+static void
+publisher_see(kube_publisher_t *p, const kube_item_t *item)
+{
+    if (item->zone.entry != 0 && item->scope < KUBE_SCOPES_MAX) {
+        p->index.members[item->zone.entry].list =
+                     (uint8_t) p->publication.scopes[item->scope].room.list;
+    }
+}
+
+
 kube_rc_t
 kube_publisher_on_change(void *ctx, kube_item_event_t event,
     kube_item_t *item)
@@ -359,7 +370,13 @@ kube_publisher_on_change(void *ctx, kube_item_event_t event,
     switch (event) {
 
     case KUBE_ITEM_PUT:
+        publisher_see(p, item);
         rc = kube_publisher_put(p, item);
+        publisher_see(p, item);
+        break;
+
+    case KUBE_ITEM_SEEN:
+        publisher_see(p, item);
         break;
 
     case KUBE_ITEM_DELETED:
@@ -367,6 +384,7 @@ kube_publisher_on_change(void *ctx, kube_item_event_t event,
         break;
 
     case KUBE_ITEM_REFUSED:
+        publisher_see(p, item);
         rc = kube_publisher_refused(p, item);
         break;
 

@@ -172,6 +172,8 @@ typedef struct {
     bool             outdated;      /* a newer version was refused; the newest
                                        record is flagged so */
     bool             lacks_room;    /* REFUSED or outdated for want of room */
+    uint8_t          list;          /* of its scope, that saw it last: the
+                                       lowest bits */
 } kube_member_t;
 
 static_assert(offsetof(kube_member_t, lack) + offsetof(kube_lack_t, none)

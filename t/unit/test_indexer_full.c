@@ -1402,6 +1402,60 @@ full_crowd(it_t *it, it_object_t *crowd, unsigned endpoints)
 
 
 /*
+ * A list evicts slices that it would have found gone, whose Services went
+ * before, and their names have no room: they are not counted, nor is a list
+ * asked for them once room has returned.
+ */
+static void
+test_full_gone_amid_list(void **state)
+{
+    full_t            *f;
+    unsigned           i;
+    kube_room_ask_t    ask;
+    kube_scope_sum_t   sum;
+
+    (void) state;
+
+    f = full_create(6, 20);
+
+    for (i = 0; i < GROUPS; i++) {
+        f->services[i].there = (i % 2 == 0);
+        f->slices[i].there = (i % 2 == 0);
+        f->slices[i].endpoints = (i % 2 == 0) ? 60 : 20;
+    }
+
+    for (i = 0; i < 2; i++) {
+        full_list(f, IT_SERVICES);
+        full_list(f, IT_SLICES);
+    }
+
+    full_check_named(f, GROUPS / 2);
+    assert_true(it_sum(&f->it, IT_SLICES).refused_unnamed != 0);
+
+    for (i = 0; i < GROUPS; i++) {
+        f->services[i].there = (i % 2 != 0);
+        f->slices[i].there = (i % 2 != 0);
+    }
+
+    full_list(f, IT_SERVICES);
+    full_list(f, IT_SLICES);
+    sum = it_sum(&f->it, IT_SLICES);
+    assert_int_equal(sum.count + sum.refused + sum.refused_unnamed,
+                     GROUPS / 2);
+
+    for (i = 1; i < GROUPS; i += 2) {
+        it_delete(&f->it, &f->slices[i]);
+        it_delete(&f->it, &f->services[i]);
+    }
+
+    it_publish(&f->it);
+    f->it.now_ms += 1000;
+    assert_false(it_room_returned(&f->it, IT_SLICES, &ask));
+    full_destroy(f);
+}
+
+
+/*
  * A slice that moves to a name that has nothing yet, after a take-over of a
  * full zone: its old Service serves it until lists tell what that name wants.
  * They are asked for.
@@ -1567,6 +1621,7 @@ main(void)
         cmocka_unit_test(test_full_found_giant),
         cmocka_unit_test(test_full_outdated),
         cmocka_unit_test(test_full_outdated_deleted),
+        cmocka_unit_test(test_full_gone_amid_list),
         cmocka_unit_test(test_full_found_moved),
         cmocka_unit_test(test_full_moved_beside),
         cmocka_unit_test(test_full_handed_over),
