@@ -954,6 +954,27 @@ api_next(void *ctx, kube_call_t *handle, kube_result_t *result)
 }
 
 
+/* A head that refuses says why, and for how long; the text may be missing. */
+static bool
+api_cut(void *ctx, kube_call_t *handle)
+{
+    api_call_t  *call = (void *) handle;
+
+    if (call->over || call->ended || call->code == 0 || call->code == 200) {
+        return false;
+    }
+
+    if (call->exchange != NULL) {
+        call->lw->conf.io.cancel(call->lw->conf.io.ctx, call->exchange);
+        call->exchange = NULL;
+    }
+
+    api_ended(call, KUBE_OK, "");
+
+    return api_ready(ctx, handle);
+}
+
+
 static void
 api_free(api_call_t *call)
 {
@@ -1143,6 +1164,7 @@ kube_api_lister_watcher_create(const kube_alloc_t *alloc,
     lw->watch = api_watch;
     lw->next = api_next;
     lw->ready = api_ready;
+    lw->cut = api_cut;
     lw->cancel = api_cancel;
     lw->credentials = api_credentials;
     lw->suspect = api_suspect;

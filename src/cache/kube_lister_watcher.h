@@ -122,6 +122,13 @@ typedef struct {
     /* True: next() has something. */
     bool          (*ready)(void *ctx, const kube_call_t *call);
 
+    /*
+     * What a call has said so far is all that is waited for.  True: it was
+     * refused, the refusal did not end, and next() has it now.  NULL: a refusal
+     * comes whole.
+     */
+    bool          (*cut)(void *ctx, kube_call_t *call);
+
     /* Ends a call and frees it, whatever has become of it.  Needed for each. */
     void          (*cancel)(void *ctx, kube_call_t *call);
 

@@ -635,6 +635,7 @@ kube_memory_lister_watcher_create(kube_memory_source_t *source, kube_str_t ns,
     lw->ready = memory_ready;
     lw->cancel = memory_cancel;
     lw->credentials = memory_credentials;
+    lw->cut = NULL;
     lw->suspect = NULL;
     lw->healed = NULL;
     lw->local = false;

@@ -502,6 +502,11 @@ reflector_timer(kube_reflector_t *r)
         return;
     }
 
+    if (kube_reflector_cut(r, r->call.handle)) {
+        reflector_poll(r);
+        return;
+    }
+
     watching = (r->machine.state == KUBE_REFLECTOR_WATCHING);
 
     kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_TIMER });

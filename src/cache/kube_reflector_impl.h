@@ -143,6 +143,9 @@ void kube_reflector_result(kube_reflector_t *r, const kube_result_t *result);
 kube_rc_t kube_reflector_queue_item(kube_reflector_t *r,
     const kube_result_t *item)  KUBE_MUST_CHECK;
 
+/* True: a call that is late, or NULL, has a refusal that did not end. */
+bool kube_reflector_cut(kube_reflector_t *r, kube_call_t *handle);
+
 /* What counts a refusal. */
 kube_counter_t kube_reflector_verdict(kube_verdict_t verdict);
 

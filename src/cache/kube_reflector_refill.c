@@ -465,6 +465,23 @@ refill_reads(kube_reflector_t *r, bool reads)
 }
 
 
+/* A refusal that did not end says more than that it is late. */
+static void
+refill_late(kube_reflector_t *r)
+{
+    kube_result_t  result;
+
+    if (kube_reflector_cut(r, r->refill.handle)
+        && r->lw.next(r->lw.ctx, r->refill.handle, &result) == KUBE_OK)
+    {
+        refill_result(r, &result);
+        return;
+    }
+
+    refill_broken(r, kube_rc_text(KUBE_TIMEOUT), false);
+}
+
+
 void
 kube_reflector_run_refill(kube_reflector_t *r)
 {
@@ -517,7 +534,7 @@ kube_reflector_run_refill(kube_reflector_t *r)
     if (refill->handle != NULL
         && r->now_ms - refill->progress_ms >= KUBE_LIST_MS)
     {
-        refill_broken(r, kube_rc_text(KUBE_TIMEOUT), false);
+        refill_late(r);
     }
 }
 

@@ -62,6 +62,14 @@ static_assert(sizeof(reflector_verdicts) / sizeof(kube_counter_t)
               == KUBE_VERDICTS, "each verdict has a counter");
 
 
+bool
+kube_reflector_cut(kube_reflector_t *r, kube_call_t *handle)
+{
+    return handle != NULL && r->lw.cut != NULL
+           && r->lw.cut(r->lw.ctx, handle);
+}
+
+
 kube_counter_t
 kube_reflector_verdict(kube_verdict_t verdict)
 {

@@ -259,6 +259,55 @@ test_endless_refusal(void **state)
 }
 
 
+/*
+ * The head of a refusal came, and the rest of it does not: what it says is not
+ * lost when it is waited for no longer.
+ */
+static void
+test_refusal_without_end(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    for (i = 0; i < 4; i++) {
+        bed_init(&b);
+        bed_start(&b, (i % 2 == 0) ? "5" : "");
+
+        x = bed_x(&b);
+        assert_true(io_head(x, (i < 2) ? 429 : 410, "application/json",
+                            (i < 2) ? 300 : 0));
+        assert_true(io_body(&b.io, x, "{\"kind\":"));
+        bed_process(&b);
+        assert_true(x->live);
+
+        while (b.io.cancelled == 0) {
+            b.io.now_ms = kube_reflector_deadline(b.r);
+            assert_true(b.io.now_ms != KUBE_NEVER);
+            bed_process(&b);
+        }
+
+        assert_int_equal(counted(&b, KUBE_COUNTER_ERRORS_TIMEOUT), 0);
+        assert_int_equal(counted(&b, (i < 2) ? KUBE_COUNTER_ERRORS_TOO_MANY
+                                             : KUBE_COUNTER_ERRORS_EXPIRED),
+                         1);
+
+        if (i < 2) {
+            assert_string_equal(b.reason, "too_many_requests");
+            assert_in_range(bed_sleep(&b), 300000, 450000);
+
+        } else {
+            x = bed_x(&b);
+            assert_null(strstr(x->path, "watch=true"));
+        }
+
+        bed_done(&b);
+    }
+}
+
+
 static void
 test_content_type(void **state)
 {
@@ -750,6 +799,7 @@ main(void)
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_endless_refusal),
+        cmocka_unit_test(test_refusal_without_end),
         cmocka_unit_test(test_content_type),
         cmocka_unit_test(test_expired),
         cmocka_unit_test(test_error_events),

@@ -899,7 +899,10 @@ test_refused(void **state)
 }
 
 
-/* Retry-After is a floor of the next one, in haste or not, and of any list. */
+/*
+ * Retry-After is a floor of the next one, in haste or not, and of any list,
+ * also where the refusal does not end.
+ */
 static void
 test_retry_after(void **state)
 {
@@ -910,14 +913,25 @@ test_retry_after(void **state)
 
     (void) state;
 
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < 3; i++) {
         list = fill_bed(&b, &watch);
         assert_true(io_head(list, i ? 503 : 429, "application/json", 120));
-        assert_true(io_body(&b.io, list,
-                            i ? STATUS(503, "ServiceUnavailable", "")
-                              : STATUS(429, "TooManyRequests", "")));
-        io_done(list, KUBE_OK, "");
+
+        if (i < 2) {
+            assert_true(io_body(&b.io, list,
+                                i ? STATUS(503, "ServiceUnavailable", "")
+                                  : STATUS(429, "TooManyRequests", "")));
+            io_done(list, KUBE_OK, "");
+
+        } else {
+            assert_true(io_body(&b.io, watch, "\n"));
+            bed_process(&b);
+            b.io.now_ms += KUBE_LIST_MS;
+            assert_true(io_body(&b.io, watch, "\n"));
+        }
+
         FILLED(&b, watch, "{ !");
+        assert_false(list->live);
         refused_ms = b.io.now_ms;
 
         kube_reflector_fill(b.r, true, b.io.now_ms);
@@ -941,7 +955,7 @@ test_retry_after(void **state)
 
         assert_int_equal(b.io.started, 3);
         assert_in_range(b.io.now_ms - refused_ms, 120000, 181000);
-        assert_int_equal(is_watched(watch), i == 0);
+        assert_int_equal(is_watched(watch), i != 1);
         bed_done(&b);
     }
 }
