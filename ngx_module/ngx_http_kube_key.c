@@ -1,6 +1,10 @@
 /*
  * ngx_http_kube_key - from a key's variables to a view.
  *
+ * It reads what a directive says of a key, and evaluates that per request;
+ * what a view holds, and when it is built, is ngx_kube_views'.  Contract in the
+ * header.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

@@ -1,6 +1,10 @@
 /*
  * ngx_http_kube_request - finds and makes what a request remembers.
  *
+ * It is in the request's pool, and found by its cleanup: an internal redirect
+ * clears a module's context, not that.  It decides nothing.  Contract in the
+ * header.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
