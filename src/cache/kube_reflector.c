@@ -504,6 +504,15 @@ reflector_timer(kube_reflector_t *r)
 
     if (kube_reflector_cut(r, r->call.handle)) {
         reflector_poll(r);
+
+        /* nothing was yielded: it was asked for otherwise, and has its time */
+
+        if (r->action.kind == KUBE_ACTION_NONE) {
+            kube_reflector_feed(r, &(kube_input_t) {
+                                       .kind = KUBE_INPUT_SENT
+                                   });
+        }
+
         return;
     }
 

@@ -308,6 +308,44 @@ test_refusal_without_end(void **state)
 }
 
 
+/* What is asked for instead, as JSON is after a 406, has its time. */
+static void
+test_not_acceptable_without_end(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    uint64_t        ms;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        bed_init(&b);
+        bed_start(&b, i ? "5" : "");
+        assert_true(io_head(bed_x(&b), 406, "text/plain", 0));
+        bed_process(&b);
+
+        while (b.io.cancelled == 0) {
+            b.io.now_ms = kube_reflector_deadline(b.r);
+            assert_true(b.io.now_ms != KUBE_NEVER);
+            bed_process(&b);
+        }
+
+        x = bed_x(&b);
+        assert_int_equal(x->encoding, KUBE_ENCODING_JSON);
+
+        ms = kube_reflector_deadline(b.r);
+        assert_in_range(ms, b.io.now_ms + KUBE_OPEN_MS,
+                        b.io.now_ms + KUBE_LIST_MS);
+        b.io.now_ms = ms - 1;
+        bed_process(&b);
+        assert_true(x->live);
+        assert_int_equal(counted(&b, KUBE_COUNTER_ERRORS_TIMEOUT), 0);
+        bed_done(&b);
+    }
+}
+
+
 static void
 test_content_type(void **state)
 {
@@ -800,6 +838,7 @@ main(void)
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_endless_refusal),
         cmocka_unit_test(test_refusal_without_end),
+        cmocka_unit_test(test_not_acceptable_without_end),
         cmocka_unit_test(test_content_type),
         cmocka_unit_test(test_expired),
         cmocka_unit_test(test_error_events),
