@@ -242,7 +242,8 @@ void kube_local_source_destroy(kube_local_source_t *source);
  * resource, ns, name and what is of the resource; of Endpoints the subsets.
  * uid NULL or "": as before, or a new one; another one: the old object is
  * deleted and a new one added.  rv is the source's business, which counts each
- * put, also one that changes nothing: it is told as updated.
+ * put, also one that changes nothing: it is told as updated.  What waits for
+ * kube_process() of one key is told as one change, see Handlers.
  *
  * Informers know it after the next kube_process().  Of more than changes_max
  * changes since the last one they list what there is: by kube_process() again,
@@ -320,7 +321,7 @@ typedef struct {
        an object is told as updated also where nothing else has changed.  0; or
        this state is not held, which is counted (refused): one that was
        held before stays until the object goes or a later state is held.  It
-       calls nothing of the library. */
+       calls nothing that takes a kube_t, an informer or a source. */
     int        (*transform)(void *ctx, kube_v1_object_t *object);
     void        *transform_ctx;
 
@@ -446,14 +447,17 @@ uint64_t kube_informer_refused(const kube_informer_t *informer);
 /*
  * Handlers.  Each is told of a key in order and without a gap: an old state is
  * the new one that it was told before; an object made anew under its name is
- * deleted and added.  There is no order between handlers.  One that is added
- * late is told all that is there as added.
+ * deleted and added.  Several changes of a key that wait are told as one, from
+ * the state that was told last to the newest, and not at all where both are
+ * none.  There is no order between handlers.  One that is added late is told
+ * all that is there as added.
  */
 typedef struct {
     size_t   size;                 /* sizeof(kube_handlers_t) */
     void    *ctx;
 
-    /* Each may be NULL. */
+    /* Each may be NULL.  in_initial_list 1: of the first list, or of what was
+       there when the handlers were added. */
     void   (*added)(void *ctx, const kube_v1_object_t *object,
                int in_initial_list);
 
@@ -473,7 +477,8 @@ typedef struct {
 
     /* 0: the object is not shown to this handler; an update that crosses the
        filter is told as added or deleted.  Always the same answer for one
-       object.  It calls nothing of the library. */
+       object.  It calls nothing that takes a kube_t, an informer or a
+       source. */
     int    (*filter)(void *ctx, const kube_v1_object_t *object);
 
     /* 0: that of the options; KUBE_FOREVER: never; 1 .. 999 count as 1000.
@@ -523,8 +528,10 @@ int kube_informer_list(const kube_informer_t *informer, const char *ns,
 /*
  * Indexes.  A function gives each value under which an object is to be found
  * by kube_value() (at most 317 bytes long, 1000 of them; what is above is
- * left out), and returns 0; it calls nothing else of the library.  Other than
- * 0, or no memory: the object is not in this index, which is counted.
+ * left out; twice counts once), and returns 0; it calls nothing that takes a
+ * kube_t, an informer or a source.  Other than 0, or no memory: the object is
+ * not in this index, which is counted.  It looks at the content, not at rv, and
+ * is not asked again of an object whose content is as it was.
  */
 typedef struct kube_values_s  kube_values_t;
 typedef int (*kube_index_t)(void *ctx, const kube_v1_object_t *object,

@@ -1,6 +1,6 @@
 /*
  * A controller: counts the ready endpoints of each Service, over all of its
- * slices, and prints the count whenever it is another.
+ * slices, and prints the count when it may be another.
  *
  *     cc -o ready ready.c $(pkg-config --cflags --libs kube)
  *     ./ready ~/.kube/config [namespace]
@@ -174,8 +174,12 @@ main(int argc, char **argv)
         rc = kube_start(kube);
     }
 
-    if (rc == KUBE_E_OK) {
-        rc = kube_wait_for_sync(kube, 30000, why, sizeof(why));
+    /* not kube_wait_for_sync(), which no signal ends */
+
+    while (rc == KUBE_E_OK && !ended
+           && !kube_has_synced(kube, why, sizeof(why)))
+    {
+        rc = kube_run_once(kube, 1000);
     }
 
     while (rc == KUBE_E_OK && !ended) {
