@@ -66,6 +66,8 @@ typedef struct {
     bool               kind_seen;
     bool               meta_seen;
     bool               end_seen;
+    bool               ours_seen;  /* an object of our namespace */
+    bool               others_seen;
     bool               ended;      /* nothing more will arrive */
     bool               whole;      /* a list that was read to its end, or the
                                       items that a watch begins with */
@@ -330,18 +332,23 @@ api_status(api_call_t *call, kube_result_t *result, int code,
  * without a key: it is not ours to name.
  */
 static void
-api_judge(const api_call_t *call, kube_result_t *result)
+api_judge(api_call_t *call, kube_result_t *result)
 {
+    bool                ours;
     const kube_meta_t  *meta;
 
     meta = kube_object_meta(&result->object);
 
-    if (meta->ns.len != 0
-        && meta->name.len != 0
-        && (call->lw->conf.ns.len == 0
-            || kube_str_eq(meta->ns, call->lw->conf.ns)))
-    {
-        return;
+    if (meta->ns.len != 0) {
+        ours = (call->lw->conf.ns.len == 0
+                || kube_str_eq(meta->ns, call->lw->conf.ns));
+
+        call->ours_seen = (call->ours_seen || ours);
+        call->others_seen = (call->others_seen || !ours);
+
+        if (ours && meta->name.len != 0) {
+            return;
+        }
     }
 
     if (result->refusal == KUBE_REFUSAL_NONE) {
@@ -799,6 +806,14 @@ api_finish(api_call_t *call, kube_result_t *result)
     }
 
     if (call->end_seen && call->kind_seen && call->meta_seen) {
+
+        /* the answer to another request: ours may have all that we hold */
+
+        if (call->others_seen && !call->ours_seen) {
+            return api_end(call, result, KUBE_PROTO,
+                           "a list of another namespace");
+        }
+
         return api_end(call, result, KUBE_OK, "");
     }
 

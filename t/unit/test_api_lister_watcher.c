@@ -475,6 +475,54 @@ test_objects(void **state)
 }
 
 
+/*
+ * A list of nothing but another namespace's is the answer to another request,
+ * which a proxy was late with; one with some of ours is ours.
+ */
+static void
+test_another_answer(void **state)
+{
+    bed_t           b;
+    size_t          i;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+#define OTHERS                                                                \
+    "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\","                   \
+    "\"uid\":\"u\",\"resourceVersion\":\"3\"}}"
+
+    static const struct {
+        const char  *list;
+        const char  *yields;
+    } cases[] = {
+        { LIST("7", OTHERS "," OTHERS), "OPENED META:7 ITEM:M0:@ ITEM:M0:@ "
+          "ALIVE:partial END:the peer broke the protocol:more" },
+        { LIST("7", OTHERS "," SERVICE("b", "3")), "OPENED META:7 ITEM:M0:@ "
+          "ITEM:-0:b@3 ALIVE:partial END:ok:more" },
+        { LIST("7", SERVICE("b", "3") "," OTHERS), "OPENED META:7 ITEM:-0:b@3 "
+          "ITEM:M0:@ ALIVE:partial END:ok:more" },
+        { LIST("7", "{}"), "OPENED META:7 ITEM:M0:@ ALIVE:partial "
+          "END:ok:more" },
+        { LIST("7", ""), "OPENED META:7 ALIVE:partial END:ok:more" }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bed_init(&b);
+        call = bed_list(&b);
+        x = io_find(&b.io, "/");
+        io_answer(&b.io, x, 200, cases[i].list);
+        assert_string_equal(yielded(&b, call), cases[i].yields);
+        b.lw.cancel(b.lw.ctx, call);
+        assert_int_equal(b.io.bad != 0, i == 0);
+        bed_done(&b);
+    }
+
+#undef OTHERS
+}
+
+
 /* Twice the process dies of what was yielded last and ended the bytes. */
 static void
 die_twice(bed_t *b)
@@ -1249,6 +1297,7 @@ main(void)
         cmocka_unit_test(test_blame_of_streams),
         cmocka_unit_test(test_failures_wait),
         cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_another_answer),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_backpressure),
         cmocka_unit_test(test_pieces),
