@@ -862,6 +862,20 @@ api_send(api_call_t *call, uint64_t now_ms)
 }
 
 
+static void
+api_hang_up(api_call_t *call)
+{
+    kube_io_t  *io;
+
+    io = &call->lw->conf.io;
+
+    if (call->exchange != NULL) {
+        io->cancel(io->ctx, call->exchange);
+        call->exchange = NULL;
+    }
+}
+
+
 /*
  * A server, or what stands before it, that cannot do without an Accept it
  * knows, is asked once more, for JSON, and from then on for nothing else.
@@ -879,9 +893,7 @@ api_ask_for_json(api_call_t *call)
         return false;
     }
 
-    if (call->exchange != NULL) {
-        lw->conf.io.cancel(lw->conf.io.ctx, call->exchange);
-    }
+    api_hang_up(call);
 
     lw->refused = true;
 
@@ -975,18 +987,16 @@ api_cut(void *ctx, kube_call_t *handle)
 {
     api_call_t  *call = (void *) handle;
 
+    (void) ctx;
+
     if (call->over || call->ended || call->code == 0 || call->code == 200) {
         return false;
     }
 
-    if (call->exchange != NULL) {
-        call->lw->conf.io.cancel(call->lw->conf.io.ctx, call->exchange);
-        call->exchange = NULL;
-    }
-
+    api_hang_up(call);
     api_ended(call, KUBE_OK, "");
 
-    return api_ready(ctx, handle);
+    return true;
 }
 
 
@@ -1013,9 +1023,7 @@ api_cancel(void *ctx, kube_call_t *handle)
     api_lw_t    *lw = ctx;
     api_call_t  *call = (void *) handle;
 
-    if (call->exchange != NULL) {
-        lw->conf.io.cancel(lw->conf.io.ctx, call->exchange);
-    }
+    api_hang_up(call);
 
     /* cut off, stalled or older than ours: another address may do better */
 

@@ -259,6 +259,18 @@ test_endless_refusal(void **state)
 }
 
 
+/* Time goes by until an answer is waited for no longer. */
+static void
+until_cut(bed_t *b)
+{
+    while (b->io.cancelled == 0) {
+        b->io.now_ms = kube_reflector_deadline(b->r);
+        assert_true(b->io.now_ms != KUBE_NEVER);
+        bed_process(b);
+    }
+}
+
+
 /*
  * The head of a refusal came, and the rest of it does not: what it says is not
  * lost when it is waited for no longer.
@@ -283,11 +295,7 @@ test_refusal_without_end(void **state)
         bed_process(&b);
         assert_true(x->live);
 
-        while (b.io.cancelled == 0) {
-            b.io.now_ms = kube_reflector_deadline(b.r);
-            assert_true(b.io.now_ms != KUBE_NEVER);
-            bed_process(&b);
-        }
+        until_cut(&b);
 
         assert_int_equal(counted(&b, KUBE_COUNTER_ERRORS_TIMEOUT), 0);
         assert_int_equal(counted(&b, (i < 2) ? KUBE_COUNTER_ERRORS_TOO_MANY
@@ -325,11 +333,7 @@ test_not_acceptable_without_end(void **state)
         assert_true(io_head(bed_x(&b), 406, "text/plain", 0));
         bed_process(&b);
 
-        while (b.io.cancelled == 0) {
-            b.io.now_ms = kube_reflector_deadline(b.r);
-            assert_true(b.io.now_ms != KUBE_NEVER);
-            bed_process(&b);
-        }
+        until_cut(&b);
 
         x = bed_x(&b);
         assert_int_equal(x->encoding, KUBE_ENCODING_JSON);
