@@ -86,6 +86,8 @@ struct kube_reflector_s {
     reflector_refill_t         refill;
     reflector_error_t          error;
     kube_suffering_t           suffering; /* its message is error.message */
+    bool                       starved;   /* no memory for what a watch said,
+                                             and nothing was taken since */
     bool                       waiting;   /* for its turn to list */
     bool                       lined;     /* the same, with a watch */
     bool                       turn;
@@ -133,8 +135,11 @@ void kube_reflector_show_failure(kube_reflector_t *r, kube_rc_t rc,
 void kube_reflector_failed(kube_reflector_t *r, kube_rc_t rc,
     const char *text);
 
-/* The scope follows from now on. */
+/* A watch is open: the scope follows, unless memory is wanting for an event. */
 void kube_reflector_watching(kube_reflector_t *r);
+
+/* There was memory for an event, or for a list. */
+void kube_reflector_fed(kube_reflector_t *r);
 
 /* Takes one result of r->call, which borrows from the lister-watcher. */
 void kube_reflector_result(kube_reflector_t *r, const kube_result_t *result);

@@ -156,6 +156,10 @@ kube_reflector_failed(kube_reflector_t *r, kube_rc_t rc, const char *text)
 {
     kube_reflector_show_failure(r, rc, text);
 
+    if (rc == KUBE_NOMEM && r->call.watch && r->call.opened_ms != KUBE_NEVER) {
+        r->starved = true;
+    }
+
     if (rc == KUBE_TLS) {
         r->lw.credentials(r->lw.ctx, r->now_ms);
     }
@@ -167,11 +171,23 @@ kube_reflector_failed(kube_reflector_t *r, kube_rc_t rc, const char *text)
 }
 
 
-/* The scope follows from now on. */
+void
+kube_reflector_fed(kube_reflector_t *r)
+{
+    if (r->starved) {
+        r->starved = false;
+        r->suffering.cause = KUBE_CAUSES;
+    }
+}
+
+
+/* Without memory for an event: a watch that is resumed begins with it. */
 void
 kube_reflector_watching(kube_reflector_t *r)
 {
-    r->suffering.cause = KUBE_CAUSES;
+    if (!r->starved) {
+        r->suffering.cause = KUBE_CAUSES;
+    }
 
     kube_reflector_count(r, KUBE_COUNTER_WATCHES, 1);
     kube_reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);

@@ -400,6 +400,7 @@ reflector_on_version(kube_reflector_t *r, kube_input_kind_t kind,
     const kube_rv_t  *ours;
 
     r->call.events++;
+    kube_reflector_fed(r);
 
     if (kind == KUBE_INPUT_EVENT) {
         kube_reflector_gauge(r, KUBE_COUNTER_GAUGE_LAST_EVENT_MS, r->now_ms);
@@ -535,6 +536,8 @@ reflector_list_done(kube_reflector_t *r)
         kube_reflector_failed(r, KUBE_NOMEM, "");
         return;
     }
+
+    kube_reflector_fed(r);
 
     kube_reflector_observe(r, KUBE_HISTOGRAM_LIST_DURATION,
                            (r->now_ms - r->list.started_ms) * 1000);

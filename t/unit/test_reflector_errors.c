@@ -501,6 +501,59 @@ test_unauthorized(void **state)
 }
 
 
+/*
+ * What a watch has to say comes again when it is resumed: without memory for it
+ * an answer is not the end of the trouble, or nobody would be told of it.
+ */
+static void
+test_no_memory_for_an_event(void **state)
+{
+    bed_t     b;
+    unsigned  i, k;
+
+    (void) state;
+
+    /* until an event has been taken, or a list */
+
+    for (i = 0; i < 2; i++) {
+        bed_init(&b);
+        bed_start(&b, "5");
+
+        for (k = 1; k <= 3; k++) {
+            assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+            bed_process(&b);
+            assert_int_equal(kube_reflector_suffering(b.r)->cause,
+                             (k == 1) ? KUBE_CAUSES : KUBE_CAUSE_UNREACHABLE);
+
+            io_done(bed_x(&b), KUBE_NOMEM, "");
+            bed_process(&b);
+            assert_int_equal(kube_reflector_suffering(b.r)->cause,
+                             KUBE_CAUSE_UNREACHABLE);
+            assert_int_equal(kube_reflector_suffering(b.r)->attempts, k);
+            (void) bed_sleep(&b);
+        }
+
+        if (i == 1) {
+            io_answer(&b.io, bed_x(&b), 410, STATUS(410, "Expired", ""));
+            bed_process(&b);
+            io_answer(&b.io, bed_x(&b), 200, LIST("7", "", ""));
+            bed_process(&b);
+        }
+
+        assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+
+        if (i == 0) {
+            assert_true(io_body(&b.io, bed_x(&b),
+                                EVENT("ADDED", FULL("a", "6"))));
+        }
+
+        bed_process(&b);
+        assert_int_equal(kube_reflector_suffering(b.r)->cause, KUBE_CAUSES);
+        bed_done(&b);
+    }
+}
+
+
 static void
 test_transport_errors(void **state)
 {
@@ -847,6 +900,7 @@ main(void)
         cmocka_unit_test(test_expired),
         cmocka_unit_test(test_error_events),
         cmocka_unit_test(test_unauthorized),
+        cmocka_unit_test(test_no_memory_for_an_event),
         cmocka_unit_test(test_transport_errors),
         cmocka_unit_test(test_malformed_stream),
         cmocka_unit_test(test_unreadable_envelope),
