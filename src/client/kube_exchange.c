@@ -149,6 +149,22 @@ kube_exchange_shut_idle(const kube_exchange_env_t *env)
 }
 
 
+/* Of a request that was answered at once, env->sockets has not heard. */
+void
+kube_exchange_leave(const kube_exchange_t *exchange)
+{
+    curl_socket_t  fd;
+
+    if (exchange->owed
+        && curl_easy_getinfo(exchange->easy, CURLINFO_ACTIVESOCKET, &fd)
+           == CURLE_OK
+        && fd != CURL_SOCKET_BAD)
+    {
+        (void) shutdown(fd, SHUT_RDWR);
+    }
+}
+
+
 void
 kube_exchange_claim(kube_exchange_t *exchange)
 {
@@ -453,6 +469,7 @@ exchange_on_head(kube_exchange_t *e)
 
     exchange_wipe_headers(e);
 
+    e->owed = (code == 408 || code >= 500);
     e->responded = 1;
     e->stage = KUBE_STAGE_HEAD;
     e->suspect = 0;

@@ -343,6 +343,14 @@ kube_transport_verdict(kube_transport_t *transport, size_t server, bool good)
         return;
     }
 
+    /* a body that is none of this API's, or not what was asked for, may be the
+       answer to another request, and ours the next on that connection; heads
+       are judged by handlers, see kube_exchange_leave() */
+
+    if (!transport->processing) {
+        kube_exchange_shut_idle(&transport->env);
+    }
+
     /* exchanges that fail together count once */
 
     if (s->again_ms <= now_ms) {
@@ -882,6 +890,7 @@ transport_end(kube_transport_t *t, kube_exchange_t *e, CURLcode code)
     /* done() may start the next exchange over this very connection */
 
     if (e->added) {
+        kube_exchange_leave(e);
         (void) curl_multi_remove_handle(t->multi, e->easy);
         e->added = 0;
     }

@@ -180,6 +180,9 @@ bool kube_transport_answered(const kube_transport_t *transport);
  * failed before its head counts as bad by itself, and so does one that is
  * cancelled when it had waited for its head for long.
  *
+ * Where an answer turns out bad once it is over, connections that nobody uses
+ * are closed: what is to come over one of them may be an answer that is late.
+ *
  * The address in use stays in use until it is bad.  A bad one is passed over
  * for KUBE_SERVER_FIRST_MS to KUBE_SERVER_MAX_MS, longer each time, unless
  * all are bad: then the one whose time is over first is asked.

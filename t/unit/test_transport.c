@@ -95,6 +95,62 @@ test_transport_request(void **state)
 }
 
 
+/*
+ * Where somebody gave up on an answer it may come all the same, behind what was
+ * said in its place: the connection is not used again.  A refusal is an answer.
+ */
+static void
+test_transport_late_answer(void **state)
+{
+    size_t                  i, known;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    static const struct {
+        const char  *answer;
+        bool         again;
+    } answers[] = {
+        { "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true },
+        { "HTTP/1.1 408 No\r\nContent-Length: 2\r\n\r\nno", false },
+        { "HTTP/1.1 410 Gone\r\nContent-Length: 2\r\n\r\nno", true },
+        { "HTTP/1.1 429 No\r\nContent-Length: 2\r\n\r\nno", true },
+        { "HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\nno", false },
+        { "HTTP/1.1 504 No\r\nContent-Length: 2\r\n\r\nno", false },
+        { "HTTP/1.1 504 No\r\nContent-Length: 0\r\n\r\n", false },
+    };
+
+    transport_bed_serve(f, serve_text, answers[0].answer);
+    transport_bed_open(f);
+    transport_bed_get(f, &c);
+    transport_bed_free(&c);
+
+    for (i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        known = http_bed_connections(&f->server);
+
+        f->server.arg = answers[i].answer;
+        transport_bed_get(f, &c);
+        transport_bed_free(&c);
+        assert_int_equal(http_bed_connections(&f->server), known);
+
+        f->server.arg = answers[0].answer;
+        transport_bed_get(f, &c);
+        assert_int_equal(c.code, 200);
+        transport_bed_free(&c);
+        assert_int_equal(http_bed_connections(&f->server),
+                         known + (answers[i].again ? 0 : 1));
+    }
+
+    /* nor one that brought what cannot be the answer */
+
+    known = http_bed_connections(&f->server);
+    kube_transport_verdict(f->transport, 0, false);
+    transport_bed_get(f, &c);
+    assert_int_equal(c.code, 200);
+    transport_bed_free(&c);
+    assert_int_equal(http_bed_connections(&f->server), known + 1);
+}
+
+
 /* Our name comes first, whoever runs us. */
 static void
 test_transport_agent(void **state)
@@ -977,6 +1033,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         TRANSPORT_TEST(test_transport_request),
+        TRANSPORT_TEST(test_transport_late_answer),
         TRANSPORT_TEST(test_transport_agent),
         TRANSPORT_TEST(test_transport_answers),
         TRANSPORT_TEST(test_transport_large_head),
