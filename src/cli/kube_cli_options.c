@@ -1,6 +1,10 @@
 /*
  * kube_cli_options - what the command line of kube-informer says.
  *
+ * It reads no file and connects to nothing: kube_informer_main.c, the only one to
+ * call it, does that with what is found here.  What is wrong is said on standard
+ * error, by the option's name.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
@@ -526,7 +530,7 @@ kube_cli_options_parse(kube_cli_options_t *options, int argc,
     }
 
     if (optind != argc) {
-        return options_bad("kube-informer", "not an option", argv[optind]);
+        return options_bad("argument", "not an option:", argv[optind]);
     }
 
     sources = (options->kubeconfig != NULL) + (options->servers_n != 0)

@@ -2,6 +2,9 @@
  * kube_report - what the zone of one informer says, read at one moment: the
  * figures behind the status, the metrics and the page.
  *
+ * It prints nothing and knows no format.  Called by workers; takes no lock, and
+ * the writer goes on meanwhile.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
@@ -677,7 +680,8 @@ kube_report_read(kube_report_t *report, const kube_zone_t *zone,
 
     if (report->writer.state_failed) {
         report->state_error = KUBE_STR("it could not be written: the log "
-                                       "says why at level \"notice\"");
+                                       "says why, at level \"warn\" or "
+                                       "\"notice\"");
     }
 
     for (i = 0; i < KUBE_RESOLVE_ERRORS; i++) {

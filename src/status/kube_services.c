@@ -3,6 +3,9 @@
  * and /api/v1/services/namespace/name, one of them with its endpoints and why
  * each is or is not used.
  *
+ * It is no judge of its own: what a request would get is asked of the resolver.
+ * Called by workers, which send what is written here.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
