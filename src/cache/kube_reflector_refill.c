@@ -277,7 +277,10 @@ refill_on_meta(kube_reflector_t *r, const kube_rv_t *rv)
 }
 
 
-/* True if the watch has not spoken of the item, nor will. */
+/*
+ * True if the watch has not spoken of the item, nor will.  One that cannot be
+ * held, and may have no version, is wanted too: the list may be for its name.
+ */
 static bool
 refill_wants(const kube_reflector_t *r, const kube_result_t *item)
 {
@@ -286,8 +289,11 @@ refill_wants(const kube_reflector_t *r, const kube_result_t *item)
 
     meta = kube_object_meta(&item->object);
 
-    return item->refusal == KUBE_REFUSAL_NONE
-           && kube_rv_parse(meta->rv, &rv) == KUBE_OK
+    if (kube_rv_parse(meta->rv, &rv) != KUBE_OK) {
+        rv.len = 0;
+    }
+
+    return meta->name.len != 0
            && kube_rv_cmp(&rv, &r->machine.rv) <= 0
            && !kube_hash_set_has(&r->refill.touched, refill_key(r, meta));
 }

@@ -37,6 +37,7 @@ typedef struct {
     char             service[32];
     unsigned         ip;
     unsigned         endpoints;       /* of a slice */
+    bool             malformed;       /* the same: it cannot be held */
     uint64_t         rv;
 } server_object_t;
 
@@ -60,6 +61,7 @@ typedef struct {
     unsigned         lists_at_once;   /* most lists seen in flight together,
                                          none of them for as long as a turn */
     unsigned         endpoints;       /* of the next slices; 0: one */
+    bool             malformed;       /* the next slices are */
     bool             mute;            /* answers nothing */
     bool             no_slices;       /* as before Kubernetes 1.21 */
     size_t           cut_list;        /* next list ends after so many bytes */
@@ -125,6 +127,7 @@ server_put(server_t *s, kube_resource_t resource, const char *ns,
     o->live = true;
     o->ip = ip;
     o->endpoints = s->endpoints ? s->endpoints : 1;
+    o->malformed = s->malformed;
     snprintf(o->service, sizeof(o->service), "%s", service);
 
     server_log(s, was ? "MODIFIED" : "ADDED", o);
@@ -200,10 +203,11 @@ server_json(const server_object_t *o, char *out, size_t size)
         "{\"kind\":\"EndpointSlice\",\"apiVersion\":\"discovery.k8s.io/v1\","
         "\"metadata\":{\"name\":\"%s\",\"namespace\":\"%s\",\"uid\":\"u-%s\","
         "\"resourceVersion\":\"%llu\",\"labels\":{"
-        "\"kubernetes.io/service-name\":\"%s\"}},\"addressType\":\"IPv4\","
+        "\"kubernetes.io/service-name\":\"%s\"}},\"addressType\":%s,"
         "\"ports\":[{\"name\":\"http\",\"port\":8080,"
         "\"protocol\":\"TCP\"}],\"endpoints\":[", o->name, o->ns, o->name,
-        (unsigned long long) o->rv, o->service);
+        (unsigned long long) o->rv, o->service,
+        o->malformed ? "[]" : "\"IPv4\"");
 
     for (i = 0; i < o->endpoints; i++) {
         n += (size_t) snprintf(out + n, size - n,

@@ -410,6 +410,69 @@ test_full_zone(void **state)
 }
 
 
+/* The lists of so many minutes in which nothing changes. */
+static unsigned
+lists_within(bed_t *b, unsigned minutes)
+{
+    unsigned  lists;
+    uint64_t  until_ms;
+
+    lists = b->server->lists;
+    until_ms = b->server->io.now_ms + minutes * 60000ull;
+
+    while (b->server->io.now_ms < until_ms) {
+        b->server->io.now_ms += 1000;
+        bed_settle(b);
+    }
+
+    return b->server->lists - lists;
+}
+
+
+/*
+ * More that cannot be held than there is room for names: those that are left
+ * get theirs where it has returned, and then nothing is asked for.
+ */
+static void
+test_full_names(void **state)
+{
+    bed_t              b;
+    char               name[32], ns[16];
+    unsigned           i;
+    kube_scope_info_t  info;
+
+    static view_t  view;
+
+    (void) state;
+
+    bed_make(&b, 64u << 10);
+    b.server->malformed = true;
+
+    for (i = 0; i < 200; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        server_put_slice(b.server, "shop", name, "web", i);
+    }
+
+    bed_start(&b);
+    bed_settle(&b);
+    (void) zone_version(&b.zone, 1, &info, ns);
+    assert_in_range(info.refused_unnamed, 1, 199);
+    assert_int_equal(lists_within(&b, 10), 0);
+
+    for (i = 0; i < 198; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop", name);
+    }
+
+    assert_int_equal(lists_within(&b, 60), 1);
+    assert_int_equal(zone_version(&b.zone, 1, &info, ns), b.server->rv);
+    assert_int_equal(info.refused_unnamed, 0);
+    view_make(&view, &b.zone);
+    assert_int_equal(view.n, 2);
+    bed_done(&b);
+}
+
+
 static void
 test_errors_are_shown(void **state)
 {
@@ -723,6 +786,7 @@ main(void)
         cmocka_unit_test(test_version_waits),
         cmocka_unit_test(test_backlog),
         cmocka_unit_test(test_full_zone),
+        cmocka_unit_test(test_full_names),
         cmocka_unit_test(test_errors_are_shown),
         cmocka_unit_test(test_list_beside),
         cmocka_unit_test(test_random),
