@@ -490,7 +490,8 @@ kube_zone_names_left(const kube_zone_writer_t *w)
     bytes = writer_names_bytes(w);
     n = (w->refused < n) ? n - w->refused : 0;
     bytes = (w->refused_bytes < bytes) ? bytes - w->refused_bytes : 0;
-    bytes /= KUBE_ZONE_NAME_BYTES;
+    bytes = (bytes >= KUBE_RECORD_REFUSED_MAX) ? bytes / KUBE_ZONE_NAME_BYTES
+                                               : 0;
 
     return (bytes < n) ? (uint32_t) bytes : n;
 }

@@ -155,7 +155,10 @@ uint64_t kube_zone_room_of(const kube_zone_writer_t *writer, uint64_t size);
 /* Something found no room: failures + 1. */
 void kube_zone_count_failure(kube_zone_writer_t *writer);
 
-/* How many usual names of refused objects there is room for now. */
+/*
+ * How many usual names of refused objects there is room for now; 0 where there
+ * is none for one of the longest: who asks for a name may have that.
+ */
 uint32_t kube_zone_names_left(const kube_zone_writer_t *writer);
 
 

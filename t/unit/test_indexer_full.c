@@ -521,6 +521,93 @@ test_full_names_alone(void **state)
 }
 
 
+/* A list beside the watch that names what it can. */
+static void
+full_refill_refused(full_t *f, unsigned n)
+{
+    unsigned  i;
+
+    IT_MARK(&f->it, KUBE_DELTA_REFILL_BEGIN, IT_SLICES);
+
+    for (i = 0; i < n; i++) {
+        if (f->slices[i].there) {
+            assert_int_equal(it_apply(&f->it, KUBE_DELTA_REFUSED,
+                                      &f->slices[i]), KUBE_OK);
+        }
+    }
+
+    IT_MARK(&f->it, KUBE_DELTA_REFILL_END, IT_SLICES);
+    f->it.now_ms += 1000;
+}
+
+
+/* As many long names as there is room for, some of them shorter; and one. */
+static unsigned
+full_long_names(full_t *f, unsigned shorter)
+{
+    unsigned      n;
+    it_object_t  *o;
+
+    f->it.why = "a reason of as many bytes as are";
+    n = 0;
+
+    do {
+        assert_true(n < GROUPS);
+        o = &f->slices[n];
+        snprintf(o->ns, sizeof(o->ns), "a-long-namespace");
+        snprintf(o->name, sizeof(o->name), "%s-%03u",
+                 n < shorter ? "a-short-one" : "a-name-that-is-no-short-one",
+                 n);
+        assert_int_equal(it_apply(&f->it, KUBE_DELTA_REFUSED, o), KUBE_OK);
+        n++;
+    } while (it_sum(&f->it, IT_SLICES).refused_unnamed == 0);
+
+    f->it.now_ms += 1000;
+
+    return n;
+}
+
+
+/*
+ * There is room for a name of usual length, but who lacks one has a longer one:
+ * nothing is asked for that would bring it again and again.
+ */
+static void
+test_full_long_names(void **state)
+{
+    full_t           *f;
+    unsigned          i, n, shorter;
+    kube_room_ask_t   ask;
+
+    (void) state;
+
+    for (shorter = 0; shorter < 8; shorter++) {
+        f = full_create(0, 1);
+        n = full_long_names(f, shorter);
+
+        for (i = 0; i < 60 && it_room_returned(&f->it, IT_SLICES, &ask); i++) {
+            full_refill_refused(f, n);
+        }
+
+        assert_int_equal(i, 0);
+
+        /* some go: one list names it */
+
+        for (i = 0; i < 4; i++) {
+            it_delete(&f->it, &f->slices[i]);
+        }
+
+        f->it.now_ms += 1000;
+        assert_true(it_room_returned(&f->it, IT_SLICES, &ask));
+        assert_false(ask.whole);
+        full_refill_refused(f, n);
+        assert_int_equal(it_sum(&f->it, IT_SLICES).refused_unnamed, 0);
+        assert_false(it_room_returned(&f->it, IT_SLICES, &ask));
+        full_destroy(f);
+    }
+}
+
+
 /* A full zone, and a successor that has taken it over. */
 static full_t *
 full_succeeded(void)
@@ -1610,6 +1697,7 @@ main(void)
         cmocka_unit_test(test_full_growth),
         cmocka_unit_test(test_full_unnamed),
         cmocka_unit_test(test_full_names_alone),
+        cmocka_unit_test(test_full_long_names),
         cmocka_unit_test(test_full_found_unnamed),
         cmocka_unit_test(test_full_found_interrupted),
         cmocka_unit_test(test_full_unnamed_too_large),

@@ -395,6 +395,7 @@ test_writer_names_ceilings(void **state)
     /* of long ones there are fewer; each may still be another */
     zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
     n = writer_names(&t, 200, max);
+    assert_int_equal(kube_zone_names_left(t.writer), 0);
     assert_int_equal(zone_test_refuse(&t, KUBE_RESOURCE_SERVICES, "shop",
                                       writer_name(name, 200, 0), "2", "y",
                                       &e), KUBE_OK);
