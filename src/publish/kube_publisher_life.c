@@ -163,7 +163,11 @@ life_end_service(kube_publisher_t *p, kube_group_t *group,
 
     kube_service_queue_remove(&p->queue, group);
     kube_eviction_size(&p->eviction, service, 0);
+
+    /* what goes with it may lack it, or there is no memory for that */
+    group->pins++;
     kube_publication_end_service(&p->publication, service, refusal);
+    group->pins--;
     kube_eviction_release(&p->eviction, group);
 
     if (refusal != NULL) {
@@ -207,6 +211,7 @@ life_end_slice(kube_publisher_t *p, uint32_t entry,
     /* its Service may come, again, while the list goes on */
     kube_service_queue_hold(&p->queue, group, member, read_ms);
     life_unlink(p, entry);
+    group->pins++;
 
     if (kube_service_index_owner(&p->index, entry) == 0) {
         kube_publication_end(&p->publication, entry, refusal);
@@ -220,6 +225,7 @@ life_end_slice(kube_publisher_t *p, uint32_t entry,
         kube_service_queue_add(&p->queue, owner, member->resource, read_ms);
     }
 
+    group->pins--;
     kube_eviction_release(&p->eviction, group);
 
     return KUBE_OK;

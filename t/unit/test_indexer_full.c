@@ -1589,6 +1589,66 @@ test_full_found_moved(void **state)
 }
 
 
+/*
+ * The last slice of a group is refused for want of room: with its Service, or
+ * outdated without one, until that was too long.  Its name has no room, nor has
+ * the process memory to know it: nothing is left of the group then.
+ */
+static void
+full_gone_memory(uint64_t max_outdated_ms)
+{
+    it_t         *it;
+    uint64_t      unnamed;
+    it_object_t   a, slices[2], *crowd;
+
+    it = calloc(1, sizeof(it_t));
+    crowd = calloc(CROWD_GROUPS, sizeof(it_object_t));
+    assert_non_null(it);
+    assert_non_null(crowd);
+    it_zone(it, 192u << 10);
+    it->conf.max_outdated_ms = max_outdated_ms;
+    it_run(it);
+    a = it_service(it, "hog", "a");
+    slices[0] = it_slice(it, "hog", "a-1", "a");
+    slices[1] = it_slice(it, "hog", "a-2", "a");
+    IT_UPDATE(it, &a);
+    IT_UPDATE(it, &slices[0]);
+    IT_UPDATE(it, &slices[1]);
+    full_crowd(it, crowd, 40);
+    IT_READS(it, "hog", "a", "1 a-1=1*2 a-2=1*2");
+
+    slices[0].endpoints = 100;
+    it_change(it, &slices[0]);
+    it_delete(it, &slices[1]);
+    it_delete(it, &a);
+
+    if (max_outdated_ms != 0) {
+        it_publish(it);
+        it->now_ms += max_outdated_ms;
+    }
+
+    unnamed = it_sum(it, IT_SLICES).refused_unnamed;
+    alloc_test_fail(&it->at, 1, false);
+    it_publish(it);
+    alloc_test_heal(&it->at);
+    assert_int_equal(it_sum(it, IT_SLICES).refused_unnamed, unnamed + 1);
+    IT_READS(it, "hog", "a", "-");
+
+    free(crowd);
+    it_done(it);
+    free(it);
+}
+
+
+static void
+test_full_gone_memory(void **state)
+{
+    (void) state;
+    full_gone_memory(0);
+    full_gone_memory(600000);
+}
+
+
 /* Those that are not served leave, and so many others: a bit of the room. */
 static void
 full_crowd_leaves(it_t *it, it_object_t *crowd, unsigned others)
@@ -1710,6 +1770,7 @@ main(void)
         cmocka_unit_test(test_full_outdated),
         cmocka_unit_test(test_full_outdated_deleted),
         cmocka_unit_test(test_full_gone_amid_list),
+        cmocka_unit_test(test_full_gone_memory),
         cmocka_unit_test(test_full_found_moved),
         cmocka_unit_test(test_full_moved_beside),
         cmocka_unit_test(test_full_handed_over),
