@@ -119,25 +119,48 @@ kube_publisher_link(kube_publisher_t *p, kube_group_t *group,
 }
 
 
+/*
+ * What the zone lacks, in bytes, for the newest version of an object that ends:
+ * 0: that was refused for another reason, and no list would bring it.
+ */
+static uint32_t
+life_lacked(const kube_member_t *member, const kube_record_t *record)
+{
+    if (member->outdated && !member->lacks_room) {
+        return 0;
+    }
+
+    return (member->outdated && member->wants != 0)
+           ? member->wants * KUBE_WANTS_UNIT
+           : (uint32_t) kube_record_base(record);
+}
+
+
 /* Why an object that is held, or was to be, has no room. */
 static kube_refusal_t
 life_no_room(const kube_publisher_t *p, uint32_t entry)
 {
     kube_refusal_t        refusal;
     kube_zone_item_t      item;
+    const kube_member_t  *member;
     const kube_record_t  *record;
 
     refusal = (kube_refusal_t) {
         .reason = kube_reason_text(KUBE_REASON_ZONE_FULL),
         .size = 1
     };
+    member = &p->index.members[entry];
     record = kube_zone_newest(p->publication.conf.writer, entry);
 
     if (kube_zone_item_entry(p->publication.conf.writer, entry, &item)
         == KUBE_OK)
     {
         kube_refusal_set_rv(&refusal, item.id.meta.rv);
-        refusal.size = (uint32_t) kube_record_base(record);
+        refusal.size = life_lacked(member, record);
+    }
+
+    if (member->outdated) {
+        refusal.reason = kube_reason_text(kube_record_outdated_reason(record));
     }
 
     return refusal;
@@ -558,7 +581,7 @@ kube_publisher_expire(kube_publisher_t *p, uint32_t entry)
     record = kube_zone_newest(p->publication.conf.writer, entry);
     refusal = (kube_refusal_t) {
         .reason = kube_reason_text(kube_record_outdated_reason(record)),
-        .size = member->lacks_room ? record->size : 0
+        .size = life_lacked(member, record)
     };
 
     return life_let_go(p, entry, &refusal);

@@ -1464,6 +1464,57 @@ test_full_outdated_deleted(void **state)
 }
 
 
+/*
+ * A slice whose newer version is too large is evicted as it is held: its name
+ * says why, and nobody lacks the older one, which no list would bring.
+ */
+static void
+test_full_outdated_too_large(void **state)
+{
+    it_t         it;
+    char         name[16], reason[64];
+    unsigned     i;
+    it_object_t  web, slice, other, part;
+
+    (void) state;
+    it_zone(&it, 64u << 10);
+    it.conf.max_outdated_ms = 600000;
+    it_run(&it);
+    web = it_service(&it, "hog", "web");
+    slice = it_slice(&it, "hog", "web", "web");
+    slice.endpoints = 80;
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &slice);
+    it_publish(&it);
+    slice.endpoints = KUBE_SLICE_ENDPOINTS_MAX;
+    it_change(&it, &slice);
+    it_publish(&it);
+    assert_int_equal(it_sum(&it, IT_SLICES).refused, 1);
+    assert_int_equal(it_sum(&it, IT_SERVICES).count, 1);
+    assert_false(it_sum(&it, IT_SLICES).lacks_room);
+
+    /* others, each of which wants less, until there is no room for it */
+
+    for (i = 0; i < 200 && it_sum(&it, IT_SERVICES).refused == 0; i++) {
+        snprintf(name, sizeof(name), "n%03u", i);
+        other = it_service(&it, name, "a");
+        part = it_slice(&it, name, "a", "a");
+        part.endpoints = 20;
+        IT_UPDATE(&it, &other);
+        IT_UPDATE(&it, &part);
+        it_publish(&it);
+    }
+
+    assert_int_equal(it_refused(&it, KUBE_RESOURCE_ENDPOINTSLICES, reason,
+                                sizeof(reason)), 1);
+    assert_string_equal(reason, "too_large");
+    assert_int_equal(it_sum(&it, IT_SLICES).refused_unnamed, 0);
+    assert_false(it_sum(&it, IT_SLICES).lacks_room);
+    assert_true(it_sum(&it, IT_SERVICES).lacks_room);
+    it_done(&it);
+}
+
+
 #define CROWD_GROUPS  600
 
 /* So many Services of one namespace that not all have room. */
@@ -1769,6 +1820,7 @@ main(void)
         cmocka_unit_test(test_full_found_giant),
         cmocka_unit_test(test_full_outdated),
         cmocka_unit_test(test_full_outdated_deleted),
+        cmocka_unit_test(test_full_outdated_too_large),
         cmocka_unit_test(test_full_gone_amid_list),
         cmocka_unit_test(test_full_gone_memory),
         cmocka_unit_test(test_full_found_moved),
