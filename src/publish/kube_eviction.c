@@ -390,6 +390,8 @@ kube_eviction_lacks(kube_eviction_t *eviction, kube_lack_t *lack,
 {
     uint64_t  before;
 
+    assert(lack->group == NULL || lack->group == group);
+
     before = eviction_demand(group);
     group->lacking += (uint64_t) bytes - lack->bytes;
     group->lacking_n += (bytes != 0);

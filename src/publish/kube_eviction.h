@@ -82,9 +82,9 @@ void kube_eviction_size(kube_eviction_t *eviction, uint32_t entry,
     uint32_t bytes);
 
 /*
- * A refused object charged with so many bytes would belong to the group; 0:
- * no more.  A Service is ranked with all that it wants, or its parts would
- * come and go by turns.
+ * A refused object charged with so many bytes would belong to the group, and to
+ * no other one; 0: no more.  A Service is ranked with all that it wants, or its
+ * parts would come and go by turns.
  */
 void kube_eviction_lacks(kube_eviction_t *eviction, kube_lack_t *lack,
     kube_group_t *group, uint32_t bytes);

@@ -284,17 +284,13 @@ kube_publication_orphan(kube_publication_t *p, uint32_t slice)
 static void
 publication_unreference(kube_publication_t *p, uint32_t slice)
 {
-    kube_member_t   *member;
-    kube_refusal_t  *refusal;
+    kube_member_t  *member;
 
     member = &p->index->members[slice];
     member->referenced_by = 0;
 
     if (member->life == KUBE_LIFE_DELETING) {
-        refusal = member->refusal;
-        member->refusal = NULL;
-        kube_publication_end(p, slice, refusal);
-        kube_free(p->alloc, refusal);
+        kube_publication_end(p, slice, member->refusal);
 
     } else if (member->group->service == 0) {
         kube_publication_orphan(p, slice);
@@ -566,7 +562,8 @@ kube_publication_lack(const kube_publication_t *p,
 
     if (item->entry != 0) {
         member = &p->index->members[item->entry];
-        return (member->life == KUBE_LIFE_REFUSED) ? &member->lack : NULL;
+        return (member->life == KUBE_LIFE_REFUSED) ? &member->lack
+                                                   : kube_member_wish(member);
     }
 
     row = kube_unnamed_find(&p->unnamed, &item->id);
@@ -732,6 +729,25 @@ publication_group_leave(kube_publication_t *p, kube_group_t *group)
 }
 
 
+/* The same for what is refused: for want of room, or nobody lacks it. */
+static kube_group_t *
+publication_group_lacking(kube_publication_t *p, const kube_record_id_t *id,
+    unsigned scope, const kube_refusal_t *refusal)
+{
+    if (refusal->size == 0) {
+        return NULL;
+    }
+
+    if (refusal->wish.group == NULL) {
+        return publication_group(p, id, scope);
+    }
+
+    refusal->wish.group->pins++;
+
+    return refusal->wish.group;
+}
+
+
 /* The group lacks one object more; NULL: nobody does. */
 static void
 publication_lacks(kube_publication_t *p, kube_lack_t *lack,
@@ -823,6 +839,15 @@ kube_publication_outdate(kube_publication_t *p, uint32_t entry,
 
 
 void
+kube_publication_unwish(kube_publication_t *p, uint32_t entry)
+{
+    if (p->index->members[entry].refusal != NULL) {
+        publication_lacks_no_more(p, &p->index->members[entry].refusal->wish);
+    }
+}
+
+
+void
 kube_publication_current(kube_publication_t *p, uint32_t entry)
 {
     kube_member_t  *member;
@@ -854,8 +879,7 @@ publication_name(kube_publication_t *p, kube_zone_item_t *item, unsigned scope,
     resource = item->id.resource;
     publication_key_text(key, sizeof(key), &item->id);
     row = kube_unnamed_find(&p->unnamed, &item->id);
-    group = (refusal->size != 0) ? publication_group(p, &item->id, scope)
-                                 : NULL;
+    group = publication_group_lacking(p, &item->id, scope, refusal);
 
     rc = kube_zone_refuse(p->conf.writer, item, kube_rv_str(&refusal->rv),
                           refusal->reason);
@@ -976,18 +1000,29 @@ kube_publication_end_refused(kube_publication_t *p, uint32_t entry)
 }
 
 
-/* An object ends, but for its name where it is refused. */
+/*
+ * An object ends, but for its name where it is refused, by which who wanted it
+ * lacks it from then on.
+ */
 static void
 publication_remove(kube_publication_t *p, uint32_t entry, unsigned scope,
     const kube_refusal_t *refusal)
 {
+    bool              named;
     uint32_t          list;
+    kube_refusal_t   *own;
     kube_zone_item_t  item;
+
+    named = false;
 
     /* one that a list has not shown yet may be gone */
 
     list = p->scopes[scope].room.list;
     list -= (p->index->members[entry].list != (uint8_t) list);
+
+    /* it may be the refusal */
+    own = p->index->members[entry].refusal;
+    p->index->members[entry].refusal = NULL;
     kube_service_index_forget(p->index, entry);
 
     if (refusal != NULL) {
@@ -997,14 +1032,19 @@ publication_remove(kube_publication_t *p, uint32_t entry, unsigned scope,
             p->scopes[scope].room.more++;
             p->scopes[scope].room.more_listed++;
 
-        } else if (publication_name(p, &item, scope, refusal, false,
-                                    list))
-        {
-            return;
+        } else {
+            named = publication_name(p, &item, scope, refusal, false, list);
         }
     }
 
-    kube_zone_remove(p->conf.writer, entry);
+    if (!named) {
+        kube_zone_remove(p->conf.writer, entry);
+    }
+
+    if (own != NULL) {
+        publication_lacks_no_more(p, &own->wish);
+        kube_free(p->alloc, own);
+    }
 }
 
 

@@ -131,6 +131,9 @@ void kube_publication_refuse(kube_publication_t *p, kube_zone_item_t *item,
 void kube_publication_outdate(kube_publication_t *p, uint32_t entry,
     const kube_refusal_t *refusal);
 
+/* No other group wants the object any more; one may be freed. */
+void kube_publication_unwish(kube_publication_t *p, uint32_t entry);
+
 /* A member that was outdated is so no more: a newer record is staged. */
 void kube_publication_current(kube_publication_t *p, uint32_t entry);
 
@@ -146,7 +149,10 @@ void kube_publication_unrefuse(kube_publication_t *p, uint32_t entry);
 void kube_publication_end_unnamed(kube_publication_t *p,
     const kube_record_id_t *id);
 
-/* What the item lacks as one that is refused; NULL: it is not, or not known. */
+/*
+ * Who lacks the item, which is refused or held by another group, and how much;
+ * NULL: it is neither, or not known.
+ */
 const kube_lack_t *kube_publication_lack(const kube_publication_t *p,
     const kube_zone_item_t *item);
 

@@ -684,8 +684,10 @@ publisher_room_outdated(kube_publisher_t *p)
 
             kube_publication_want(&p->publication, member->scope);
 
-            if (kube_eviction_takes(&p->eviction, member->group,
-                                    publisher_outdated_more(p, member)))
+            /* what another group wants, that one lacks */
+            if (kube_member_wish(member) == NULL
+                && kube_eviction_takes(&p->eviction, member->group,
+                                       publisher_outdated_more(p, member)))
             {
                 publisher_room_found(p, member->group);
             }

@@ -200,6 +200,32 @@ life_end_service(kube_publisher_t *p, kube_group_t *group,
 
 
 /*
+ * Why a slice is refused is kept while it is there, and who wants it meanwhile.
+ * KUBE_OK, or KUBE_NOMEM: nothing changed.
+ */
+static kube_rc_t
+life_keep_refusal(kube_publisher_t *p, kube_member_t *member,
+    const kube_refusal_t *refusal)
+{
+    kube_lack_t  wish;
+
+    if (member->refusal == NULL) {
+        member->refusal = kube_zalloc(p->alloc, sizeof(kube_refusal_t));
+
+        if (member->refusal == NULL) {
+            return KUBE_NOMEM;
+        }
+    }
+
+    wish = member->refusal->wish;
+    *member->refusal = *refusal;
+    member->refusal->wish = wish;
+
+    return KUBE_OK;
+}
+
+
+/*
  * Ends a slice at once, or with the next publication of the Service that
  * references it.  KUBE_OK; with a refusal also KUBE_NOMEM: nothing changed.
  */
@@ -207,27 +233,30 @@ static kube_rc_t
 life_end_slice(kube_publisher_t *p, uint32_t entry,
     const kube_refusal_t *refusal, uint64_t read_ms)
 {
-    kube_group_t    *group, *owner;
-    kube_member_t   *member;
-    kube_refusal_t  *copy;
+    kube_rc_t       rc;
+    kube_group_t   *group, *owner;
+    kube_member_t  *member;
 
     member = &p->index.members[entry];
     group = member->group;
-    copy = NULL;
 
-    if (refusal != NULL && kube_service_index_owner(&p->index, entry) != 0) {
-        copy = kube_alloc(p->alloc, sizeof(kube_refusal_t));
+    if (refusal == NULL) {
+        kube_publication_unwish(&p->publication, entry);
+        kube_free(p->alloc, member->refusal);
+        member->refusal = NULL;
 
-        if (copy == NULL) {
-            return KUBE_NOMEM;
+    } else if (member->refusal != NULL
+               || kube_service_index_owner(&p->index, entry) != 0)
+    {
+        rc = life_keep_refusal(p, member, refusal);
+        if (rc != KUBE_OK) {
+            return rc;
         }
 
-        *copy = *refusal;
+        refusal = member->refusal;
     }
 
     if (member->life == KUBE_LIFE_DELETING) {
-        kube_free(p->alloc, member->refusal);
-        member->refusal = copy;
         return KUBE_OK;
     }
 
@@ -241,7 +270,6 @@ life_end_slice(kube_publisher_t *p, uint32_t entry,
 
     } else {
         kube_member_set(member, KUBE_LIFE_DELETING);
-        member->refusal = copy;
 
         owner = p->index.members[member->referenced_by].group;
         kube_service_queue_hold(&p->queue, owner, member, read_ms);
@@ -271,10 +299,42 @@ life_stays(const kube_publisher_t *p, uint32_t entry,
 }
 
 
+/*
+ * Notes which group wants what is there, if it is another one than that which
+ * holds it; no third one wants it.  KUBE_OK, or KUBE_NOMEM: nothing changed.
+ */
 static kube_rc_t
-life_refuse(kube_publisher_t *p, kube_item_t *item,
+life_wish(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item,
     const kube_refusal_t *refusal)
 {
+    kube_rc_t       rc;
+    kube_member_t  *member;
+
+    member = &p->index.members[item->zone.entry];
+
+    if (group == NULL || group == member->group || refusal->size == 0) {
+        kube_publication_unwish(&p->publication, item->zone.entry);
+        return KUBE_OK;
+    }
+
+    rc = life_keep_refusal(p, member, refusal);
+
+    if (rc == KUBE_OK) {
+        group->scope[member->resource] = (uint8_t) item->scope;
+        kube_eviction_lacks(&p->eviction, &member->refusal->wish, group,
+                            kube_eviction_charge(&p->eviction, refusal->size));
+    }
+
+    return rc;
+}
+
+
+/* The group, which may be NULL, is that whose the item is to be. */
+static kube_rc_t
+life_refuse(kube_publisher_t *p, kube_group_t *group, kube_item_t *item,
+    const kube_refusal_t *refusal)
+{
+    kube_rc_t       rc;
     kube_member_t  *member;
 
     member = &p->index.members[item->zone.entry];
@@ -283,6 +343,11 @@ life_refuse(kube_publisher_t *p, kube_item_t *item,
         kube_publication_refuse(&p->publication, &item->zone, item->scope,
                                 refusal);
         return KUBE_OK;
+    }
+
+    rc = life_wish(p, group, item, refusal);
+    if (rc != KUBE_OK) {
+        return rc;
     }
 
     if (life_stays(p, item->zone.entry, refusal)) {
@@ -311,7 +376,7 @@ kube_publisher_refused(kube_publisher_t *p, kube_item_t *item)
     };
     kube_refusal_set_rv(&refusal, item->zone.id.meta.rv);
 
-    return life_refuse(p, item, &refusal);
+    return life_refuse(p, NULL, item, &refusal);
 }
 
 
@@ -769,6 +834,7 @@ life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
     }
 
     kube_publication_current(&p->publication, item->zone.entry);
+    kube_publication_unwish(&p->publication, item->zone.entry);
     kube_free(p->alloc, member->refusal);
     member->refusal = NULL;
 
@@ -835,7 +901,7 @@ life_put_refused(kube_publisher_t *p, kube_group_t *group, kube_item_t *item,
 
     refusal.reason = kube_reason_text(reason);
     kube_refusal_set_rv(&refusal, item->zone.id.meta.rv);
-    rc = life_refuse(p, item, &refusal);
+    rc = life_refuse(p, group, item, &refusal);
 
     if (rc != KUBE_OK) {
         return rc;
@@ -856,9 +922,10 @@ life_put_refused(kube_publisher_t *p, kube_group_t *group, kube_item_t *item,
 kube_rc_t
 kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
 {
-    kube_rc_t       rc;
-    kube_group_t   *group;
-    kube_reason_t   reason;
+    kube_rc_t           rc;
+    kube_group_t       *group;
+    kube_reason_t       reason;
+    const kube_lack_t  *wish;
 
     group = kube_publisher_group(p, item);
     if (group == NULL) {
@@ -866,6 +933,12 @@ kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
     }
 
     group->pins++;
+    wish = kube_member_wish(&p->index.members[item->zone.entry]);
+
+    /* whoever else wanted an older version does not want this one */
+    if (wish != NULL && wish->group != group) {
+        kube_publication_unwish(&p->publication, item->zone.entry);
+    }
 
     if (life_has_place(p, group, item)) {
         reason = KUBE_REASON_TOO_LARGE;

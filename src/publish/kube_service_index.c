@@ -164,6 +164,14 @@ kube_service_index_remove(kube_service_index_t *index, kube_group_t *group)
 }
 
 
+const kube_lack_t *
+kube_member_wish(const kube_member_t *member)
+{
+    return (member->refusal != NULL && member->refusal->wish.group != NULL)
+           ? &member->refusal->wish : NULL;
+}
+
+
 bool
 kube_member_is_service(const kube_member_t *member)
 {

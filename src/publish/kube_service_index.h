@@ -132,14 +132,6 @@ kube_group_name(const kube_group_t *group)
 }
 
 
-/* Why an object, or its newest version, is not held. */
-typedef struct {
-    kube_str_t   reason;            /* static text */
-    uint32_t     size;              /* bytes that the zone lacked; else 0 */
-    kube_rv_t    rv;                /* len 0: unknown */
-    uint64_t     uid_hash;          /* kube_uid_hash(); 0: unknown */
-} kube_refusal_t;
-
 /* What one refused object would take. */
 typedef struct {
     kube_group_t    *group;         /* that lacks it; NULL: none */
@@ -147,10 +139,20 @@ typedef struct {
     uint32_t         none;          /* 0: where a member has referenced_by */
 } kube_lack_t;
 
+/* Why an object, or its newest version, is not held. */
+typedef struct {
+    kube_str_t   reason;            /* static text */
+    uint32_t     size;              /* bytes that the zone lacked; else 0 */
+    kube_rv_t    rv;                /* len 0: unknown */
+    uint64_t     uid_hash;          /* kube_uid_hash(); 0: unknown */
+    kube_lack_t  wish;              /* of a member: another group wants it */
+} kube_refusal_t;
+
 typedef struct {
     kube_group_t    *group;         /* NULL: in none */
-    kube_refusal_t  *refusal;       /* DELETING slice: it becomes REFUSED; or
-                                       NULL; owned */
+    kube_refusal_t  *refusal;       /* DELETING slice: it becomes REFUSED; an
+                                       outdated one: for its wish; or NULL;
+                                       owned */
 
     union {
         kube_lack_t  lack;          /* REFUSED: kube_eviction's */
@@ -235,6 +237,13 @@ void kube_refusal_set_rv(kube_refusal_t *refusal, kube_str_t rv);
  */
 uint32_t kube_service_index_owner(kube_service_index_t *index,
     uint32_t entry);
+
+/*
+ * Who lacks what is there, outdated or DELETING: its newest version is of
+ * another group, which had no room for it.  That one is ranked with it, and
+ * still is once it is a name.  NULL: nobody.
+ */
+const kube_lack_t *kube_member_wish(const kube_member_t *member);
 
 /* True of what has the shape of a Service; else it is a slice. */
 bool kube_member_is_service(const kube_member_t *member);

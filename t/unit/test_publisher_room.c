@@ -1,0 +1,639 @@
+/*
+ * test_publisher_room - random histories of a cluster that a small zone has no
+ * room for: slices grow, change their Services and go, lists end or break off,
+ * processes follow each other.
+ *
+ * Once the cluster rests no list is asked for without end; each object is held
+ * as it is, held outdated, named or counted; what has no room is lacked by the
+ * Service that it is of; and what a list would bring was asked for.
+ *
+ * Copyright (C) the nginx-kube-informer authors
+ * SPDX-License-Identifier: BSD-2-Clause
+ */
+
+#include <stdlib.h>
+
+#include "indexer_test.h"
+
+#include "kube_publisher.c"
+
+
+#define ZONE       (64u << 10)
+#define TENANTS    3
+#define SERVICES   8               /* of a tenant */
+#define SLICES     20
+#define STEPS      150
+#define RESTS      400             /* looks for room, a second apart */
+#define QUIET      70              /* of these, without a list, are the end */
+#define LISTS_MAX  14
+
+typedef struct {
+    it_t           it;
+    kube_random_t  random;
+    it_object_t    services[TENANTS][SERVICES];
+    it_object_t    slices[TENANTS][SLICES];
+    unsigned       changes;
+    unsigned       saved[2];       /* the scopes' versions in the zone */
+} room_t;
+
+
+static unsigned
+room_random(room_t *r, unsigned n)
+{
+    return (unsigned) kube_random_range(&r->random, 0, n - 1);
+}
+
+
+static void
+room_change(void *ctx, kube_change_t change, const kube_record_t *record)
+{
+    room_t  *r = ctx;
+
+    (void) change;
+    (void) record;
+    r->changes++;
+}
+
+
+/* A slice of any Service and size. */
+static void
+room_slice(room_t *r, it_object_t *o)
+{
+    snprintf(o->service, sizeof(o->service), "s%u", room_random(r, SERVICES));
+    o->endpoints = 1 + room_random(r, room_random(r, 4) == 0 ? 700 : 150);
+}
+
+
+static room_t *
+room_create(uint64_t seed)
+{
+    char       ns[8], name[8];
+    room_t    *r;
+    unsigned   t, i;
+
+    r = calloc(1, sizeof(room_t));
+    assert_non_null(r);
+    kube_random_init(&r->random, seed);
+    it_zone(&r->it, ZONE);
+    r->it.rv = 1000;
+    r->it.conf.max_outdated_ms = UINT32_MAX;
+    r->it.conf.change = room_change;
+    r->it.conf.change_ctx = r;
+    it_run(&r->it);
+
+    for (t = 0; t < TENANTS; t++) {
+        snprintf(ns, sizeof(ns), "t%u", t);
+
+        for (i = 0; i < SERVICES; i++) {
+            snprintf(name, sizeof(name), "s%u", i);
+            r->services[t][i] = it_service(&r->it, ns, name);
+            r->services[t][i].there = false;
+        }
+
+        for (i = 0; i < SLICES; i++) {
+            snprintf(name, sizeof(name), "e%u", i);
+            r->slices[t][i] = it_slice(&r->it, ns, name, "s0");
+            r->slices[t][i].there = false;
+        }
+    }
+
+    return r;
+}
+
+
+static it_object_t *
+room_object(room_t *r, unsigned slot, unsigned i)
+{
+    return (slot == IT_SERVICES)
+           ? &r->services[i / SERVICES][i % SERVICES]
+           : &r->slices[i / SLICES][i % SLICES];
+}
+
+
+static unsigned
+room_objects(unsigned slot)
+{
+    return (slot == IT_SERVICES) ? TENANTS * SERVICES : TENANTS * SLICES;
+}
+
+
+/* What a list shows, from a random one on: an API server lists by name. */
+static void
+room_items(room_t *r, unsigned slot, bool whole, unsigned n)
+{
+    unsigned            i;
+    const it_object_t  *o;
+
+    for (i = 0; i < n; i++) {
+        o = room_object(r, slot, i);
+
+        if (!o->there) {
+            continue;
+        }
+
+        if (whole) {
+            IT_LIST(&r->it, o);
+
+        } else {
+            IT_FILL(&r->it, o);
+        }
+
+        kube_publisher_run(r->it.publisher, room_random(r, 3), r->it.now_ms,
+                           0);
+    }
+}
+
+
+static void
+room_list(room_t *r, unsigned slot, bool whole)
+{
+    if (whole) {
+        IT_BEGIN(&r->it, slot);
+        room_items(r, slot, true, room_objects(slot));
+        IT_SYNC(&r->it, slot);
+
+    } else {
+        IT_MARK(&r->it, KUBE_DELTA_REFILL_BEGIN, slot);
+        room_items(r, slot, false, room_objects(slot));
+        IT_MARK(&r->it, KUBE_DELTA_REFILL_END, slot);
+    }
+
+    it_publish(&r->it);
+}
+
+
+/*
+ * A process ends, perhaps in the middle of a list.  Its successor's watch
+ * begins with what its readers had not seen.
+ */
+static void
+room_takeover(room_t *r)
+{
+    unsigned            i, slot, how;
+    const it_object_t  *o;
+
+    slot = room_random(r, 2);
+    how = room_random(r, 3);
+
+    if (how == 1) {
+        IT_BEGIN(&r->it, slot);
+
+    } else if (how == 2) {
+        IT_MARK(&r->it, KUBE_DELTA_REFILL_BEGIN, slot);
+    }
+
+    if (how != 0) {
+        room_items(r, slot, how == 1, room_random(r, room_objects(slot)));
+    }
+
+    it_takeover(&r->it);
+
+    for (slot = 0; slot < 2; slot++) {
+        for (i = 0; i < room_objects(slot); i++) {
+            o = room_object(r, slot, i);
+
+            if (strtoul(o->rv, NULL, 10) > r->saved[slot]) {
+                assert_int_equal(it_apply(&r->it, o->there
+                                          ? KUBE_DELTA_UPDATED
+                                          : KUBE_DELTA_DELETED, o), KUBE_OK);
+            }
+        }
+    }
+}
+
+
+/* The scope's version moves on once readers see all up to it. */
+static void
+room_save(room_t *r)
+{
+    unsigned  slot;
+
+    for (slot = 0; slot < 2; slot++) {
+        if (!kube_publisher_pending(r->it.publisher, slot)) {
+            r->saved[slot] = r->it.rv;
+        }
+    }
+}
+
+
+/* An event; where memory is missing it comes again. */
+static void
+room_event(room_t *r, it_object_t *o, kube_delta_kind_t kind)
+{
+    kube_rc_t  rc;
+
+    it_stamp(&r->it, o);
+    o->there = (kind != KUBE_DELTA_DELETED);
+
+    if (room_random(r, 8) == 0) {
+        r->it.at.fail_at = r->it.at.calls + 1 + room_random(r, 4);
+    }
+
+    do {
+        rc = it_apply(&r->it, kind, o);
+        assert_true(rc == KUBE_OK || rc == KUBE_NOMEM);
+    } while (rc == KUBE_NOMEM);
+
+    r->it.at.fail_at = 0;
+}
+
+
+static void
+room_step(room_t *r)
+{
+    unsigned      what;
+    it_object_t  *slice, *service;
+
+    slice = room_object(r, IT_SLICES, room_random(r, room_objects(IT_SLICES)));
+    service = room_object(r, IT_SERVICES,
+                          room_random(r, room_objects(IT_SERVICES)));
+    what = room_random(r, 100);
+
+    if (what < 55) {
+
+        if (room_random(r, 2) == 0 || !slice->there) {
+            room_slice(r, slice);
+
+        } else {
+            slice->endpoints += room_random(r, 150);
+            slice->endpoints = slice->endpoints % 700 + 1;
+        }
+
+        slice->version++;
+        room_event(r, slice, KUBE_DELTA_UPDATED);
+
+    } else if (what < 65) {
+
+        if (slice->there) {
+            room_event(r, slice, KUBE_DELTA_DELETED);
+        }
+
+    } else if (what < 83) {
+        service->version++;
+        room_event(r, service, KUBE_DELTA_UPDATED);
+
+    } else if (what < 85) {
+
+        if (service->there) {
+            room_event(r, service, KUBE_DELTA_DELETED);
+        }
+
+    } else if (what < 90) {
+        room_list(r, room_random(r, 2), false);
+
+    } else if (what < 93) {
+        room_list(r, room_random(r, 2), true);
+
+    } else if (what < 96) {
+        room_takeover(r);
+
+    } else {
+        r->it.now_ms += 1000;
+    }
+
+    kube_publisher_run(r->it.publisher, room_random(r, 4), r->it.now_ms, 0);
+    room_save(r);
+}
+
+
+/* Lists what is asked for until nothing is; how many lists. */
+static unsigned
+room_rest(room_t *r)
+{
+    unsigned         i, slot, lists, quiet;
+    kube_room_ask_t  ask;
+
+    lists = 0;
+    quiet = 0;
+
+    for (i = 0; i < RESTS && quiet < QUIET; i++, quiet++) {
+        r->it.now_ms += 1000;
+
+        for (slot = 0; slot < 2; slot++) {
+            if (it_room_returned(&r->it, slot, &ask)) {
+                room_list(r, slot, ask.whole);
+                lists++;
+                quiet = 0;
+            }
+        }
+
+        it_publish(&r->it);
+    }
+
+    return lists;
+}
+
+
+/* True if the zone says of the object how it is: as it is, old, or refused. */
+static bool
+room_knows(const room_t *r, const it_object_t *o, bool *is_current)
+{
+    kube_zone_item_t      item;
+    const kube_record_t  *record;
+
+    *is_current = false;
+
+    if (kube_zone_item_name(r->it.writer, o->resource, kube_str(o->ns),
+                            kube_str(o->name), &item) != KUBE_OK
+        || item.entry == 0)
+    {
+        return false;
+    }
+
+    record = kube_zone_published(r->it.writer, item.entry);
+    assert_non_null(record);
+
+    if (record->kind == KUBE_RECORD_REFUSED
+        || (record->flags & KUBE_RECORD_F_OUTDATED))
+    {
+        return o->there;
+    }
+
+    *is_current = true;
+    assert_true(o->there);
+    assert_true(kube_str_eq(item.held.meta.rv, kube_str(o->rv)));
+
+    return true;
+}
+
+
+static void
+room_check(room_t *r)
+{
+    bool              is_current;
+    unsigned          i, slot, unknown, current;
+    it_object_t      *o;
+    kube_scope_sum_t  sum;
+
+    for (slot = 0; slot < 2; slot++) {
+        sum = it_sum(&r->it, slot);
+        unknown = 0;
+        current = 0;
+
+        for (i = 0; i < room_objects(slot); i++) {
+            o = room_object(r, slot, i);
+            unknown += !room_knows(r, o, &is_current) && o->there;
+            current += is_current;
+        }
+
+        assert_int_equal(sum.count, current);
+        assert_true(unknown <= sum.refused_unnamed);
+        assert_false(kube_publisher_pending(r->it.publisher, slot));
+    }
+}
+
+
+/*
+ * Who lacks what is not held as it is: the Service that it is of, and as large
+ * as it is, or nobody where the zone would not hold it.  At rest that is known
+ * of all.
+ */
+static void
+room_check_lack(room_t *r, const it_object_t *o, bool rests, uint64_t seed)
+{
+    bool                  too_large;
+    uint32_t              bytes;
+    const char           *service;
+    kube_record_t        *record;
+    kube_zone_item_t      item;
+    const kube_lack_t    *lack;
+    kube_publisher_t     *p;
+    const kube_group_t   *group;
+    const kube_member_t  *member;
+
+    p = r->it.publisher;
+    assert_int_equal(kube_zone_item_name(r->it.writer, o->resource,
+                                         kube_str(o->ns), kube_str(o->name),
+                                         &item), KUBE_OK);
+    member = &p->index.members[item.entry];
+
+    if (!o->there || (member->group != NULL && !member->outdated)) {
+        return;
+    }
+
+    lack = kube_publication_lack(&p->publication, &item);
+    group = (lack != NULL) ? lack->group : member->group;
+    service = (it_slot(o) == IT_SERVICES) ? o->name : o->service;
+
+    record = it_record(o);
+    bytes = kube_eviction_charge(&p->eviction, kube_record_base(record));
+    too_large = (record->size > kube_zone_record_max(&r->it.zone));
+    free(record);
+
+    if (too_large || (lack == NULL && group == NULL && !rests)) {
+        assert_true(lack == NULL || group == NULL);
+        return;
+    }
+
+    if (group == NULL
+        || !kube_str_eq(kube_group_ns(group), kube_str(o->ns))
+        || !kube_str_eq(kube_group_name(group), kube_str(service))
+        || group->scope[o->resource] != it_slot(o)
+        || (lack != NULL && lack->bytes != bytes))
+    {
+        fail_msg("seed %llu: %s/%s is not lacked by %s",
+                 (unsigned long long) seed, o->ns, o->name, service);
+    }
+}
+
+
+/* What a predecessor has refused, or left outdated, lists are to tell. */
+static void
+room_check_lacks(room_t *r, bool rests, uint64_t seed)
+{
+    unsigned  i, slot;
+    uint64_t  unnamed;
+
+    if (!rests
+        && kube_publication_guesses(&r->it.publisher->publication, IT_SLICES,
+                                    &unnamed))
+    {
+        return;
+    }
+
+    for (slot = 0; slot < 2; slot++) {
+        for (i = 0; i < room_objects(slot); i++) {
+            room_check_lack(r, room_object(r, slot, i), rests, seed);
+        }
+    }
+}
+
+
+static void
+room_add(uint64_t *bytes, uint64_t *n, const kube_lack_t *lack)
+{
+    if (lack != NULL && lack->group != NULL) {
+        *bytes += lack->bytes;
+        (*n)++;
+    }
+}
+
+
+/* Services lack what members and rows say, no more and no less. */
+static void
+room_check_sums(room_t *r)
+{
+    size_t                i;
+    uint64_t              bytes, n, lacking, lacking_n;
+    kube_map_link_t      *link;
+    kube_publisher_t     *p;
+    const kube_map_t     *map;
+    const kube_group_t   *group;
+    const kube_member_t  *member;
+
+    p = r->it.publisher;
+    bytes = n = lacking = lacking_n = 0;
+
+    for (i = 1; i <= kube_publisher_top(p); i++) {
+        member = &p->index.members[i];
+
+        if (member->life == KUBE_LIFE_REFUSED) {
+            room_add(&bytes, &n, &member->lack);
+        }
+
+        if (kube_member_wish(member) != NULL) {
+            room_add(&bytes, &n, kube_member_wish(member));
+            assert_true(member->outdated
+                        || member->life == KUBE_LIFE_DELETING);
+            assert_ptr_not_equal(member->group, member->refusal->wish.group);
+        }
+    }
+
+    map = &p->publication.unnamed.map;
+
+    for (i = 0; i <= map->mask; i++) {
+        for (link = map->buckets[i]; link != NULL; link = link->next) {
+            room_add(&bytes, &n,
+                     &kube_map_data(link, kube_unnamed_row_t, link)->lack);
+        }
+    }
+
+    map = &p->index.groups;
+
+    for (i = 0; i <= map->mask; i++) {
+        for (link = map->buckets[i]; link != NULL; link = link->next) {
+            group = kube_map_data(link, kube_group_t, link);
+            assert_false(kube_group_is_empty(group));
+            lacking += group->lacking;
+            lacking_n += group->lacking_n;
+        }
+    }
+
+    assert_int_equal(lacking, bytes);
+    assert_int_equal(lacking_n, n);
+}
+
+
+/* The cluster rests: lists are asked for, but not without end. */
+static unsigned
+room_rests(room_t *r, uint64_t seed)
+{
+    unsigned  lists;
+
+    it_publish(&r->it);
+    lists = room_rest(r);
+
+    if (lists > LISTS_MAX) {
+        fail_msg("seed %llu: %u lists", (unsigned long long) seed, lists);
+    }
+
+    room_check(r);
+
+    return lists;
+}
+
+
+/*
+ * Nothing has changed, and nothing is asked for: who lists all the same finds
+ * nothing that has room.
+ */
+static void
+room_has_all(room_t *r, uint64_t seed)
+{
+    unsigned  i;
+
+    r->changes = 0;
+
+    for (i = 0; i < 4; i++) {
+        room_list(r, i % 2, false);
+    }
+
+    if (r->changes != 0) {
+        fail_msg("seed %llu: %u changes", (unsigned long long) seed,
+                 r->changes);
+    }
+
+    room_check(r);
+}
+
+
+static unsigned
+room_run(uint64_t seed)
+{
+    room_t    *r;
+    unsigned   i, lists;
+
+    r = room_create(seed);
+
+    for (i = 0; i < STEPS; i++) {
+        room_step(r);
+        room_check_sums(r);
+        room_check_lacks(r, false, seed);
+    }
+
+    lists = room_rests(r, seed);
+
+    /* what a predecessor has refused only lists tell: they are not due yet */
+    room_list(r, IT_SERVICES, true);
+    room_list(r, IT_SLICES, true);
+    lists += room_rests(r, seed);
+    room_has_all(r, seed);
+    room_check_lacks(r, true, seed);
+
+    it_done(&r->it);
+    free(r);
+
+    return lists;
+}
+
+
+static uint64_t
+env_number(const char *name, uint64_t otherwise)
+{
+    const char  *value;
+
+    value = getenv(name);
+
+    return (value != NULL) ? strtoull(value, NULL, 10) : otherwise;
+}
+
+
+static void
+test_room(void **state)
+{
+    unsigned  lists;
+    uint64_t  seed, rounds, left;
+
+    (void) state;
+    seed = env_number("KUBE_TEST_SEED", 1);
+    rounds = env_number("KUBE_TEST_ROUNDS", 60);
+    lists = 0;
+
+    for (left = rounds; left != 0; left--, seed++) {
+        lists += room_run(seed);
+    }
+
+    print_message("%u lists in %llu histories\n", lists,
+                  (unsigned long long) rounds);
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_room),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
