@@ -149,6 +149,22 @@ kube_exchange_shut_idle(const kube_exchange_env_t *env)
 }
 
 
+void
+kube_exchange_shut_unasked(const kube_exchange_env_t *env)
+{
+    char    byte;
+    size_t  i;
+
+    for (i = 0; i < env->sockets_n; i++) {
+        if (env->sockets[i].exchange == NULL
+            && recv(env->sockets[i].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+        {
+            (void) shutdown(env->sockets[i].fd, SHUT_RDWR);
+        }
+    }
+}
+
+
 /* Of a request that was answered at once, env->sockets has not heard. */
 void
 kube_exchange_leave(const kube_exchange_t *exchange)

@@ -203,6 +203,12 @@ void kube_exchange_use_socket(kube_exchange_t *exchange, int fd);
 void kube_exchange_shut_idle(const kube_exchange_env_t *env);
 
 /*
+ * The same for those of them that something has come over: it answers nothing
+ * that was asked, and the next request would be given it (libcurl before 8.0).
+ */
+void kube_exchange_shut_unasked(const kube_exchange_env_t *env);
+
+/*
  * For kube_exchange.c: sets every option but the callbacks of that file.
  * exchange->setup says what failed.
  */

@@ -781,6 +781,8 @@ transport_add_new(kube_transport_t *t)
             continue;
         }
 
+        kube_exchange_shut_unasked(&t->env);
+
         if (!claimed
             && transport_may_dial(e)
             && e->server == t->env.dialer.server)

@@ -14,9 +14,11 @@
 
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -79,6 +81,33 @@ static inline bool
 http_bed_puts(int fd, const char *text)
 {
     return http_bed_write(fd, text, strlen(text));
+}
+
+
+/* The same, until all that was ever sent has arrived. */
+static inline bool
+http_bed_deliver(int fd, const char *text)
+{
+    int       left;
+    unsigned  n;
+
+    if (!http_bed_puts(fd, text)) {
+        return false;
+    }
+
+    for (n = 0; n < 10000; n++) {
+        if (ioctl(fd, SIOCOUTQ, &left) == -1) {
+            return false;
+        }
+
+        if (left == 0) {
+            return true;
+        }
+
+        (void) poll(NULL, 0, 1);
+    }
+
+    return false;
 }
 
 

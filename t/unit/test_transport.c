@@ -151,6 +151,65 @@ test_transport_late_answer(void **state)
 }
 
 
+/*
+ * What comes over a connection that nobody uses answers nothing that was asked:
+ * whatever was answered before, the next request goes over another one.
+ */
+static void
+test_transport_unasked_answer(void **state)
+{
+    size_t                  i, n;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 }, w = { 0 };
+
+    static const char *const  answers[] = {
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        "HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\nno",
+        "HTTP/1.1 429 No\r\nContent-Length: 2\r\n\r\nno",
+    };
+
+    static const char *const  late[] = {
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlate",
+        "HTTP/1.1 408 Timeout\r\nContent-Length: 4\r\n\r\nlate",
+        "\n",
+    };
+
+    transport_bed_serve(f, serve_text, answers[0]);
+    transport_bed_open(f);
+    transport_bed_get(f, &c);
+    transport_bed_free(&c);
+
+    /* a watch over the connection that was kept */
+
+    f->server.arg = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n";
+    transport_bed_start(f, &w);
+    transport_bed_until(f, &w.responses, 1);
+
+    for (i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        f->server.arg = answers[i];
+        transport_bed_get(f, &c);
+        transport_bed_free(&c);
+
+        n = http_bed_connections(&f->server);
+        assert_int_equal(n, i + 2);
+        assert_true(http_bed_deliver(f->server.fds[n - 1], late[i]));
+
+        f->server.arg = answers[0];
+        transport_bed_get(f, &c);
+        assert_int_equal(c.code, 200);
+        assert_int_equal(c.len, 2);
+        transport_bed_free(&c);
+        assert_int_equal(http_bed_connections(&f->server), n + 1);
+    }
+
+    assert_int_equal(w.dones, 0);
+    assert_true(http_bed_puts(f->server.fds[0], "w"));
+    transport_bed_until(f, &w.dones, 1);
+    assert_int_equal(w.rc, KUBE_OK);
+    transport_bed_free(&w);
+}
+
+
 /* Our name comes first, whoever runs us. */
 static void
 test_transport_agent(void **state)
@@ -1034,6 +1093,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         TRANSPORT_TEST(test_transport_request),
         TRANSPORT_TEST(test_transport_late_answer),
+        TRANSPORT_TEST(test_transport_unasked_answer),
         TRANSPORT_TEST(test_transport_agent),
         TRANSPORT_TEST(test_transport_answers),
         TRANSPORT_TEST(test_transport_large_head),
