@@ -55,6 +55,15 @@ exchange_find_socket(kube_exchange_env_t *env, int fd)
 }
 
 
+/* The socket of the exchange is known, or it uses none any more. */
+static void
+exchange_heard(kube_exchange_t *e)
+{
+    e->env->unheard -= e->unheard;
+    e->unheard = 0;
+}
+
+
 void
 kube_exchange_use_socket(kube_exchange_t *exchange, int fd)
 {
@@ -64,6 +73,7 @@ kube_exchange_use_socket(kube_exchange_t *exchange, int fd)
 
     if (s != NULL) {
         s->exchange = exchange;
+        exchange_heard(exchange);
     }
 }
 
@@ -124,6 +134,8 @@ kube_exchange_restart(kube_exchange_t *exchange)
         }
     }
 
+    exchange_heard(exchange);
+
     exchange->stage = KUBE_STAGE_NO_PEER;
     exchange->created_ms = env->now_ms;
     exchange->look_ms = env->now_ms + KUBE_EXCHANGE_LOOK_MS;
@@ -141,7 +153,7 @@ kube_exchange_shut_idle(const kube_exchange_env_t *env)
 {
     size_t  i;
 
-    for (i = 0; i < env->sockets_n; i++) {
+    for (i = 0; i < env->sockets_n && env->unheard == 0; i++) {
         if (env->sockets[i].exchange == NULL) {
             (void) shutdown(env->sockets[i].fd, SHUT_RDWR);
         }
@@ -155,7 +167,7 @@ kube_exchange_shut_unasked(const kube_exchange_env_t *env)
     char    byte;
     size_t  i;
 
-    for (i = 0; i < env->sockets_n; i++) {
+    for (i = 0; i < env->sockets_n && env->unheard == 0; i++) {
         if (env->sockets[i].exchange == NULL
             && recv(env->sockets[i].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
         {
@@ -269,6 +281,7 @@ exchange_open_socket_cb(void *arg, curlsocktype purpose,
     s->fd = fd;
     s->exchange = e;
     e->stage = KUBE_STAGE_NO_PEER;
+    exchange_heard(e);
 
     return fd;
 }
@@ -308,6 +321,13 @@ exchange_ready_cb(void *arg, char *primary_ip, char *local_ip,
     (void) local_port;
 
     e->stage = KUBE_STAGE_READY;
+
+    /* a connection that was kept: libcurl does not say which */
+
+    if (!e->unheard && kube_exchange_socket(e) == -1) {
+        e->unheard = 1;
+        e->env->unheard++;
+    }
 
     return CURL_PREREQFUNC_OK;
 }
@@ -753,6 +773,7 @@ kube_exchange_destroy(kube_exchange_t *exchange)
         }
     }
 
+    exchange_heard(exchange);
     exchange_wipe_headers(exchange);
 
     curl_slist_free_all(exchange->headers);

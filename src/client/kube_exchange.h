@@ -72,6 +72,9 @@ typedef struct {
     kube_socket_t         *sockets;
     size_t                 sockets_n;
     size_t                 sockets_cap;
+    size_t                 unheard;        /* exchanges that use one of those
+                                              that look idle: which is known
+                                              once libcurl waits for it */
     uint64_t               now_ms;         /* of the host's last call */
     uint64_t               changed_ms;     /* CA, certificate; or KUBE_NEVER */
     unsigned               ca;             /* grows with each new one */
@@ -123,6 +126,7 @@ struct kube_exchange_s {
     unsigned                        over:1;        /* ends with rc, by us */
     unsigned                        owed:1;        /* an answer may follow on
                                                       what it was told */
+    unsigned                        unheard:1;     /* counted in the env's */
 
     char                            error[CURL_ERROR_SIZE];
 };
@@ -197,8 +201,9 @@ void kube_exchange_claim(kube_exchange_t *exchange);
 void kube_exchange_use_socket(kube_exchange_t *exchange, int fd);
 
 /*
- * Shuts the connections that nobody uses.  libcurl has no call that closes
- * them; it frees one, and its copy of the client's key, once it finds it dead.
+ * Shuts the connections that nobody uses, unless it is unknown which these are.
+ * libcurl has no call that closes them; it frees one, and its copy of the
+ * client's key, once it finds it dead.
  */
 void kube_exchange_shut_idle(const kube_exchange_env_t *env);
 

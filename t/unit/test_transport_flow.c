@@ -516,6 +516,83 @@ test_transport_connections(void **state)
 }
 
 
+static bool
+serve_text(http_bed_t *server, int fd)
+{
+    return http_bed_puts(fd, server->arg);
+}
+
+
+/* The answer to a request that has yet to be sent: it will be there at once. */
+static kube_take_t
+take_and_answer_other(transport_bed_client_t *c)
+{
+    http_bed_t  *server;
+
+    server = &c->f->server;
+    c->on_bytes = NULL;
+
+    assert_true(http_bed_deliver(server->fds[1], "HTTP/1.1 200 OK\r\n"
+                                                 "Content-Length: 6\r\n\r\n"
+                                                 "ab"));
+    return KUBE_TAKE_MORE;
+}
+
+
+/*
+ * A request over a connection that was kept, answered at once and paused for
+ * want of budget: libcurl has told nobody of its socket, which is in use.
+ */
+static void
+test_transport_idle_by_looks(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  a = { 0 }, b = { 0 }, c = { 0 };
+
+    f->tick_bytes = 1;
+
+    transport_bed_serve(f, serve_text, "HTTP/1.1 200 OK\r\n"
+                                       "Transfer-Encoding: chunked\r\n\r\n");
+    transport_bed_open(f);
+    transport_bed_start(f, &a);
+    transport_bed_until(f, &a.responses, 1);
+
+    f->server.arg = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    transport_bed_get(f, &c);
+    transport_bed_free(&c);
+    assert_int_equal(http_bed_connections(&f->server), 2);
+
+    /* the second byte is held back, and comes before what is new is sent */
+
+    f->server.arg = "";
+    assert_true(http_bed_deliver(f->server.fds[0],
+                                 "1\r\na\r\n1\r\nb\r\n"));
+    transport_bed_until(f, &a.len, 1);
+    a.on_bytes = take_and_answer_other;
+    transport_bed_start(f, &b);
+    transport_bed_step(f);
+    assert_int_equal(b.responses, 1);
+    assert_int_equal(b.len, 0);
+
+    /* neither shuts it */
+
+    kube_transport_verdict(f->transport, 0, false);
+    assert_true(http_bed_deliver(f->server.fds[1], "cd"));
+    transport_bed_start(f, &c);
+
+    transport_bed_until(f, &b.len, 2);
+    assert_true(http_bed_puts(f->server.fds[1], "ef"));
+    transport_bed_until(f, &b.dones, 1);
+    assert_int_equal(b.rc, KUBE_OK);
+    assert_int_equal(b.len, 6);
+
+    transport_bed_close(f);
+    transport_bed_free(&a);
+    transport_bed_free(&b);
+    transport_bed_free(&c);
+}
+
+
 static void
 test_transport_destroy_in_flight(void **state)
 {
@@ -552,6 +629,7 @@ main(void)
         TRANSPORT_TEST(test_transport_cancel_other),
         TRANSPORT_TEST(test_transport_abort),
         TRANSPORT_TEST(test_transport_connections),
+        TRANSPORT_TEST(test_transport_idle_by_looks),
         TRANSPORT_TEST(test_transport_destroy_in_flight),
     };
 
