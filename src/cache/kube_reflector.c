@@ -121,6 +121,10 @@ reflector_end_call(kube_reflector_t *r)
         return;
     }
 
+    /* one that was silent, or refused, had nothing more that was not taken */
+
+    r->starved = call->starved;
+
     ms = r->now_ms - call->opened_ms;
 
     kube_reflector_observe(r, KUBE_HISTOGRAM_WATCH_DURATION, ms * 1000);

@@ -30,6 +30,8 @@ typedef struct {
     uint64_t                sent_ms;
     uint64_t                opened_ms;    /* or KUBE_NEVER */
     uint64_t                events;
+    bool                    starved;      /* a watch: no memory for what it
+                                             said; it ends of that */
 } reflector_call_t;
 
 /* The list in progress, over all its pages. */
@@ -86,8 +88,9 @@ struct kube_reflector_s {
     reflector_refill_t         refill;
     reflector_error_t          error;
     kube_suffering_t           suffering; /* its message is error.message */
-    bool                       starved;   /* no memory for what a watch said,
-                                             and nothing was taken since */
+    bool                       starved;   /* the last watch that was open ended
+                                             for want of memory, and nothing
+                                             was taken since */
     bool                       waiting;   /* for its turn to list */
     bool                       lined;     /* the same, with a watch */
     bool                       turn;

@@ -156,9 +156,7 @@ kube_reflector_failed(kube_reflector_t *r, kube_rc_t rc, const char *text)
 {
     kube_reflector_show_failure(r, rc, text);
 
-    if (rc == KUBE_NOMEM && r->call.watch && r->call.opened_ms != KUBE_NEVER) {
-        r->starved = true;
-    }
+    r->call.starved = (rc == KUBE_NOMEM);
 
     if (rc == KUBE_TLS) {
         r->lw.credentials(r->lw.ctx, r->now_ms);

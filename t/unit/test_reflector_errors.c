@@ -554,6 +554,69 @@ test_no_memory_for_an_event(void **state)
 }
 
 
+/*
+ * Nor does what is over stay shown where no event comes: the one that there was
+ * no memory for was damaged and is passed over, or was an ERROR, or the watch
+ * was quiet until it was due.
+ */
+static void
+test_no_memory_is_over(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    for (i = 0; i < 4; i++) {
+        bed_init(&b);
+        bed_start(&b, "5");
+        assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+        bed_process(&b);
+        io_done(bed_x(&b), KUBE_NOMEM, "");
+        bed_process(&b);
+        (void) bed_sleep(&b);
+
+        /* not yet */
+
+        assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+        bed_process(&b);
+        assert_int_equal(kube_reflector_suffering(b.r)->cause,
+                         KUBE_CAUSE_UNREACHABLE);
+
+        switch (i) {
+
+        case 0:
+            assert_true(io_body(&b.io, bed_x(&b), "{\"no\":\"event\"}\n"));
+            bed_process(&b);
+            (void) bed_sleep(&b);
+            break;
+
+        case 1:
+            assert_true(io_body(&b.io, bed_x(&b),
+                                EVENT("ERROR", STATUS(500, "", ""))));
+            bed_process(&b);
+            (void) bed_sleep(&b);
+            break;
+
+        case 2:
+            b.io.now_ms = kube_reflector_deadline(b.r);
+            bed_process(&b);
+            break;
+
+        default:
+            b.io.now_ms += 60000;
+            io_done(bed_x(&b), KUBE_OK, "");
+            bed_process(&b);
+        }
+
+        assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+        bed_process(&b);
+        assert_int_equal(kube_reflector_suffering(b.r)->cause, KUBE_CAUSES);
+        bed_done(&b);
+    }
+}
+
+
 static void
 test_transport_errors(void **state)
 {
@@ -901,6 +964,7 @@ main(void)
         cmocka_unit_test(test_error_events),
         cmocka_unit_test(test_unauthorized),
         cmocka_unit_test(test_no_memory_for_an_event),
+        cmocka_unit_test(test_no_memory_is_over),
         cmocka_unit_test(test_transport_errors),
         cmocka_unit_test(test_malformed_stream),
         cmocka_unit_test(test_unreadable_envelope),
