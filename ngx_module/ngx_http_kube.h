@@ -23,7 +23,7 @@
 #define NGX_HTTP_KUBE_EVENTS   0x8
 
 /* Modules that send requests to upstreams, by name. */
-#define NGX_HTTP_KUBE_SENDERS_MAX  6
+#define NGX_HTTP_KUBE_SENDERS_MAX  7
 
 
 /*

@@ -64,7 +64,8 @@ static const char *const  ngx_http_kube_senders[] = {
     "ngx_http_fastcgi_module",
     "ngx_http_uwsgi_module",
     "ngx_http_scgi_module",
-    "ngx_http_memcached_module"
+    "ngx_http_memcached_module",
+    "ngx_http_tunnel_module"
 };
 
 #define NGX_HTTP_KUBE_SENDERS                                                 \

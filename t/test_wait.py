@@ -11,7 +11,7 @@ import socket
 import time
 
 import pytest
-from nginx import WAIT, wait_until
+from nginx import WAIT, full_conf, nginx_t, wait_until
 
 CONF = """
     upstream web { kube_service shop/web:http unsynced_wait=%s; keepalive 8; }
@@ -161,6 +161,27 @@ def test_a_worker_holds_so_many(cluster):
     assert answered(512) == [b"200"] * 512
 
 
+def test_tunnel(cluster):
+    """CONNECT, which nginx passes on from 1.31 on, waits as a request does."""
+    inside = "location / { tunnel_pass web; }"
+    text = CONF.replace("location / { proxy_pass http://web; }", inside)
+    servers = "upstream web { server 127.0.0.1:1; }\nserver { listen 127.0.0.1:1; %s }\n"
+    if nginx_t(full_conf(servers % inside))[0] != 0:
+        pytest.skip("this nginx has no tunnel_pass")
+    cluster.service("shop", "web")
+    cluster.api.fault(verb="list", status=503, times=None)
+    gateway = cluster.nginx(text % (LONG, LONG), sync=False)
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=WAIT) as sock:
+        sock.sendall(b"CONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n")
+        held(cluster)
+        assert select.select([sock], [], [], 0)[0] == []
+        cluster.api.clear_faults()
+        answer = sock.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 200 "), answer
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_until(lambda: b"X-Backend: shop.web-1" in sock.recv(65536))
+
+
 def test_client_goes_while_held(cluster, pool):
     gateway = unsynced(cluster, workers=1)
     for _ in range(50):
@@ -196,8 +217,6 @@ def test_what_was_there_serves_while_a_changed_scope_is_listed(cluster):
 
 def test_reload_that_adds_an_informer(cluster):
     """No request fails between the new workers' start and the first list."""
-    from nginx import full_conf
-
     cluster.service("shop", "web")
     plain = "    server { listen 127.0.0.1:PORT; location / { return 200 plain; } }\n"
     gateway = cluster.nginx(CONF % (LONG, LONG))
