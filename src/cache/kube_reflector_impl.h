@@ -65,6 +65,7 @@ typedef struct {
                                              KUBE_NEVER: it is */
     kube_hash_set_t         touched;      /* keys of events since it began */
     size_t                  token_len;
+    uint64_t                token_mark;   /* see kube_reflector_circles() */
     char                    token[KUBE_CONTINUE_LEN_MAX];
 } reflector_refill_t;
 

@@ -322,14 +322,18 @@ refill_on_item(kube_reflector_t *r, const kube_result_t *item)
 
 /* Takes it for the next page; false: the pages go on, and lead nowhere. */
 static bool
-refill_token(reflector_refill_t *refill, kube_str_t token)
+refill_token(kube_reflector_t *r, kube_str_t token)
 {
-    kube_str_t  last;
+    kube_str_t           last;
+    reflector_refill_t  *refill;
 
+    refill = &r->refill;
     last = (kube_str_t) { refill->token, refill->token_len };
 
     if (token.len > sizeof(refill->token)
         || kube_str_eq(token, last)
+        || kube_reflector_circles(&refill->token_mark, token, refill->pages,
+                                  r->options.step.seed)
         || ++refill->empty_pages > KUBE_EMPTY_PAGES_MAX
         || ++refill->pages >= KUBE_PAGES_MAX)
     {
@@ -374,7 +378,7 @@ refill_on_end(kube_reflector_t *r, const kube_result_t *result)
 
     /* a list that replaces had no end either, and no watch beside it */
 
-    if (!refill_token(refill, result->continue_token)) {
+    if (!refill_token(r, result->continue_token)) {
         refill_broken(r, "its pages have no end", false);
         return;
     }

@@ -337,6 +337,7 @@ typedef struct {
     kube_rv_t               rv;             /* of its first page */
     char                    token[KUBE_CONTINUE_LEN_MAX];
     size_t                  token_len;
+    uint64_t                token_mark;     /* see kube_reflector_circles() */
     unsigned                pages;
     unsigned                empty_pages;    /* in a row */
     unsigned                stale;          /* discarded in a row */
@@ -456,6 +457,15 @@ const kube_rv_t *kube_reflector_floor(const kube_reflector_machine_t *m);
  * than it is to be taken.  Once the version of a list is known nothing changes.
  */
 void kube_reflector_raise(kube_reflector_machine_t *m, const kube_rv_t *rv);
+
+/*
+ * True: that token has come before, so that the pages have no end.  *mark is
+ * the hash of the one that was the last to come after 2^n pages, which is met
+ * again once there are more than a circle has.  pages: that ended with a token
+ * before this one.
+ */
+bool kube_reflector_circles(uint64_t *mark, kube_str_t token, unsigned pages,
+    uint64_t seed);
 
 /*
  * An item of the list in progress replaces a newer object that is held: the

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "kube_hash.h"
 #include "kube_reflector_step_impl.h"
 
 
@@ -147,6 +148,26 @@ kube_step_item(kube_reflector_machine_t *m)
 }
 
 
+bool
+kube_reflector_circles(uint64_t *mark, kube_str_t token, unsigned pages,
+    uint64_t seed)
+{
+    uint64_t  hash;
+
+    hash = kube_hash64((kube_seed_t) { seed, 0 }, token.data, token.len);
+
+    if (pages != 0 && hash == *mark) {
+        return true;
+    }
+
+    if ((pages & (pages - 1)) == 0) {
+        *mark = hash;
+    }
+
+    return false;
+}
+
+
 kube_action_t
 kube_step_page(kube_reflector_machine_t *m)
 {
@@ -163,6 +184,8 @@ kube_step_page(kube_reflector_machine_t *m)
         || token.len == 0
         || token.len > sizeof(list->token)
         || kube_str_eq(token, last)
+        || kube_reflector_circles(&list->token_mark, token, list->pages,
+                                  m->conf.seed)
         || ++list->empty_pages > KUBE_EMPTY_PAGES_MAX
         || list->pages == KUBE_PAGES_MAX)
     {

@@ -385,13 +385,14 @@ test_pages_without_end(void **state)
     static const struct {
         unsigned     pages;     /* before the first one */
         const char  *items;
-        bool         same;      /* each page's token is the first one's */
+        unsigned     circle;    /* of so many tokens; 0: none comes again */
         unsigned     taken;     /* pages; the next one is too much */
     } servers[] = {
-        { KUBE_PAGES_MAX - 40, SERVICE("web", "3"), false, 39 },
-        { 0, SERVICE("web", "3"), true, 1 },
-        { 0, "", true, 1 },
-        { 0, "", false, KUBE_EMPTY_PAGES_MAX }
+        { KUBE_PAGES_MAX - 40, SERVICE("web", "3"), 0, 39 },
+        { 0, SERVICE("web", "3"), 1, 1 },
+        { 0, SERVICE("web", "3"), 3, 7 },
+        { 0, "", 1, 1 },
+        { 0, "", 0, KUBE_EMPTY_PAGES_MAX }
     };
 
     (void) state;
@@ -404,7 +405,7 @@ test_pages_without_end(void **state)
         for (n = 0; n <= servers[i].taken; n++) {
             assert_int_equal(b.io.started, 2 + n);
             (void) snprintf(token, sizeof(token), "t%u",
-                            servers[i].same ? 0 : n);
+                            servers[i].circle ? n % servers[i].circle : n);
             (void) snprintf(body, sizeof(body),
                             LIST("7", ",\"continue\":\"%s\"", "%s"), token,
                             servers[i].items);

@@ -550,7 +550,7 @@ static void
 test_pages_in_circles(void **state)
 {
     bed_t     b;
-    unsigned  i;
+    unsigned  i, n;
     char      token[32];
 
     (void) state;
@@ -571,8 +571,31 @@ test_pages_in_circles(void **state)
 
     (void) wake(&b);
     say_rv(&b, KUBE_INPUT_META, "10");
+
+    for (i = 0; i < 3; i++) {
+        snprintf(token, sizeof(token), "other-%u", i);
+        assert_int_equal(say_page(&b, token), KUBE_ACTION_LIST);
+    }
+
     assert_int_equal(say_page(&b, "same"), KUBE_ACTION_LIST);
     assert_int_equal(say_page(&b, "same"), KUBE_ACTION_SLEEP);
+
+    /* a circle of any length, which may begin late: thrice its length */
+    for (n = 2; n <= 100; n += 49) {
+        (void) wake(&b);
+        say_rv(&b, KUBE_INPUT_META, "10");
+        i = 0;
+
+        do {
+            assert_true(i < 5 + 3 * n);
+            snprintf(token, sizeof(token), "circle-%u",
+                     (i < 5) ? i + n : (i - 5) % n);
+            say(&b, KUBE_INPUT_ITEM);
+            i++;
+        } while (say_page(&b, token) == KUBE_ACTION_LIST);
+
+        assert_true(i > 5 + n);
+    }
 
     /* pages without an item: a few, and again only after a pause */
     (void) wake(&b);
