@@ -1,9 +1,9 @@
 /*
  * kube_cli_options - what the command line of kube-informer says.
  *
- * It reads no file and connects to nothing: kube_informer_main.c, the only one to
- * call it, does that with what is found here.  What is wrong is said on standard
- * error, by the option's name.
+ * It reads no file and connects to nothing: kube_informer_main.c, the only one
+ * to call it, does that with what is found here.  What is wrong is said on
+ * standard error, by the option's name.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

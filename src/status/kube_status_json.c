@@ -2,8 +2,9 @@
  * kube_status_json - /api/v1/status: the informers, their scopes, what is
  * degraded, and what each key of this nginx resolves to now.
  *
- * It gathers nothing: the figures are those of a kube_report_t, by the names of
- * kube_facts.  Called by workers; the members printed are a contract with users.
+ * It gathers nothing: the figures are those of a kube_report_t, by the names
+ * of kube_facts.  Called by workers; the members printed are a contract with
+ * users.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
