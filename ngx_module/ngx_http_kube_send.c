@@ -412,6 +412,14 @@ ngx_http_kube_stream_writer(ngx_http_request_t *r)
         return;
     }
 
+    /* HTTP/3: who cancels has us stop sending, and resets nothing itself */
+
+    if (wev->error) {
+        r->connection->error = 1;
+        ngx_http_finalize_request(r, NGX_HTTP_CLIENT_CLOSED_REQUEST);
+        return;
+    }
+
     if (wev->delayed || r->aio) {
         clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
