@@ -816,6 +816,27 @@ life_stage(kube_publisher_t *p, kube_group_t *group, kube_item_t *item)
 }
 
 
+/*
+ * A Service enters its group: slices that came before it, and that another one
+ * names, are readable with it alone, though that other one may go first.
+ */
+static void
+life_await_slices(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
+{
+    uint32_t              i;
+    const kube_member_t  *member;
+
+    for (i = group->slices; i != 0; i = member->next) {
+        member = &p->index.members[i];
+
+        if (member->life == KUBE_LIFE_STAGED) {
+            kube_service_queue_add(&p->queue, group, member->resource,
+                                   read_ms);
+        }
+    }
+}
+
+
 /* The item's record is staged: its member follows. */
 static void
 life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
@@ -848,7 +869,13 @@ life_enter(kube_publisher_t *p, kube_group_t *group, const kube_item_t *item)
 
     kube_member_set(kube_publisher_link(p, group, item), KUBE_LIFE_STAGED);
 
-    if (!kube_member_is_service(member)) {
+    if (kube_member_is_service(member)) {
+
+        if (old == NULL) {
+            life_await_slices(p, group, item->read_ms);
+        }
+
+    } else {
         kube_service_queue_hold(&p->queue, group, member, item->read_ms);
 
         if (group->service == 0 && member->referenced_by == 0) {

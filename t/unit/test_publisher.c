@@ -195,6 +195,44 @@ test_publisher_order(void **state)
 }
 
 
+/*
+ * A slice moves to a Service that is not there yet: once that is there, the
+ * slice's scope waits for it, however long ago the old one was published.
+ */
+static void
+test_publisher_moves_ahead(void **state)
+{
+    bed_t        bed;
+    it_object_t  web, api, a;
+
+    (void) state;
+    bed_init(&bed, ZONE);
+    web = it_service(&bed.it, "shop", "web");
+    api = it_service(&bed.it, "shop", "api");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    PUT(&web);
+    PUT(&a);
+    it_publish(&bed.it);
+
+    a.version = 2;
+    snprintf(a.service, sizeof(a.service), "api");
+    it_stamp(&bed.it, &a);
+    PUT(&a);
+    PUT(&api);
+    assert_int_equal(kube_publisher_run(bed.it.publisher, 1, 1000, 0), 1);
+    IT_READS(&bed.it, "shop", "web", "1");
+    IT_READS(&bed.it, "shop", "api", "-");
+    assert_true(kube_publisher_pending(bed.it.publisher, IT_SLICES));
+    assert_true(kube_publisher_pending(bed.it.publisher, IT_SERVICES));
+
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "api", "1 a=2*2");
+    assert_false(kube_publisher_pending(bed.it.publisher, IT_SLICES));
+    assert_false(kube_publisher_pending(bed.it.publisher, IT_SERVICES));
+    it_done(&bed.it);
+}
+
+
 /* A slice is of one Service at a time, whenever a reader looks. */
 static void
 bed_hear_swap(void *ctx, kube_change_t change, const kube_record_t *record)
@@ -965,6 +1003,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_publisher_order),
+        cmocka_unit_test(test_publisher_moves_ahead),
         cmocka_unit_test(test_publisher_swap),
         cmocka_unit_test(test_publisher_refused),
         cmocka_unit_test(test_publisher_outdated),
