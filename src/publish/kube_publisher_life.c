@@ -399,9 +399,10 @@ kube_publisher_deleted(kube_publisher_t *p, const kube_item_t *item)
         return;
     }
 
-    /* a Service goes with its next publication */
+    /* a Service goes with its next publication, and takes no room any more */
     if (kube_member_is_service(member)) {
         kube_member_set(member, KUBE_LIFE_DELETING);
+        kube_eviction_size(&p->eviction, item->zone.entry, 0);
         kube_service_queue_add(&p->queue, member->group, member->resource,
                                item->read_ms);
         return;

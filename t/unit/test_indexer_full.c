@@ -1700,6 +1700,94 @@ test_full_gone_memory(void **state)
 }
 
 
+/*
+ * A zone with room for all: hog's one Service is the largest, a slice of t's
+ * belongs to a, and others are small.  As many of these as are given, or until
+ * one is refused; how many there were.
+ */
+static unsigned
+full_moved_fill(full_t *f, it_object_t *slice, unsigned others)
+{
+    char          name[16];
+    unsigned      i;
+    it_t         *it;
+    it_object_t   o;
+
+    it = &f->it;
+    o = it_service(it, "hog", "s");
+    IT_UPDATE(it, &o);
+
+    for (i = 0; i < 8; i++) {
+        o = it_slice(it, "hog", f->slices[i].name, "s");
+        o.endpoints = 60;
+        IT_UPDATE(it, &o);
+    }
+
+    o = it_service(it, "t", "a");
+    o.ports = 30;
+    IT_UPDATE(it, &o);
+    o = it_service(it, "t", "b");
+    IT_UPDATE(it, &o);
+    o = it_slice(it, "t", "b-1", "b");
+    IT_UPDATE(it, &o);
+
+    *slice = it_slice(it, "t", "moved", "a");
+    slice->endpoints = 60;
+    IT_UPDATE(it, slice);
+    it_publish(it);
+
+    for (i = 0; i < others; i++) {
+        snprintf(name, sizeof(name), "o%u", i % 8);
+        o = it_service(it, name, f->services[i].name);
+        o.ports = 20;
+        IT_UPDATE(it, &o);
+        it_publish(it);
+
+        if (it_sum(it, IT_SERVICES).refused != 0) {
+            break;
+        }
+    }
+
+    return i;
+}
+
+
+/*
+ * A Service that is deleted takes no room, though it is there until that is
+ * published: in a zone that has just room for all nobody makes room for another
+ * one that comes in its place.
+ */
+static void
+test_full_renamed(void **state)
+{
+    full_t       *f;
+    unsigned      i, others;
+    it_object_t   slice, o;
+
+    (void) state;
+    f = full_create(0, 1);
+    others = full_moved_fill(f, &slice, GROUPS);
+    full_destroy(f);
+
+    f = full_create(0, 1);
+    full_moved_fill(f, &slice, others);
+    o = it_service(&f->it, "t", "a");
+
+    for (i = 1; i <= 20; i++) {
+        it_delete(&f->it, &o);
+        o = it_service(&f->it, "t", (i % 2 == 0) ? "a" : "c");
+        o.ports = 30;
+        IT_UPDATE(&f->it, &o);
+        assert_int_equal(it_sum(&f->it, IT_SERVICES).refused, 0);
+        assert_int_equal(it_sum(&f->it, IT_SLICES).refused, 0);
+        it_publish(&f->it);
+    }
+
+    IT_READS(&f->it, "t", "a", "1 moved=1*60");
+    full_destroy(f);
+}
+
+
 /* Those that are not served leave, and so many others: a bit of the room. */
 static void
 full_crowd_leaves(it_t *it, it_object_t *crowd, unsigned others)
@@ -1824,6 +1912,7 @@ main(void)
         cmocka_unit_test(test_full_gone_amid_list),
         cmocka_unit_test(test_full_gone_memory),
         cmocka_unit_test(test_full_found_moved),
+        cmocka_unit_test(test_full_renamed),
         cmocka_unit_test(test_full_moved_beside),
         cmocka_unit_test(test_full_handed_over),
         cmocka_unit_test(test_full_oom),

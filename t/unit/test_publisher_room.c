@@ -469,6 +469,25 @@ room_add(uint64_t *bytes, uint64_t *n, const kube_lack_t *lack)
 }
 
 
+/* What a group has takes room, but for a Service that is on its way out. */
+static void
+room_check_bytes(const kube_publisher_t *p, uint32_t entry)
+{
+    const kube_member_t  *member;
+    const kube_record_t  *record;
+
+    member = &p->index.members[entry];
+
+    if (member->group != NULL) {
+        record = kube_zone_newest(p->publication.conf.writer, entry);
+        assert_int_equal(member->bytes,
+                         member->life == KUBE_LIFE_DELETING ? 0
+                         : kube_eviction_charge(&p->eviction,
+                                                kube_record_base(record)));
+    }
+}
+
+
 /* Services lack what members and rows say, no more and no less. */
 static void
 room_check_sums(room_t *r)
@@ -486,6 +505,7 @@ room_check_sums(room_t *r)
 
     for (i = 1; i <= kube_publisher_top(p); i++) {
         member = &p->index.members[i];
+        room_check_bytes(p, i);
 
         if (member->life == KUBE_LIFE_REFUSED) {
             room_add(&bytes, &n, &member->lack);
