@@ -758,36 +758,16 @@ life_record_max(const kube_publisher_t *p, const kube_item_t *item)
 
 
 /*
- * Stages the item's record; if need be, room is made for it first.  What is
- * new is taken where all that its Service lacks has room.
+ * Stages the item's record, of another group or new; if need be, room is made
+ * for it first.  It is taken where all that its Service lacks has room.
  */
 static kube_rc_t
-life_stage(kube_publisher_t *p, kube_group_t *group, kube_item_t *item)
+life_stage_new(kube_publisher_t *p, kube_group_t *group, kube_item_t *item,
+    uint64_t more)
 {
-    unsigned              n;
-    uint64_t              more, need;
-    kube_rc_t             rc;
-    const kube_member_t  *member;
-    kube_zone_writer_t   *writer;
-
-    writer = p->publication.conf.writer;
-
-    if (item->zone.record->size > life_record_max(p, item)) {
-        return KUBE_TOO_LARGE;
-    }
-
-    member = &p->index.members[item->zone.entry];
-    more = kube_eviction_charge(&p->eviction,
-                                kube_record_base(item->zone.record));
-
-    if (member->group == group) {
-        more = (more > member->bytes) ? more - member->bytes : 0;
-        rc = life_stage_update(p, group, item, more);
-
-        if (rc != KUBE_FULL) {
-            return rc;
-        }
-    }
+    unsigned   n;
+    uint64_t   need;
+    kube_rc_t  rc;
 
     more += kube_eviction_lacking(group, kube_publication_lack(
                                              &p->publication, &item->zone));
@@ -811,9 +791,74 @@ life_stage(kube_publisher_t *p, kube_group_t *group, kube_item_t *item)
     }
 
     /* the reserve is there for what is in between: two versions of a record */
-    return (rc == KUBE_OK) ? kube_zone_stage_item(writer, &item->zone,
+    return (rc == KUBE_OK) ? kube_zone_stage_item(p->publication.conf.writer,
+                                                  &item->zone,
                                                   KUBE_STAGE_USE_RESERVE)
                            : rc;
+}
+
+
+/*
+ * The same of what leaves another group: its older record goes once that was
+ * published without it.  Were it counted in both, others would make room for
+ * what has some, and get it back by a list.
+ */
+static kube_rc_t
+life_stage_moved(kube_publisher_t *p, kube_group_t *group, kube_item_t *item,
+    uint64_t more)
+{
+    uint32_t        entry, bytes;
+    kube_rc_t       rc;
+    kube_member_t  *member;
+
+    entry = item->zone.entry;
+    member = &p->index.members[entry];
+    bytes = member->bytes;
+
+    kube_eviction_size(&p->eviction, entry, 0);
+    rc = life_stage_new(p, group, item, more);
+
+    /* it may have made room for itself, and be in none */
+    if (rc != KUBE_OK && member->group != NULL) {
+        kube_eviction_size(&p->eviction, entry, bytes);
+    }
+
+    return rc;
+}
+
+
+/* Stages the item's record; if need be, room is made for it first. */
+static kube_rc_t
+life_stage(kube_publisher_t *p, kube_group_t *group, kube_item_t *item)
+{
+    uint64_t              more, grows;
+    kube_rc_t             rc;
+    const kube_member_t  *member;
+
+    if (item->zone.record->size > life_record_max(p, item)) {
+        return KUBE_TOO_LARGE;
+    }
+
+    member = &p->index.members[item->zone.entry];
+    more = kube_eviction_charge(&p->eviction,
+                                kube_record_base(item->zone.record));
+
+    if (member->group != NULL && member->group != group) {
+        return life_stage_moved(p, group, item, more);
+    }
+
+    if (member->group == group) {
+        grows = (more > member->bytes) ? more - member->bytes : 0;
+        rc = life_stage_update(p, group, item, grows);
+
+        if (rc != KUBE_FULL) {
+            return rc;
+        }
+
+        more = grows;
+    }
+
+    return life_stage_new(p, group, item, more);
 }
 
 

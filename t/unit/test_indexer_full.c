@@ -1753,9 +1753,45 @@ full_moved_fill(full_t *f, it_object_t *slice, unsigned others)
 
 
 /*
- * A Service that is deleted takes no room, though it is there until that is
- * published: in a zone that has just room for all nobody makes room for another
- * one that comes in its place.
+ * What moves between two Services of one namespace is no more than it was: in
+ * a zone that has just room for all nobody makes room for it.
+ */
+static void
+test_full_moved(void **state)
+{
+    full_t       *f;
+    unsigned      i, others;
+    it_object_t   slice;
+
+    (void) state;
+    f = full_create(0, 1);
+    others = full_moved_fill(f, &slice, GROUPS);
+    assert_in_range(others, 100, GROUPS - 1);
+    full_destroy(f);
+
+    f = full_create(0, 1);
+    assert_int_equal(full_moved_fill(f, &slice, others), others);
+    f->changes = 0;
+
+    for (i = 1; i <= 20; i++) {
+        snprintf(slice.service, sizeof(slice.service), "%s",
+                 (i % 2 == 0) ? "a" : "b");
+        it_change(&f->it, &slice);
+        it_publish(&f->it);
+        assert_int_equal(f->changes, i);
+        assert_int_equal(it_sum(&f->it, IT_SERVICES).refused, 0);
+        assert_int_equal(it_sum(&f->it, IT_SLICES).refused, 0);
+    }
+
+    IT_READS(&f->it, "t", "b", "1 b-1=1*2");
+    IT_READS(&f->it, "t", "a", "1 moved=21*60");
+    full_destroy(f);
+}
+
+
+/*
+ * The same of a Service that is deleted, and of another one that comes in its
+ * place before that is published.
  */
 static void
 test_full_renamed(void **state)
@@ -1912,6 +1948,7 @@ main(void)
         cmocka_unit_test(test_full_gone_amid_list),
         cmocka_unit_test(test_full_gone_memory),
         cmocka_unit_test(test_full_found_moved),
+        cmocka_unit_test(test_full_moved),
         cmocka_unit_test(test_full_renamed),
         cmocka_unit_test(test_full_moved_beside),
         cmocka_unit_test(test_full_handed_over),
