@@ -1134,7 +1134,7 @@ kube_publisher_crashed(kube_publisher_t *p, kube_group_t *group)
 {
     uint32_t              i, next;
     kube_rc_t             rc;
-    kube_refusal_t        refusal;
+    kube_refusal_t        refusal, wanted;
     const kube_member_t  *member;
     kube_zone_writer_t   *writer;
 
@@ -1167,17 +1167,21 @@ kube_publisher_crashed(kube_publisher_t *p, kube_group_t *group)
         /*
          * A new one is a name: a slice that its Service does not name is let
          * go at the next take-over.  One that another Service still names
-         * waits.
+         * waits.  What another one wants, and has no room for, goes on lacking
+         * there: its newest version is not of the Service that crashed.
          */
 
+        wanted = (kube_member_wish(member) != NULL) ? life_no_room(p, i)
+                                                    : refusal;
+
         if (kube_zone_published(writer, i) == NULL) {
-            rc = life_end_slice(p, i, &refusal, KUBE_NEVER);
+            rc = life_end_slice(p, i, &wanted, KUBE_NEVER);
             (void) rc;
 
         } else if (member->referenced_by == 0
                    || member->referenced_by == group->service)
         {
-            life_withdraw(p, i, &refusal);
+            life_withdraw(p, i, &wanted);
         }
     }
 

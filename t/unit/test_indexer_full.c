@@ -1848,6 +1848,90 @@ full_crowd_leaves(it_t *it, it_object_t *crowd, unsigned others)
 }
 
 
+/* A process that dies twice while it publishes the Service. */
+static void
+full_poison(it_t *it, const it_object_t *o)
+{
+    unsigned      i;
+    kube_str_t    ns, name, uid;
+    kube_hand_t   what, hand;
+    kube_death_t  death;
+
+    ns = kube_str(o->ns);
+    name = kube_str(o->name);
+    uid = kube_str(o->uid);
+    what = (kube_hand_t) { .now_ms = it->now_ms, .scope = IT_SERVICES,
+                           .resource = KUBE_RESOURCE_SERVICES,
+                           .blame = KUBE_BLAME_SERVICE,
+                           .ns = &ns, .name = &name, .uid = &uid };
+
+    for (i = 0; i < 2; i++) {
+        kube_hand_take(&hand, &what, KUBE_STAGE_PUBLISH);
+        kube_zone_poison_say(&it->zone, &hand, 11);
+        assert_true(kube_zone_poison_take(&it->zone, it->now_ms, &death));
+    }
+
+    assert_true(death.refused);
+}
+
+
+/*
+ * A slice that was published with a and has changed, moves to b, which has no
+ * room for it, before that is published; and a's publication has killed two
+ * processes.  The slice stays as it is served, but b is brought it once it has
+ * room: what b lacks is no fault of a's.
+ */
+static void
+test_full_moved_amid_crash(void **state)
+{
+    full_t           *f;
+    it_t             *it;
+    unsigned          i;
+    it_object_t       a, b, slice, *crowd;
+    kube_hand_t       hand;
+    kube_room_ask_t   ask;
+
+    (void) state;
+    f = full_create(0, 1);
+    crowd = calloc(CROWD_GROUPS, sizeof(it_object_t));
+    assert_non_null(crowd);
+    memset(&hand, 0, sizeof(kube_hand_t));
+    it = &f->it;
+    it->conf.hand = &hand;
+    it->conf.max_outdated_ms = UINT32_MAX;
+    it_takeover(it);
+
+    a = it_service(it, "hog", "a");
+    b = it_service(it, "hog", "b");
+    slice = it_slice(it, "hog", "a-1", "a");
+    IT_UPDATE(it, &a);
+    IT_UPDATE(it, &b);
+    IT_UPDATE(it, &slice);
+    full_crowd(it, crowd, 2);
+    IT_READS(it, "hog", "a", "1 a-1=1*2");
+
+    full_poison(it, &a);
+    it_change(it, &slice);
+    snprintf(slice.service, sizeof(slice.service), "b");
+    slice.endpoints = 300;
+    it_change(it, &slice);
+    it_publish(it);
+    IT_READS(it, "hog", "a", "1 a-1=1*2");
+    assert_true(it_sum(it, IT_SLICES).lacks_room);
+
+    for (i = 0; i < CROWD_GROUPS; i++) {
+        it_delete(it, &crowd[i]);
+    }
+
+    it_publish(it);
+    it->now_ms += 1000;
+    assert_true(it_room_returned(it, IT_SLICES, &ask));
+
+    free(crowd);
+    full_destroy(f);
+}
+
+
 /*
  * A slice whose newest version, which is larger, is another Service's, stays
  * outdated in that which has it.  Room returns, and a list beside the watch
@@ -1950,6 +2034,7 @@ main(void)
         cmocka_unit_test(test_full_found_moved),
         cmocka_unit_test(test_full_moved),
         cmocka_unit_test(test_full_renamed),
+        cmocka_unit_test(test_full_moved_amid_crash),
         cmocka_unit_test(test_full_moved_beside),
         cmocka_unit_test(test_full_handed_over),
         cmocka_unit_test(test_full_oom),
