@@ -636,7 +636,7 @@ test_room(void **state)
 
     (void) state;
     seed = env_number("KUBE_TEST_SEED", 1);
-    rounds = env_number("KUBE_TEST_ROUNDS", 60);
+    rounds = env_number("KUBE_TEST_ROUNDS", 200);
     lists = 0;
 
     for (left = rounds; left != 0; left--, seed++) {
