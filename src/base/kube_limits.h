@@ -15,7 +15,8 @@
 /* DNS-1123 label and subdomain: apimachinery/pkg/util/validation. */
 #define KUBE_NAMESPACE_LEN_MAX       63
 #define KUBE_NAME_LEN_MAX            253
-#define KUBE_KEY_LEN_MAX             (63 + 1 + 253)
+#define KUBE_KEY_LEN_MAX             (KUBE_NAMESPACE_LEN_MAX + 1               \
+                                      + KUBE_NAME_LEN_MAX)
 
 /* A label's name with its prefix, and its value: apimachinery's
    IsQualifiedName() and IsValidLabelValue().  How many there are is bounded by
