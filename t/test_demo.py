@@ -5,6 +5,7 @@
 """make demo, for a few seconds."""
 
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -118,6 +119,23 @@ def test_interrupted(sig):
     demo = Demo()
     demo.wait_status(200)
     code, text = demo.finish(sig)
+    assert code == 0 and "nothing is left behind" in text
+
+
+def test_interrupted_again_and_again():
+    """As by make and a shell, each of which passes on what it got."""
+    demo = Demo()
+    demo.wait_status(200)
+    demo.look()
+    sigs = itertools.cycle((signal.SIGINT, signal.SIGTERM))
+
+    def tell():
+        for sig in itertools.islice(sigs, 5000):
+            os.kill(demo.process.pid, sig)
+        return "ending" in demo.said()
+
+    wait_until(tell)
+    code, text = demo.finish()
     assert code == 0 and "nothing is left behind" in text
 
 

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import json
 import os
+import queue
 import shutil
 import signal
 import socket
@@ -496,14 +497,25 @@ def options():
     return parser.parse_args()
 
 
+def stop_when_told():
+    """An event that each signal sets, however many come at once.
+
+    Not from within the handler: Event has a lock that is not reentrant, and a
+    handler may interrupt who holds it, which may be another handler.
+    """
+    stop, told = threading.Event(), queue.SimpleQueue()
+    for sig in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(sig, lambda number, _: told.put(number))
+    threading.Thread(target=lambda: (told.get(), stop.set()), daemon=True).start()
+    return stop
+
+
 def main():
     """Runs until ^C."""
     args = options()
-    stop = threading.Event()
+    stop = stop_when_told()
     # make may be killed, too
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    for sig in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(sig, lambda *_: stop.set())
     code = 0
     try:
         with contextlib.ExitStack() as stack:
