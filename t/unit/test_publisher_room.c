@@ -26,6 +26,7 @@
 #define RESTS      400             /* looks for room, a second apart */
 #define QUIET      70              /* of these, without a list, are the end */
 #define LISTS_MAX  14
+#define OUTDATED_MS  1000          /* in one history of three; else for ever */
 
 typedef struct {
     it_t           it;
@@ -76,7 +77,7 @@ room_create(uint64_t seed)
     kube_random_init(&r->random, seed);
     it_zone(&r->it, ZONE);
     r->it.rv = 1000;
-    r->it.conf.max_outdated_ms = UINT32_MAX;
+    r->it.conf.max_outdated_ms = (seed % 3 == 0) ? OUTDATED_MS : UINT32_MAX;
     r->it.conf.change = room_change;
     r->it.conf.change_ctx = r;
     it_run(&r->it);
@@ -534,6 +535,7 @@ room_check_sums(room_t *r)
         for (link = map->buckets[i]; link != NULL; link = link->next) {
             group = kube_map_data(link, kube_group_t, link);
             assert_false(kube_group_is_empty(group));
+            assert_int_equal(group->pins, 0);
             lacking += group->lacking;
             lacking_n += group->lacking_n;
         }

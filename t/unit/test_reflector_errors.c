@@ -617,6 +617,41 @@ test_no_memory_is_over(void **state)
 }
 
 
+/* It is over with a list: a watch that fails after that is another trouble. */
+static void
+test_no_memory_then_another(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "5");
+    assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+    bed_process(&b);
+    io_done(bed_x(&b), KUBE_NOMEM, "");
+    bed_process(&b);
+    (void) bed_sleep(&b);
+
+    io_answer(&b.io, bed_x(&b), 410, STATUS(410, "Expired", ""));
+    bed_process(&b);
+    io_answer(&b.io, bed_x(&b), 200, LIST("7", "", ""));
+    bed_process(&b);
+    assert_int_equal(kube_reflector_suffering(b.r)->cause, KUBE_CAUSES);
+
+    io_done(bed_x(&b), KUBE_CONNECT, "");
+    bed_process(&b);
+    assert_int_equal(kube_reflector_suffering(b.r)->cause,
+                     KUBE_CAUSE_UNREACHABLE);
+    (void) bed_sleep(&b);
+
+    assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+    bed_process(&b);
+    assert_int_equal(kube_reflector_suffering(b.r)->cause, KUBE_CAUSES);
+    bed_done(&b);
+}
+
+
 static void
 test_transport_errors(void **state)
 {
@@ -965,6 +1000,7 @@ main(void)
         cmocka_unit_test(test_unauthorized),
         cmocka_unit_test(test_no_memory_for_an_event),
         cmocka_unit_test(test_no_memory_is_over),
+        cmocka_unit_test(test_no_memory_then_another),
         cmocka_unit_test(test_transport_errors),
         cmocka_unit_test(test_malformed_stream),
         cmocka_unit_test(test_unreadable_envelope),

@@ -593,6 +593,113 @@ test_transport_idle_by_looks(void **state)
 }
 
 
+static kube_take_t
+take_bad(transport_bed_client_t *c)
+{
+    kube_transport_verdict(c->f->transport, 0, false);
+
+    return KUBE_TAKE_MORE;
+}
+
+
+/*
+ * What was answered at once and ended with libcurl having told nobody of its
+ * socket: what looks idle is idle from then on, and a bad body shuts it.
+ */
+static void
+test_transport_idle_again(void **state)
+{
+    size_t                  n;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  a = { 0 }, b = { 0 }, c = { 0 };
+
+    f->tick_bytes = 1;
+
+    transport_bed_serve(f, serve_text, "HTTP/1.1 200 OK\r\n"
+                                       "Transfer-Encoding: chunked\r\n\r\n");
+    transport_bed_open(f);
+    transport_bed_start(f, &a);
+    transport_bed_until(f, &a.responses, 1);
+
+    f->server.arg = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    transport_bed_get(f, &c);
+    transport_bed_free(&c);
+
+    f->server.arg = "";
+    assert_true(http_bed_deliver(f->server.fds[0],
+                                 "1\r\na\r\n1\r\nb\r\n"));
+    transport_bed_until(f, &a.len, 1);
+    a.on_bytes = take_and_answer_other;
+    transport_bed_start(f, &b);
+    transport_bed_step(f);
+    assert_int_equal(b.responses, 1);
+    assert_int_equal(b.dones, 0);
+    kube_transport_cancel(f->transport, b.exchange);
+    transport_bed_step(f);
+
+    f->server.arg = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    transport_bed_get(f, &c);
+    transport_bed_free(&c);
+    n = http_bed_connections(&f->server);
+
+    transport_bed_get(f, &c);
+    transport_bed_free(&c);
+    assert_int_equal(http_bed_connections(&f->server), n);
+
+    kube_transport_verdict(f->transport, 0, false);
+    transport_bed_get(f, &c);
+    assert_int_equal(http_bed_connections(&f->server), n + 1);
+
+    transport_bed_close(f);
+    transport_bed_free(&a);
+    transport_bed_free(&b);
+    transport_bed_free(&c);
+}
+
+
+/* A head that is bad says nothing of the connections of others. */
+static void
+test_transport_idle_beside_bad_head(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  a = { 0 }, b = { 0 };
+
+    transport_bed_serve(f, serve_text,
+                        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n");
+    transport_bed_open(f);
+
+    /* two connections, of which one is in use again */
+
+    transport_bed_start(f, &a);
+    transport_bed_start(f, &b);
+    transport_bed_until(f, &a.responses, 1);
+    transport_bed_until(f, &b.responses, 1);
+    assert_int_equal(http_bed_connections(&f->server), 2);
+    assert_true(http_bed_puts(f->server.fds[0], "x"));
+    assert_true(http_bed_puts(f->server.fds[1], "x"));
+    transport_bed_until(f, &a.dones, 1);
+    transport_bed_until(f, &b.dones, 1);
+    transport_bed_free(&a);
+    transport_bed_free(&b);
+
+    f->server.arg = "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n";
+    a.on_response = take_bad;
+    transport_bed_get(f, &a);
+    transport_bed_free(&a);
+
+    f->server.arg = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n";
+    transport_bed_start(f, &a);
+    transport_bed_start(f, &b);
+    transport_bed_until(f, &a.responses, 1);
+    transport_bed_until(f, &b.responses, 1);
+    assert_int_equal(http_bed_connections(&f->server), 2);
+
+    transport_bed_close(f);
+    transport_bed_free(&a);
+    transport_bed_free(&b);
+}
+
+
 static void
 test_transport_destroy_in_flight(void **state)
 {
@@ -630,6 +737,8 @@ main(void)
         TRANSPORT_TEST(test_transport_abort),
         TRANSPORT_TEST(test_transport_connections),
         TRANSPORT_TEST(test_transport_idle_by_looks),
+        TRANSPORT_TEST(test_transport_idle_again),
+        TRANSPORT_TEST(test_transport_idle_beside_bad_head),
         TRANSPORT_TEST(test_transport_destroy_in_flight),
     };
 
