@@ -57,7 +57,7 @@ put(kube_delta_fifo_t *fifo, kube_delta_kind_t kind, unsigned scope,
 
 
 /* A letter for each kind. */
-static const char  kinds[] = "RUDXBS";
+static const char  kinds[] = "RUDXBSF";
 
 
 /* What leaves: "U0a@4|U0b@2", as in orders[]. */
@@ -169,6 +169,10 @@ static const struct {
     { "an item does not leave in front of the list it is of",
       "U0a@1 U1a@1 B0 R0a@2 R0b@2 U1a@2 S0 U0b@3 U0c@4",
       "U0a@1|U1a@2|B0|R0a@2|R0b@3|S0|U0c@4" },
+
+    { "nor one of a list beside the watch",
+      "U0a@1 U1a@1 F0 U0a@2 U1a@2",
+      "U0a@1|U1a@2|F0|U0a@2" },
 
     { "a list that begins anew behind another one waits twice",
       "B0 R0a@1 B0 R0a@2 U0a@3 S0",
@@ -494,6 +498,8 @@ test_fifo_too_large(void **state)
     assert_int_equal(d.kind, X);
     assert_true(kube_str_eq(d.reason, KUBE_STR("too_large")));
     assert_true(kube_str_eq(d.name, KUBE_STR("big")));
+    assert_int_equal(d.uid_hash, kube_uid_hash(o.u.service.meta.uid));
+    assert_int_not_equal(d.uid_hash, 0);
 
     fixture_done(&f);
 }

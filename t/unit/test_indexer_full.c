@@ -1824,6 +1824,73 @@ test_full_renamed(void **state)
 }
 
 
+/* How many of the crowd are served. */
+static unsigned
+full_crowd_served(it_t *it, const it_object_t *crowd)
+{
+    char      text[2048];
+    unsigned  i, n;
+
+    n = 0;
+
+    for (i = 0; i < CROWD_GROUPS; i++) {
+        n += strchr(it_read(it, "hog", crowd[i].name, text, sizeof(text),
+                            NULL), '=') != NULL;
+    }
+
+    return n;
+}
+
+
+/* What a state file has is a guess, and takes nobody's room. */
+static void
+test_full_state_file(void **state)
+{
+    it_t           *it;
+    char            name[24];
+    unsigned        i, k, served;
+    it_object_t     o[2], *crowd;
+    kube_record_t  *record;
+
+    (void) state;
+    it = calloc(1, sizeof(it_t));
+    crowd = calloc(CROWD_GROUPS, sizeof(it_object_t));
+    assert_non_null(it);
+    assert_non_null(crowd);
+    it_zone(it, 192u << 10);
+    it_run(it);
+    full_crowd(it, crowd, 40);
+    served = full_crowd_served(it, crowd);
+
+    for (i = 0; i < 40; i++) {
+        snprintf(name, sizeof(name), "c%03u", i);
+        o[0] = it_service(it, "calm", name);
+        o[1] = it_slice(it, "calm", name, name);
+        o[1].endpoints = 40;
+
+        for (k = 0; k < 2; k++) {
+            record = it_record(&o[k]);
+            assert_int_equal(kube_indexer_put_state(it->ix, record, k, 1),
+                             KUBE_OK);
+            free(record);
+        }
+    }
+
+    it_publish(it);
+    assert_int_equal(full_crowd_served(it, crowd), served);
+
+    /* the server's word is another matter */
+    IT_UPDATE(it, &o[0]);
+    IT_UPDATE(it, &o[1]);
+    it_publish(it);
+    assert_true(full_crowd_served(it, crowd) < served);
+
+    free(crowd);
+    it_done(it);
+    free(it);
+}
+
+
 /* Those that are not served leave, and so many others: a bit of the room. */
 static void
 full_crowd_leaves(it_t *it, it_object_t *crowd, unsigned others)
@@ -2035,6 +2102,7 @@ main(void)
         cmocka_unit_test(test_full_moved),
         cmocka_unit_test(test_full_renamed),
         cmocka_unit_test(test_full_moved_amid_crash),
+        cmocka_unit_test(test_full_state_file),
         cmocka_unit_test(test_full_moved_beside),
         cmocka_unit_test(test_full_handed_over),
         cmocka_unit_test(test_full_oom),

@@ -827,6 +827,18 @@ test_queue(void **state)
     kube_queue_done(q, "a");
     assert_int_equal(kube_queue_failures(q, "a"), 0);
 
+    /* they are known, and none of another key's, until they are forgotten */
+    assert_int_equal(kube_queue_add_failed(q, "a"), 0);
+    queue_now_ms += 5;
+    assert_string_equal(kube_queue_get(q), "a");
+    kube_queue_done(q, "a");
+    assert_int_equal(kube_queue_add(q, "b"), 0);
+    assert_int_equal(kube_queue_failures(q, "a"), 1);
+    assert_int_equal(kube_queue_failures(q, "b"), 0);
+    assert_string_equal(kube_queue_get(q), "b");
+    kube_queue_done(q, "b");
+    kube_queue_forget(q, "a");
+
     /* limits, and the end */
     memset(name, 'n', sizeof(name));
     name[sizeof(name) - 1] = '\0';
@@ -860,6 +872,7 @@ test_queue(void **state)
 static void
 test_queue_due(void **state)
 {
+    uint64_t              waited_ms;
     alloc_test_t          at;
     kube_queue_t         *q;
     kube_queue_metrics_t  m = { .size = sizeof(m) };
@@ -884,6 +897,17 @@ test_queue_due(void **state)
     kube_queue_done(q, "a");
     assert_string_equal(kube_queue_get(q), "b");
     kube_queue_done(q, "b");
+
+    /* it has waited since it was due, not since somebody came for it */
+
+    assert_int_equal(kube_queue_metrics(q, &m), KUBE_E_OK);
+    waited_ms = m.queue_duration.sum_ms;
+    assert_int_equal(kube_queue_add_after(q, "a", 5), KUBE_E_OK);
+    queue_now_ms += 25;
+    assert_string_equal(kube_queue_get(q), "a");
+    kube_queue_done(q, "a");
+    assert_int_equal(kube_queue_metrics(q, &m), KUBE_E_OK);
+    assert_int_equal(m.queue_duration.sum_ms - waited_ms, 20);
 
     /* the slots of both are free again */
 

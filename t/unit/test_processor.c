@@ -699,6 +699,41 @@ processor_oom(alloc_test_t *at, void *ctx)
 }
 
 
+/* A resync that there was no memory for is made soon, not a period later. */
+static void
+test_resync_without_memory(void **state)
+{
+    fixture_t     f;
+    listener_t    l;
+    alloc_test_t  at;
+
+    (void) state;
+
+    alloc_test_init(&at);
+    memset(&l, 0, sizeof(l));
+    assert_int_equal(fixture_make(&f, &at.alloc, RING, 1u << 20, 60000),
+                     KUBE_OK);
+    assert_int_equal(put(&f, 0, 'u'), KUBE_OK);
+    assert_int_equal(listener_add(&f, &l, 60000), KUBE_OK);
+    kube_processor_synced(f.p, f.now_ms);
+    settle(&f);
+
+    f.now_ms = kube_processor_deadline(f.p);
+    alloc_test_fail(&at, 1, true);
+    settle(&f);
+    alloc_test_heal(&at);
+    assert_true(kube_processor_deadline(f.p)
+                <= f.now_ms + KUBE_RESYNC_MIN_MS);
+
+    f.now_ms = kube_processor_deadline(f.p);
+    settle(&f);
+    assert_int_equal(kube_processor_deadline(f.p), f.now_ms + 60000);
+
+    fixture_done(&f);
+    alloc_test_assert_no_leak(&at);
+}
+
+
 static void
 test_out_of_memory(void **state)
 {
@@ -718,6 +753,7 @@ main(void)
         cmocka_unit_test(test_walk),
         cmocka_unit_test(test_drop),
         cmocka_unit_test(test_listeners_max),
+        cmocka_unit_test(test_resync_without_memory),
         cmocka_unit_test(test_out_of_memory)
     };
 

@@ -26,6 +26,7 @@
 #define RESTS      400             /* looks for room, a second apart */
 #define QUIET      70              /* of these, without a list, are the end */
 #define LISTS_MAX  14
+#define CROWD      200             /* Services, more than there is room for */
 #define OUTDATED_MS  1000          /* in one history of three; else for ever */
 
 typedef struct {
@@ -650,11 +651,166 @@ test_room(void **state)
 }
 
 
+/* A zone that is full of one tenant's Services, of so many endpoints each. */
+static void
+room_crowd(it_t *it, unsigned endpoints)
+{
+    char         name[24];
+    unsigned     i;
+    it_object_t  service, slice;
+
+    for (i = 0; i < CROWD; i++) {
+        snprintf(name, sizeof(name), "s%03u", i);
+        service = it_service(it, "hog", name);
+        slice = it_slice(it, "hog", name, name);
+        slice.endpoints = endpoints;
+        IT_UPDATE(it, &service);
+        IT_UPDATE(it, &slice);
+    }
+
+    it_publish(it);
+    assert_true(it_sum(it, IT_SLICES).lacks_room);
+}
+
+
+static const kube_member_t *
+room_member(it_t *it, const it_object_t *o)
+{
+    kube_zone_item_t  item;
+
+    assert_int_equal(kube_zone_item_name(it->writer, o->resource,
+                                         kube_str(o->ns), kube_str(o->name),
+                                         &item), KUBE_OK);
+    assert_int_not_equal(item.entry, 0);
+
+    return &it->publisher->index.members[item.entry];
+}
+
+
+static const kube_lack_t *
+room_lack(it_t *it, const it_object_t *o)
+{
+    kube_zone_item_t  item;
+
+    assert_int_equal(kube_zone_item_name(it->writer, o->resource,
+                                         kube_str(o->ns), kube_str(o->name),
+                                         &item), KUBE_OK);
+
+    return kube_publication_lack(&it->publisher->publication, &item);
+}
+
+
+/* Who wants a slice wants it no more once no zone of that size holds it. */
+static void
+test_wish_ends(void **state)
+{
+    it_t         *it;
+    it_object_t   service, first, moved;
+
+    (void) state;
+    it = calloc(1, sizeof(it_t));
+    assert_non_null(it);
+    it_zone(it, ZONE);
+    it->rv = 1000;
+    it->conf.max_outdated_ms = 600000;
+    it_run(it);
+    service = it_service(it, "hog", "a");
+    first = it_slice(it, "hog", "a-1", "a");
+    moved = it_slice(it, "hog", "a-2", "a");
+    IT_UPDATE(it, &service);
+    IT_UPDATE(it, &first);
+    IT_UPDATE(it, &moved);
+    room_crowd(it, 20);
+
+    snprintf(moved.service, sizeof(moved.service), "b");
+    moved.endpoints = 60;
+    it_change(it, &moved);
+    it_publish(it);
+    assert_true(room_member(it, &moved)->outdated);
+    assert_non_null(kube_member_wish(room_member(it, &moved)));
+
+    moved.endpoints = 900;
+    it_change(it, &moved);
+    it_publish(it);
+    assert_true(room_member(it, &moved)->outdated);
+    assert_null(kube_member_wish(room_member(it, &moved)));
+
+    it_done(it);
+    free(it);
+}
+
+
+/*
+ * A slice that grew and had no room, shrank again, and goes with its Service
+ * for others' sake is lacked as it is, not as it once was.
+ */
+static void
+test_lack_of_what_shrank(void **state)
+{
+    it_t                 *it;
+    char                  name[24];
+    unsigned              i;
+    kube_record_t        *record;
+    it_object_t           service, slice, other[2];
+    const kube_lack_t    *lack;
+    const kube_member_t  *member;
+
+    (void) state;
+    it = calloc(1, sizeof(it_t));
+    assert_non_null(it);
+    it_zone(it, ZONE);
+    it->rv = 1000;
+    it->conf.max_outdated_ms = 600000;
+    it_run(it);
+    service = it_service(it, "hog", "a");
+    slice = it_slice(it, "hog", "a-1", "a");
+    slice.endpoints = 12;
+    IT_UPDATE(it, &service);
+    IT_UPDATE(it, &slice);
+    room_crowd(it, 20);
+
+    slice.endpoints = 100;
+    it_change(it, &slice);
+    it_publish(it);
+    member = room_member(it, &slice);
+    assert_true(member->outdated);
+    assert_int_not_equal(member->wants, 0);
+
+    slice.endpoints = 12;
+    it_change(it, &slice);
+    it_publish(it);
+    assert_false(member->outdated);
+    assert_null(room_lack(it, &slice));
+
+    for (i = 0; i < CROWD && room_lack(it, &slice) == NULL; i++) {
+        snprintf(name, sizeof(name), "c%03u", i);
+        other[0] = it_service(it, "hog", name);
+        other[1] = it_slice(it, "hog", name, name);
+        other[1].endpoints = 1;
+        IT_UPDATE(it, &other[0]);
+        IT_UPDATE(it, &other[1]);
+        it_publish(it);
+    }
+
+    lack = room_lack(it, &slice);
+    assert_non_null(lack);
+    record = it_record(&slice);
+    assert_int_equal(lack->bytes,
+                     kube_eviction_charge(&it->publisher->eviction,
+                                          kube_record_base(record)));
+    free(record);
+    it_done(it);
+    free(it);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_room),
+        cmocka_unit_test(test_wish_ends),
+        cmocka_unit_test(test_lack_of_what_shrank),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,28 @@ test_bucket_is_tokens(void **state)
 
 
 /* 100 at once, then ten a second, though each waits 5 ms at least. */
+/* A token that comes between two milliseconds is there at the later one. */
+static void
+test_bucket_rounds_up(void **state)
+{
+    alloc_test_t          at;
+    kube_rate_limiter_t  *l;
+
+    (void) state;
+
+    alloc_test_init(&at);
+    l = kube_rate_limiter_bucket(&at.alloc, 3, 1);
+    assert_non_null(l);
+
+    assert_int_equal(kube_rate_limiter_when(l, 1, 1000), 0);
+    assert_int_equal(kube_rate_limiter_when(l, 1, 1000), 334);
+    assert_int_equal(kube_rate_limiter_when(l, 1, 1000), 667);
+
+    kube_rate_limiter_destroy(l);
+    alloc_test_assert_no_leak(&at);
+}
+
+
 static void
 test_default(void **state)
 {
@@ -162,6 +184,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_bucket_is_tokens),
+        cmocka_unit_test(test_bucket_rounds_up),
         cmocka_unit_test(test_default),
         cmocka_unit_test(test_out_of_range),
         cmocka_unit_test(test_rate_oom),

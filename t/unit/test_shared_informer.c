@@ -92,8 +92,9 @@ test_recreated_and_removed(void **state)
 /*
  * A source that says what stands in a text: for each call what is asked and,
  * word by word, what comes.  "+a@5" ADDED, an item of a list; "-a@5" DELETED;
- * "=7" the end of initial events, the version of a list; "!" 410; "." the end
- * of a list; "," nothing more for this time.
+ * "xa@5" one that cannot be held and has no uid; "=7" the end of initial
+ * events, the version of a list; "!" 410; "." the end of a list; ","
+ * nothing more for this time.
  */
 typedef struct {
     const char   *asked;
@@ -103,6 +104,7 @@ typedef struct {
 static struct {
     const canned_t  *next;
     const char      *says;          /* of the call that runs */
+    unsigned         lists;         /* asked for once all was said */
     kube_status_t    status;
 } canned_now;
 
@@ -114,6 +116,9 @@ canned_call(const char *asked)
     if (canned_now.next->asked != NULL) {
         assert_string_equal(asked, canned_now.next->asked);
         canned_now.says = (canned_now.next++)->says;
+
+    } else {
+        canned_now.lists += (strcmp(asked, "LIST") == 0);
     }
 
     return (void *) &canned_now;
@@ -205,6 +210,11 @@ canned_next(void *ctx, kube_call_t *call, kube_result_t *result)
     meta->rv = (kube_str_t) { word.data + 2, word.len - 2 };
     assert_int_equal(kube_rv_parse(meta->rv, &result->rv), KUBE_OK);
 
+    if (sign == 'x') {
+        result->refusal = KUBE_REFUSAL_MALFORMED;
+        meta->uid = KUBE_STR_NULL;
+    }
+
     return KUBE_OK;
 }
 
@@ -270,36 +280,48 @@ test_older(void **state)
     static const struct {
         canned_t     calls[5];
         const char  *told;
+        const char  *rv;
+        unsigned     lists;         /* asked for, and not answered */
     } rows[] = {
         { { { "WATCHLIST", "o +a@5 +b@6 =7 , !" },
             { "WATCHLIST", "o +a@5 +b@6 =8 +b@9" } },
-          "+a@5! +b@6! ~b@6>9" },
+          "+a@5! +b@6! ~b@6>9", "9", 0 },
+
+        /* one that cannot be held, nor said whether it was made anew */
+        { { { "WATCHLIST", "o +a@5 +b@6 =7 , xa@8 +b@9 " } },
+          "+a@5! +b@6! ~b@6>9", "9", 0 },
 
         /* an older one: what a list says is taken, whatever its version */
         { { { "WATCHLIST", "o +a@5 +b@6 =7 , !" },
             { "WATCHLIST", "o +a@3 , +b@6 =8 " },
             { "LIST", "o =9 +a@4 , +b@6 ." } },
-          "+a@5! +b@6! ~a@5>4" },
+          "+a@5! +b@6! ~a@5>4", "9", 0 },
 
         /* an older end of what was seen to be there */
         { { { "WATCHLIST", "o +a@5 +b@6 =7 , !" },
             { "WATCHLIST", "o +a@8 +b@6 , -a@3 , =9 +b@10" } },
-          "+a@5! +b@6! ~a@5>8 ~b@6>10" },
+          "+a@5! +b@6! ~a@5>8 ~b@6>10", "10", 0 },
         { { { "WATCHLIST", "o +a@5 +b@6 =7 , !" },
             { "WATCHLIST", "o +a@8 +b@6 , -a@9 , =9 +b@10" } },
-          "+a@5! +b@6! ~a@5>8 -a@8 ~b@6>10" },
+          "+a@5! +b@6! ~a@5>8 -a@8 ~b@6>10", "10", 0 },
 
         /* a list that showed a version that was to come */
         { { { "WATCHLIST", "o !" },
             { "LIST", "o =7 +a@90 , +b@6 ." },
             { "WATCH", "o +a@8 , +b@9 " },
             { "LIST", "o =9 +a@8 , +b@9 ." } },
-          "+a@90! +b@6! ~a@90>8 ~b@6>9" },
+          "+a@90! +b@6! ~a@90>8 ~b@6>9", "9", 0 },
         { { { "WATCHLIST", "o !" },
             { "LIST", "o =7 +a@90 , +b@6 ." },
             { "WATCH", "o -a@8 , +b@9 " },
             { "LIST", "o =9 +b@9 ." } },
-          "+a@90! +b@6! ~b@6>9 -a@90?" },
+          "+a@90! +b@6! ~b@6>9 -a@90?", "9", 0 },
+
+        /* until it has come the version is that of the list before */
+        { { { "WATCHLIST", "o !" },
+            { "LIST", "o =7 +a@90 , +b@6 ." },
+            { "WATCH", "o , +a@8 , +b@9 " } },
+          "+a@90! +b@6!", "7", 1 },
     };
 
     (void) state;
@@ -321,6 +343,9 @@ test_older(void **state)
         bed_sleep(&b, 60000);
         assert_told(&told, rows[i].told);
         assert_null(canned_now.next->asked);
+        assert_int_equal(canned_now.lists, rows[i].lists);
+        assert_true(kube_str_eq(kube_shared_informer_rv(b.inf),
+                                kube_str(rows[i].rv)));
         bed_done(&b);
     }
 }
@@ -354,6 +379,7 @@ test_stop(void **state)
 
             if (drain) {
                 assert_false(kube_shared_informer_is_stopped(b.inf));
+                assert_true(kube_shared_informer_deadline(b.inf) <= b.now_ms);
                 memset(&slow, 0, sizeof(slow));
                 assert_int_equal(told_try(&slow, &b, 0, NULL), KUBE_INVALID);
                 told.rc = KUBE_OK;
@@ -534,6 +560,109 @@ test_refused(void **state)
 }
 
 
+/* Who comes late is told of what is held at once, not with the next event. */
+static void
+test_late_handler(void **state)
+{
+    bed_t   b;
+    told_t  told;
+
+    (void) state;
+
+    bed_init(&b, NO_RESYNC);
+    bed_do(&b, "a");
+    bed_start(&b);
+    assert_true(kube_shared_informer_deadline(b.inf) > b.now_ms);
+
+    told_add(&told, &b, NO_RESYNC);
+    assert_true(kube_shared_informer_deadline(b.inf) <= b.now_ms);
+    bed_settle(&b);
+    assert_told(&told, "+a@2!");
+    bed_done(&b);
+}
+
+
+/* What there was no memory for is tried again soon, whether anything comes. */
+static void
+test_memory_comes_back(void **state)
+{
+    bed_t                        b;
+    unsigned                     k;
+    alloc_test_t                 at;
+    const kube_stored_t         *stored;
+    kube_shared_informer_conf_t  conf;
+
+    (void) state;
+
+    for (k = 1; k <= 12; k++) {
+        alloc_test_init(&at);
+        conf = bed_conf(NO_RESYNC);
+        assert_int_equal(bed_make(&b, &at.alloc, &conf), KUBE_OK);
+        bed_do(&b, "a");
+        bed_start(&b);
+
+        alloc_test_fail(&at, k, false);
+        bed_do(&b, "a");
+        bed_settle(&b);
+        assert_true(!at.failed
+                    || kube_shared_informer_deadline(b.inf)
+                       <= b.now_ms + 1500);
+        alloc_test_heal(&at);
+        bed_sleep(&b, 1500);
+
+        stored = kube_store_get(kube_shared_informer_store(b.inf),
+                                KUBE_STR("shop"), KUBE_STR("a"));
+        assert_non_null(stored);
+        assert_true(kube_str_eq(stored->id.meta.rv, KUBE_STR("3")));
+        bed_done(&b);
+        alloc_test_assert_no_leak(&at);
+    }
+}
+
+
+/* A list that had no memory to take away the second of three takes away all. */
+static void
+list_oom(alloc_test_t *at, void *ctx)
+{
+    bed_t                        b;
+    told_t                       told;
+    kube_shared_informer_conf_t  conf;
+
+    (void) ctx;
+
+    conf = bed_conf(NO_RESYNC);
+    conf.processor.changes_max = 1;
+    memset(&told, 0, sizeof(told));
+
+    if (bed_make(&b, &at->alloc, &conf) != KUBE_OK
+        || told_try(&told, &b, NO_RESYNC, NULL) != KUBE_OK)
+    {
+        assert_true(at->failed);
+        bed_done(&b);
+        return;
+    }
+
+    bed_do(&b, "a b c d e");
+    bed_start(&b);
+    bed_sleep(&b, 20000);
+    told.rc = KUBE_AGAIN;
+
+    kube_memory_source_quiet(b.source, true);
+    bed_do(&b, "-c -d -e");
+    kube_memory_source_compact(b.source);
+    kube_memory_source_reset(b.source, KUBE_CLOSED);
+    kube_memory_source_quiet(b.source, false);
+    bed_sleep(&b, 100000);
+
+    if (!at->fail_from || !at->failed) {
+        assert_int_equal(kube_store_count(kube_shared_informer_store(b.inf)),
+                         2);
+    }
+
+    bed_done(&b);
+}
+
+
 static void
 informer_oom(alloc_test_t *at, void *ctx)
 {
@@ -600,6 +729,7 @@ test_out_of_memory(void **state)
     (void) state;
 
     ALLOC_TEST_RUN(informer_oom, NULL);
+    ALLOC_TEST_RUN(list_oom, NULL);
 }
 
 
@@ -614,6 +744,8 @@ main(void)
         cmocka_unit_test(test_callbacks),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_late_handler),
+        cmocka_unit_test(test_memory_comes_back),
         cmocka_unit_test(test_out_of_memory)
     };
 

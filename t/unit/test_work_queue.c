@@ -309,6 +309,40 @@ test_limited_random(void **state)
 }
 
 
+/* What was added while it was worked on, and is removed, does not wait. */
+static void
+test_removed_at_work(void **state)
+{
+    uint32_t              item;
+    alloc_test_t          at;
+    kube_work_queue_t    *q;
+    kube_work_metrics_t   m;
+
+    (void) state;
+
+    alloc_test_init(&at);
+    q = kube_work_queue_create_limited(&at.alloc, 2,
+                                       kube_rate_limiter_default(&at.alloc,
+                                                                 2));
+    assert_non_null(q);
+
+    kube_work_queue_add(q, 1, 1000);
+    assert_int_equal(kube_work_queue_get(q, 1000, &item), KUBE_OK);
+    kube_work_queue_add(q, 1, 1000);
+    kube_work_queue_metrics(q, 1000, &m);
+    assert_int_equal(m.depth, 1);
+
+    kube_work_queue_remove(q, 1);
+    kube_work_queue_metrics(q, 1000, &m);
+    assert_int_equal(m.depth, 0);
+    kube_work_queue_done(q, 1, 1000);
+    assert_int_equal(kube_work_queue_get(q, 1000, &item), KUBE_AGAIN);
+
+    kube_work_queue_destroy(q);
+    alloc_test_assert_no_leak(&at);
+}
+
+
 int
 main(void)
 {
@@ -317,6 +351,7 @@ main(void)
         cmocka_unit_test(test_queue_random),
         cmocka_unit_test(test_queue_oom),
         cmocka_unit_test(test_limited_random),
+        cmocka_unit_test(test_removed_at_work),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
