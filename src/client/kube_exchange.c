@@ -148,32 +148,37 @@ kube_exchange_restart(kube_exchange_t *exchange)
 }
 
 
-void
-kube_exchange_shut_idle(const kube_exchange_env_t *env)
+/* Shuts what nobody uses; unasked: of that what something has come over. */
+static void
+exchange_shut(const kube_exchange_env_t *env, bool unasked)
 {
+    int     fd;
+    char    byte;
     size_t  i;
 
     for (i = 0; i < env->sockets_n && env->unheard == 0; i++) {
-        if (env->sockets[i].exchange == NULL) {
-            (void) shutdown(env->sockets[i].fd, SHUT_RDWR);
+        fd = env->sockets[i].fd;
+
+        if (env->sockets[i].exchange == NULL
+            && (!unasked || recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0))
+        {
+            (void) shutdown(fd, SHUT_RDWR);
         }
     }
 }
 
 
 void
+kube_exchange_shut_idle(const kube_exchange_env_t *env)
+{
+    exchange_shut(env, false);
+}
+
+
+void
 kube_exchange_shut_unasked(const kube_exchange_env_t *env)
 {
-    char    byte;
-    size_t  i;
-
-    for (i = 0; i < env->sockets_n && env->unheard == 0; i++) {
-        if (env->sockets[i].exchange == NULL
-            && recv(env->sockets[i].fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
-        {
-            (void) shutdown(env->sockets[i].fd, SHUT_RDWR);
-        }
-    }
+    exchange_shut(env, true);
 }
 
 
