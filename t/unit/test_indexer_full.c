@@ -1752,6 +1752,25 @@ full_moved_fill(full_t *f, it_object_t *slice, unsigned others)
 }
 
 
+/* The same with as many others as there is just room for. */
+static full_t *
+full_moved_create(it_object_t *slice)
+{
+    full_t    *f;
+    unsigned   others;
+
+    f = full_create(0, 1);
+    others = full_moved_fill(f, slice, GROUPS);
+    assert_in_range(others, 100, GROUPS - 1);
+    full_destroy(f);
+
+    f = full_create(0, 1);
+    assert_int_equal(full_moved_fill(f, slice, others), others);
+
+    return f;
+}
+
+
 /*
  * What moves between two Services of one namespace is no more than it was: in
  * a zone that has just room for all nobody makes room for it.
@@ -1760,17 +1779,11 @@ static void
 test_full_moved(void **state)
 {
     full_t       *f;
-    unsigned      i, others;
+    unsigned      i;
     it_object_t   slice;
 
     (void) state;
-    f = full_create(0, 1);
-    others = full_moved_fill(f, &slice, GROUPS);
-    assert_in_range(others, 100, GROUPS - 1);
-    full_destroy(f);
-
-    f = full_create(0, 1);
-    assert_int_equal(full_moved_fill(f, &slice, others), others);
+    f = full_moved_create(&slice);
     f->changes = 0;
 
     for (i = 1; i <= 20; i++) {
@@ -1797,16 +1810,11 @@ static void
 test_full_renamed(void **state)
 {
     full_t       *f;
-    unsigned      i, others;
+    unsigned      i;
     it_object_t   slice, o;
 
     (void) state;
-    f = full_create(0, 1);
-    others = full_moved_fill(f, &slice, GROUPS);
-    full_destroy(f);
-
-    f = full_create(0, 1);
-    full_moved_fill(f, &slice, others);
+    f = full_moved_create(&slice);
     o = it_service(&f->it, "t", "a");
 
     for (i = 1; i <= 20; i++) {

@@ -30,13 +30,6 @@ typedef struct {
 
 
 static bool
-serve_text(http_bed_t *server, int fd)
-{
-    return http_bed_puts(fd, server->arg);
-}
-
-
-static bool
 serve_answer(http_bed_t *server, int fd)
 {
     const transport_answer_t  *a = server->arg;
@@ -57,7 +50,7 @@ test_transport_request(void **state)
     transport_bed_t        *f = *state;
     transport_bed_client_t  c = { 0 };
 
-    transport_bed_serve(f, serve_text,
+    transport_bed_serve(f, http_bed_serve_text,
                         "HTTP/1.1 100 Continue\r\nRetry-After: 9\r\n\r\n"
                         "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
                         "HTTP/1.1 200 OK\r\n"
@@ -119,7 +112,7 @@ test_transport_late_answer(void **state)
         { "HTTP/1.1 504 No\r\nContent-Length: 0\r\n\r\n", false },
     };
 
-    transport_bed_serve(f, serve_text, answers[0].answer);
+    transport_bed_serve(f, http_bed_serve_text, answers[0].answer);
     transport_bed_open(f);
     transport_bed_get(f, &c);
     transport_bed_free(&c);
@@ -174,7 +167,7 @@ test_transport_unasked_answer(void **state)
         "\n",
     };
 
-    transport_bed_serve(f, serve_text, answers[0]);
+    transport_bed_serve(f, http_bed_serve_text, answers[0]);
     transport_bed_open(f);
     transport_bed_get(f, &c);
     transport_bed_free(&c);
@@ -231,7 +224,7 @@ test_transport_agent(void **state)
     agent[sizeof(agent) - 1] = '\0';
 
     for (i = 0; i < 3; i++) {
-        transport_bed_serve(f, serve_text,
+        transport_bed_serve(f, http_bed_serve_text,
                             OK_HEAD "Content-Length: 0\r\n\r\n");
         f->agent = agents[i];
         transport_bed_open(f);
@@ -432,7 +425,7 @@ test_transport_retry_after(void **state)
         { "99999999999999999999999999", 0, 300 },
     };
 
-    transport_bed_serve(f, serve_text, answer);
+    transport_bed_serve(f, http_bed_serve_text, answer);
     transport_bed_open(f);
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -472,8 +465,8 @@ test_transport_redirect(void **state)
     transport_bed_client_t  c = { 0 };
     static const int        codes[] = { 301, 302, 303, 307, 308 };
 
-    http_bed_start(&elsewhere, NULL, serve_text, OK_HEAD "\r\n");
-    transport_bed_serve(f, serve_text, answer);
+    http_bed_start(&elsewhere, NULL, http_bed_serve_text, OK_HEAD "\r\n");
+    transport_bed_serve(f, http_bed_serve_text, answer);
     transport_bed_open(f);
 
     for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
@@ -519,7 +512,8 @@ test_transport_servers(void **state)
     transport_bed_t        *f = *state;
     transport_bed_client_t  a = { 0 }, b = { 0 };
 
-    transport_bed_serve(f, serve_text, OK_HEAD "Content-Length: 0\r\n\r\n");
+    transport_bed_serve(f, http_bed_serve_text,
+                        OK_HEAD "Content-Length: 0\r\n\r\n");
     transport_bed_add_port(f, "http", closed_port(&fd));
     transport_bed_add_port(f, "http", f->server.port);
     transport_bed_open(f);
@@ -689,7 +683,7 @@ test_transport_bad_by_itself(void **state)
 
     for (i = 0; i < 3; i++) {
         http_bed_start(&bad, NULL, serve_and_close, heads[i]);
-        transport_bed_serve(f, serve_text,
+        transport_bed_serve(f, http_bed_serve_text,
                             OK_HEAD "Content-Length: 0\r\n\r\n");
         transport_bed_add_port(f, "http", bad.port);
         transport_bed_add_port(f, "http", f->server.port);
@@ -827,7 +821,7 @@ test_transport_unix_socket(void **state)
     snprintf(path, sizeof(path), "/tmp/kube-transport-%d.sock", (int) getpid());
     snprintf(url, sizeof(url), "http://unix:%s", path);
 
-    http_bed_start(&f->server, path, serve_text,
+    http_bed_start(&f->server, path, http_bed_serve_text,
                    OK_HEAD "Content-Length: 2\r\n\r\n{}");
     f->serving = true;
     assert_int_equal(kube_config_add_server(&f->config, kube_str(url), NULL),
@@ -888,7 +882,8 @@ test_transport_credentials(void **state)
     transport_bed_t        *f = *state;
     transport_bed_client_t  c = { 0 };
 
-    transport_bed_serve(f, serve_text, OK_HEAD "Content-Length: 0\r\n\r\n");
+    transport_bed_serve(f, http_bed_serve_text,
+                        OK_HEAD "Content-Length: 0\r\n\r\n");
     transport_bed_open(f);
     transport_bed_get(f, &c);
     transport_bed_free(&c);

@@ -516,13 +516,6 @@ test_transport_connections(void **state)
 }
 
 
-static bool
-serve_text(http_bed_t *server, int fd)
-{
-    return http_bed_puts(fd, server->arg);
-}
-
-
 /* The answer to a request that has yet to be sent: it will be there at once. */
 static kube_take_t
 take_and_answer_other(transport_bed_client_t *c)
@@ -540,22 +533,24 @@ take_and_answer_other(transport_bed_client_t *c)
 
 
 /*
- * A request over a connection that was kept, answered at once and paused for
- * want of budget: libcurl has told nobody of its socket, which is in use.
+ * The request b, over a connection that was kept, is answered at once and
+ * paused for want of budget, of which a takes all: libcurl has told nobody of
+ * its socket, which is in use.
  */
 static void
-test_transport_idle_by_looks(void **state)
+answered_at_once(transport_bed_t *f, transport_bed_client_t *a,
+    transport_bed_client_t *b)
 {
-    transport_bed_t        *f = *state;
-    transport_bed_client_t  a = { 0 }, b = { 0 }, c = { 0 };
+    transport_bed_client_t  c = { 0 };
 
     f->tick_bytes = 1;
 
-    transport_bed_serve(f, serve_text, "HTTP/1.1 200 OK\r\n"
-                                       "Transfer-Encoding: chunked\r\n\r\n");
+    transport_bed_serve(f, http_bed_serve_text,
+                        "HTTP/1.1 200 OK\r\n"
+                        "Transfer-Encoding: chunked\r\n\r\n");
     transport_bed_open(f);
-    transport_bed_start(f, &a);
-    transport_bed_until(f, &a.responses, 1);
+    transport_bed_start(f, a);
+    transport_bed_until(f, &a->responses, 1);
 
     f->server.arg = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     transport_bed_get(f, &c);
@@ -567,12 +562,23 @@ test_transport_idle_by_looks(void **state)
     f->server.arg = "";
     assert_true(http_bed_deliver(f->server.fds[0],
                                  "1\r\na\r\n1\r\nb\r\n"));
-    transport_bed_until(f, &a.len, 1);
-    a.on_bytes = take_and_answer_other;
-    transport_bed_start(f, &b);
+    transport_bed_until(f, &a->len, 1);
+    a->on_bytes = take_and_answer_other;
+    transport_bed_start(f, b);
     transport_bed_step(f);
-    assert_int_equal(b.responses, 1);
-    assert_int_equal(b.len, 0);
+    assert_int_equal(b->responses, 1);
+    assert_int_equal(b->len, 0);
+}
+
+
+/* What only looks idle is shut by nothing. */
+static void
+test_transport_idle_by_looks(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  a = { 0 }, b = { 0 }, c = { 0 };
+
+    answered_at_once(f, &a, &b);
 
     /* neither shuts it */
 
@@ -613,26 +619,7 @@ test_transport_idle_again(void **state)
     transport_bed_t        *f = *state;
     transport_bed_client_t  a = { 0 }, b = { 0 }, c = { 0 };
 
-    f->tick_bytes = 1;
-
-    transport_bed_serve(f, serve_text, "HTTP/1.1 200 OK\r\n"
-                                       "Transfer-Encoding: chunked\r\n\r\n");
-    transport_bed_open(f);
-    transport_bed_start(f, &a);
-    transport_bed_until(f, &a.responses, 1);
-
-    f->server.arg = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-    transport_bed_get(f, &c);
-    transport_bed_free(&c);
-
-    f->server.arg = "";
-    assert_true(http_bed_deliver(f->server.fds[0],
-                                 "1\r\na\r\n1\r\nb\r\n"));
-    transport_bed_until(f, &a.len, 1);
-    a.on_bytes = take_and_answer_other;
-    transport_bed_start(f, &b);
-    transport_bed_step(f);
-    assert_int_equal(b.responses, 1);
+    answered_at_once(f, &a, &b);
     assert_int_equal(b.dones, 0);
     kube_transport_cancel(f->transport, b.exchange);
     transport_bed_step(f);
@@ -664,7 +651,7 @@ test_transport_idle_beside_bad_head(void **state)
     transport_bed_t        *f = *state;
     transport_bed_client_t  a = { 0 }, b = { 0 };
 
-    transport_bed_serve(f, serve_text,
+    transport_bed_serve(f, http_bed_serve_text,
                         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n");
     transport_bed_open(f);
 
