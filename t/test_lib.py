@@ -105,8 +105,8 @@ def test_manual(installed):
         ["man", "--warnings", "-l", str(manual)], capture_output=True, text=True, check=False
     )
     assert made.returncode == 0 and made.stderr == ""
-    # it names nothing that is not there
-    named = set(re.findall(r"\b(kube_[a-z0-9_]+) ?\(\)", manual.read_text()))
+    # it names no function that is not there; kube_options_t() is a value of a type
+    named = set(re.findall(r"\b(kube_[a-z0-9_]+)(?<!_t) ?\(\)", manual.read_text()))
     assert named and named <= declared()
 
 
