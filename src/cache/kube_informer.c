@@ -43,6 +43,7 @@ informer_scope_restart(kube_informer_t *inf, unsigned scope)
     s->digest = (kube_digest_t) { 0, 0 };
     s->unnamed = 0;
     s->interrupted = false;
+    s->behind = false;
     s->synced = false;
     s->published = false;
     s->announce = false;
@@ -539,6 +540,7 @@ informer_scope_is(const informer_scope_t *s, const kube_rv_t *rv,
 {
     return s->published
            && s->synced
+           && !s->behind
            && kube_rv_cmp(&s->rv, rv) == 0
            && s->count == sum->count
            && s->unnamed == sum->refused_unnamed
@@ -590,6 +592,7 @@ informer_version(kube_informer_t *inf, unsigned scope)
         s->digest = sum.digest;
         s->unnamed = sum.refused_unnamed;
         s->interrupted = sum.interrupted;
+        s->behind = false;
 
         if (kube_informer_publish_scope(inf, scope) != KUBE_OK) {
             inf->deadline_ms = inf->now_ms + KUBE_INFORMER_RETRY_MS;

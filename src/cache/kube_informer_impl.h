@@ -53,7 +53,9 @@ typedef struct {
     kube_digest_t       digest;
     uint64_t            unnamed;       /* refused so */
     bool                interrupted;   /* ... one of them, between Services */
-    bool                published;     /* the zone shows the six above */
+    bool                behind;        /* the zone had more than these, of a
+                                          predecessor */
+    bool                published;     /* the zone shows the seven above */
     bool                synced;        /* ... and that a list was completed */
     bool                listing;       /* LIST_BEGIN applied, SYNC not yet */
     kube_rv_t           repeated;      /* what the watch tells up to it may be

@@ -63,6 +63,7 @@ kube_informer_publish_scope(kube_informer_t *inf, unsigned scope)
     info.digest = s->digest;
     info.refused_unnamed = s->unnamed;
     info.interrupted = s->interrupted;
+    info.behind = s->behind;
 
     rc = kube_zone_scope_publish(inf->writer, scope, &info);
     s->published = (rc == KUBE_OK);
@@ -246,9 +247,19 @@ takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
 
 
 /*
- * True if what the zone holds may be what the scope's record says.  Objects
- * are published before the record: what was stored since, the watch repeats.
- * If nothing was, count and digest must agree.
+ * Objects are published before the scope's record: what was stored since, the
+ * watch repeats.
+ */
+static bool
+takeover_behind(const kube_informer_t *inf, const takeover_scope_t *old)
+{
+    return old->stores != inf->takeover.stores;
+}
+
+
+/*
+ * True if what the zone holds may be what the scope's record says.  If nothing
+ * was stored since, count and digest must agree.
  */
 static bool
 takeover_agrees(const kube_informer_t *inf, unsigned scope,
@@ -256,7 +267,7 @@ takeover_agrees(const kube_informer_t *inf, unsigned scope,
 {
     kube_scope_sum_t  sum;
 
-    if (old->stores != inf->takeover.stores) {
+    if (takeover_behind(inf, old)) {
         return true;
     }
 
@@ -283,6 +294,7 @@ takeover_find(kube_informer_t *inf, const takeover_scope_t *old,
     s->digest = (kube_digest_t) { 0, 0 };
     s->unnamed = 0;
     s->interrupted = false;
+    s->behind = false;
 
     /* what was lost is in no refused set: only a list brings it back */
 
@@ -302,6 +314,7 @@ takeover_find(kube_informer_t *inf, const takeover_scope_t *old,
             s->digest = old[scope].digest;
             s->unnamed = old[scope].unnamed;
             s->interrupted = old[scope].interrupted;
+            s->behind = takeover_behind(inf, &old[scope]);
             s->synced = true;
             kube_publisher_found_unnamed(inf->publisher, number, s->unnamed,
                                          s->interrupted);

@@ -278,16 +278,34 @@ publisher_load_end(kube_publisher_t *p)
         }
     }
 
-    kube_publisher_finish(p);
-
-    for (i = 0; i < KUBE_SCOPES_MAX; i++) {
-        p->publication.scopes[i].room.found_bytes = p->eviction.bytes;
-    }
+    p->found = true;
 
     /* what has no name is told of later */
 
     if (!p->publication.larger) {
         publisher_object_max(p);
+    }
+}
+
+
+/*
+ * The first turn after a load: until then the zone holds what the predecessor
+ * left, which is compared with what it wrote down.
+ */
+static void
+publisher_found_end(kube_publisher_t *p)
+{
+    unsigned  i;
+
+    if (!p->found) {
+        return;
+    }
+
+    p->found = false;
+    kube_publisher_finish(p);
+
+    for (i = 0; i < KUBE_SCOPES_MAX; i++) {
+        p->publication.scopes[i].room.found_bytes = p->eviction.bytes;
     }
 }
 
@@ -497,6 +515,7 @@ kube_publisher_run(kube_publisher_t *p, unsigned max, uint64_t now_ms,
 
     publisher_turn_begin(p, now_ms);
     p->publication.now_unix_ms = now_unix_ms;
+    publisher_found_end(p);
     publisher_expire(p, now_ms);
 
     for (n = 0; n < max; n++) {

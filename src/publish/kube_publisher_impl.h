@@ -27,6 +27,7 @@ struct kube_publisher_s {
     kube_publication_t     publication;
     uint64_t               expire_ms;     /* next look at what is outdated */
     uint64_t               room_ms;       /* next look for room */
+    bool                   found;         /* loaded, without a turn since */
     uint32_t               room_row;      /* the last outdated one looked at */
 };
 
@@ -68,8 +69,8 @@ kube_rc_t kube_publisher_refused(kube_publisher_t *p, kube_item_t *item)
 void kube_publisher_deleted(kube_publisher_t *p, const kube_item_t *item);
 
 /*
- * After a take-over: a name of the group was found; and, once all is, the
- * evictions that a predecessor had begun are finished.
+ * After a take-over: a name of the group was found; and, once all is and was
+ * compared, the evictions that a predecessor had begun are finished.
  */
 void kube_publisher_found_refused(kube_publisher_t *p, kube_group_t *group,
     const kube_item_t *item);

@@ -208,7 +208,7 @@ kube_zone_scope_publish(kube_zone_writer_t *w, unsigned scope,
     }
 
     copy = *info;
-    copy.stores = kube_word_get(&w->zone->image->stores);
+    copy.stores = info->behind ? 0 : kube_word_get(&w->zone->image->stores);
     words = kube_zone_scope(w->zone, scope);
 
     /* before the record that it is true of, and taken back after it */

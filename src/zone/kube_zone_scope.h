@@ -61,8 +61,12 @@ typedef struct {
     bool             interrupted;     /* one of these was between two Services
                                          as an informer ended: a list is to
                                          tell, whatever room there is */
+    bool             behind;          /* of publish, not read back: the zone
+                                         holds what was stored since, which
+                                         count and digest do not have */
     uint64_t         stores;          /* heads of entries that the zone had
-                                         stored by then; publish sets it */
+                                         stored by then; 0: it was behind.
+                                         Publish sets it */
     kube_str_t       error_reason;    /* last error; empty: none */
     kube_str_t       error_message;
     int64_t          error_at_ms;     /* unix ms; 0: none */

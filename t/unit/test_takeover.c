@@ -18,13 +18,26 @@
 /* The scope that has no room for its record; KUBE_SCOPES_MAX: none. */
 static unsigned  takeover_full = KUBE_SCOPES_MAX;
 
+/* What a death after the record of scope 1 leaves of it; NULL: nobody asks. */
+static bed_t  *takeover_dying;
+static char   *takeover_left;
+
 
 static kube_rc_t
 takeover_scope_publish(kube_zone_writer_t *w, unsigned scope,
     const kube_scope_info_t *info)
 {
-    return (scope == takeover_full) ? KUBE_FULL
-                                    : kube_zone_scope_publish(w, scope, info);
+    kube_rc_t  rc;
+
+    rc = (scope == takeover_full) ? KUBE_FULL
+                                  : kube_zone_scope_publish(w, scope, info);
+
+    if (takeover_dying != NULL && scope == 1) {
+        memcpy(takeover_left, takeover_dying->mem, takeover_dying->mem_size);
+        takeover_dying = NULL;
+    }
+
+    return rc;
 }
 
 
@@ -765,6 +778,116 @@ test_stored_since(void **state)
     bed_settle(&b);
     bed_assert_equal(&b);
     assert_int_equal(b.server->lists, 2);
+    bed_done(&b);
+}
+
+
+/* One that takes over, and dies once it has published what it found. */
+static void
+takeover_dies(bed_t *b)
+{
+    takeover_left = malloc(b->mem_size);
+    assert_non_null(takeover_left);
+
+    b->server->mute = true;
+    takeover_dying = b;
+    bed_start(b);
+    (void) bed_process(b);
+    assert_null(takeover_dying);
+    bed_stop(b);
+    b->server->mute = false;
+
+    memcpy(b->mem, takeover_left, b->mem_size);
+    free(takeover_left);
+}
+
+
+/* ... and its successor too: what the watch has not repeated yet is no loss. */
+static void
+test_stored_since_two_deaths(void **state)
+{
+    bed_t                b;
+    uint32_t             e;
+    kube_zone_writer_t  *w;
+
+    (void) state;
+
+    e = takeover_lone(&b, &w);
+    server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "lone-a");
+    kube_zone_remove(w, e);
+    kube_zone_writer_destroy(w);
+
+    takeover_dies(&b);
+    takeover_dies(&b);
+
+    bed_start(&b);
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, 2);
+    bed_done(&b);
+}
+
+
+static unsigned
+takeover_kind(const bed_t *b, uint32_t entry)
+{
+    return kube_zone_record_at(&b->zone,
+                               kube_zone_entry_offset(&b->zone, entry))->kind;
+}
+
+
+/*
+ * An eviction that was begun is finished by the successor, but not before what
+ * it found was compared with the records.
+ */
+static void
+test_evicted_by_half(void **state)
+{
+    bed_t                b;
+    char                 ns[16];
+    unsigned             i;
+    uint32_t             e;
+    kube_zone_item_t     item;
+    kube_scope_info_t    info;
+    kube_zone_writer_t  *w;
+
+    (void) state;
+
+    e = takeover_lone(&b, &w);
+    assert_int_equal(kube_zone_item_name(w, KUBE_RESOURCE_SERVICES,
+                                         KUBE_STR("shop"), KUBE_STR("lone"),
+                                         &item), KUBE_OK);
+    assert_int_equal(kube_zone_refuse(w, &item, KUBE_STR("1"),
+                                      kube_reason_text(KUBE_REASON_ZONE_FULL)),
+                     KUBE_OK);
+    kube_zone_writer_destroy(w);
+
+    takeover_dies(&b);
+    assert_int_equal(takeover_kind(&b, e), KUBE_RECORD_SLICE);
+
+    b.server->mute = true;
+    bed_start(&b);
+    (void) bed_process(&b);
+    assert_int_equal(takeover_kind(&b, e), KUBE_RECORD_REFUSED);
+
+    /* both go on, and their records are no longer behind what is held */
+
+    for (i = 0; i < 2; i++) {
+        assert_true(zone_version(&b.zone, i, &info, ns) != 0);
+        assert_int_equal(info.stores,
+                         kube_word_get(&b.zone.image->stores));
+    }
+
+    /* there is room: it comes back */
+    b.server->mute = false;
+
+    for (i = 0; i < 60 && takeover_kind(&b, e) != KUBE_RECORD_SLICE; i++) {
+        bed_settle(&b);
+        b.server->io.now_ms += 1000;
+    }
+
+    assert_int_equal(b.server->lists, 4);
+    bed_assert_equal(&b);
     bed_done(&b);
 }
 
@@ -1708,6 +1831,8 @@ main(void)
         cmocka_unit_test(test_lost_without_a_store),
         cmocka_unit_test(test_sums_agree),
         cmocka_unit_test(test_stored_since),
+        cmocka_unit_test(test_stored_since_two_deaths),
+        cmocka_unit_test(test_evicted_by_half),
         cmocka_unit_test(test_evicted_without_a_name),
         cmocka_unit_test(test_evicted_uncounted),
         cmocka_unit_test(test_interrupted_uncounted),
