@@ -2,6 +2,9 @@
  * kube_json_writer - JSON into a kube_text: the commas come by themselves,
  * and every string is escaped.
  *
+ * It keeps no stack and reads no JSON (src/api does).  Any layer may call it,
+ * in any process.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

@@ -5,6 +5,8 @@
  * The list goes through the informer's own lister-watcher, decoder and records,
  * so that equal objects have equal bytes, and equal digests.
  *
+ * It blocks, and is for the command line tool alone.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

@@ -2,6 +2,8 @@
  * kube_ca - what tells one CA from another: a mark for each certificate of a
  * bundle.
  *
+ * It verifies nothing, libcurl does.  Pure; kube_credentials calls it.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

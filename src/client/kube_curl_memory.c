@@ -5,6 +5,8 @@
  * asked for, and all of it may be written.  A block that grows is copied and
  * zeroed here, for realloc() would leave the old one as it was.
  *
+ * It counts nothing.  kube_transport and kube_lib give it to libcurl.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

@@ -4,6 +4,9 @@
  *
  * The names are a contract with users: rows are added, not renamed.
  *
+ * Constant data: kube_status_json, kube_prometheus and kube_status_html walk
+ * it.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

@@ -2,6 +2,9 @@
  * kube_object_json - the parts of a Service and a slice that look alike
  * wherever they are printed as JSON.
  *
+ * Which objects are shown, and in what frame, is up to its callers:
+ * kube_services, kube_objects and the command line tool.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

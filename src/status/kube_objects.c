@@ -1,6 +1,8 @@
 /*
  * kube_objects - /api/v1/objects: what a zone holds, object by object.
  *
+ * It judges nothing: what is degraded, kube_report says.  Called by workers.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

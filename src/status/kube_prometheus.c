@@ -1,6 +1,8 @@
 /*
  * kube_prometheus - reports as the Prometheus text format, 0.0.4.
  *
+ * The figures are kube_report's, their names kube_facts'.  Called by workers.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

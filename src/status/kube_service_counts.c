@@ -2,6 +2,8 @@
  * kube_service_counts - how many endpoints each Service of a zone has, by
  * state, a Service after the other.
  *
+ * It prints nothing (kube_prometheus does).  Called by workers.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

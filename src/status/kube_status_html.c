@@ -2,6 +2,8 @@
  * kube_status_html - the facts of kube_facts as plain HTML, for the page's
  * readers without scripts.
  *
+ * It prints nothing that styles (ngx_module/page does).  Called by workers.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */
