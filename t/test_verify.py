@@ -330,6 +330,13 @@ class TestGateway:
         code, lines, errors = bed.verify("--timeout", "1", *args, url_of=base)
         assert code == 2 and not lines and says in errors, errors
 
+    def test_no_status(self, bed):
+        """JSON of another kind: the address is blamed, not a kube_informer block."""
+        with beside(bed, lambda path, made: made.clear()) as where:
+            code, lines, errors = bed.verify(url_of=where)
+        assert code == 2 and not lines
+        assert f"{where}: the answer is JSON, but no status" in errors
+
     def test_no_room_for_its_lines(self, bed):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run(

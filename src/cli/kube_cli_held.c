@@ -408,7 +408,12 @@ kube_cli_held_scopes(kube_cli_held_t *held)
     informer = held_informer(held, tree);
     ok = (informer != NULL);
 
-    if (!ok) {
+    if (!cJSON_IsArray(kube_json_get(tree, "informers"))) {
+        (void) held_fails(held,
+                          "%s: the answer is JSON, but no status: is it a "
+                          "kube_status location?", held->from);
+
+    } else if (!ok) {
         (void) held_fails(held, "%s has no kube_informer \"%s\"", held->from,
                           held->informer ? held->informer : "default");
     }
