@@ -346,6 +346,15 @@ bench_credentials(void *ctx, uint64_t now_ms)
 }
 
 
+static const char *
+bench_remedy(void *ctx)
+{
+    (void) ctx;
+
+    return NULL;
+}
+
+
 static uint64_t
 bench_now(void *ctx)
 {
@@ -361,8 +370,8 @@ bench_io(bench_t *bench)
     memset(bench->calls, 0, sizeof(bench->calls));
 
     return KUBE_IO(bench_start, bench_cancel, bench_resume, bench_verdict,
-                   bench_suspect, bench_healed, bench_credentials, bench_now,
-                   bench);
+                   bench_suspect, bench_healed, bench_credentials,
+                   bench_remedy, bench_now, bench);
 }
 
 

@@ -133,7 +133,8 @@ check_docs()
 
 
 # src/ without nginx's headers, the glue with them; gcc at -O2, for it warns
-# of more when it has looked closely, and clang.
+# of more when it has looked closely, and clang.  bench/ is built on demand, and
+# must not fall behind what it calls.
 check_compile()
 {
     local cc file bad=0
@@ -148,6 +149,9 @@ check_compile()
                 "${includes[@]}" -c "$file" -o /dev/null || bad=1
         done
     done
+
+    gcc -std=c11 -D_DEFAULT_SOURCE -Wall -Wextra -Werror -fsyntax-only \
+        "${includes[@]}" -Isrc/cli bench/*.c || bad=1
 
     return $bad
 }
