@@ -359,6 +359,9 @@ class Tls:
                     )
 
 
+# nobody reads from the connection after it: since nginx 1.29.7 it would be kept
+SLOW = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nslow"
+
 SECURE = """
     upstream web { kube_service $http_x_service namespaces=shop; METHOD }
     upstream static { server ADDRESS; }
@@ -464,7 +467,7 @@ class TestSessions:
             server.sock.settimeout(0.1)
             with server:
                 assert [ask() for _ in range(2)] == ["new", "resumed"]
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nslow")
+                connection.sendall(SLOW)
                 slow.join(2 * WAIT)
                 assert answers == ["slow"]
                 assert ask() == "resumed"

@@ -144,11 +144,12 @@ class Backend:
                 await asyncio.sleep(delay)
             if "hold" in query:
                 await self._gate.wait()
-            keep = keep and self.open
-            writer.write(self._answer(method, path, headers, body, query, keep))
-            await writer.drain()
         finally:
+            # before whoever asked may know that it was answered
             self.active -= 1
+        keep = keep and self.open
+        writer.write(self._answer(method, path, headers, body, query, keep))
+        await writer.drain()
         return keep
 
     def _answer(self, method, path, headers, body, query, keep):
