@@ -426,18 +426,18 @@ bench-decode: ## on demand: time of decoding a list, beside cJSON (needs Go, val
 	@$(SUBMAKE) lib
 	@mkdir -p $(BENCH)/10000 $(BENCH)/500
 	@cd t/cluster && for n in 10000 500; do \
-	    $(GO) run -buildvcs=false ./lists -slices $$n \
+	    $(GO) run -buildvcs=false ./lists -slices $$n -events 1 \
 	        -dir $(abspath $(BENCH))/$$n || exit 1; \
 	done
 	@$(CC) $(STD) $(WARN_TEST) $(OPT_$(BUILD)) $(INC_cli) \
 	    -o $(BENCH)/decode bench/decode.c $(OUT)/libkube.a $(LIBS)
-	@$(BENCH)/decode $(BENCH)/10000/slices.json $(BENCH)/10000/services.json
-	@for stage in memchr frame decode results list cjson; do \
+	@$(BENCH)/decode $(BENCH)/10000/slices $(BENCH)/10000/services
+	@for stage in memchr frame decode results protobuf_results list protobuf_list cjson; do \
 	    valgrind --quiet --tool=callgrind --callgrind-out-file=$(BENCH)/out \
 	        --toggle-collect="bench_run_$$stage*" $(BENCH)/decode -i \
-	        $(BENCH)/500/slices.json $(BENCH)/500/services.json >/dev/null \
+	        $(BENCH)/500/slices $(BENCH)/500/services >/dev/null \
 	    && awk -v stage=$$stage '/^(summary|totals):/ { \
-	        printf "%-8s %8.0f instructions an endpoint\n", stage, $$2 / 5000; \
+	        printf "%-16s %8.0f instructions an endpoint\n", stage, $$2 / 5000; \
 	        exit }' $(BENCH)/out || exit 1; \
 	done
 

@@ -2,9 +2,11 @@
  * decode - the list path without a network: how many instructions and how
  * much time it takes from the bytes of a list to records, and to the zone.
  *
- *     decode [-i] slices.json services.json
+ *     decode [-i] slices services
  *
- * Each stage does all that the one before does.  With -i it runs each once and
+ * reads slices.json, slices.pb, services.json and services.pb.  Each stage does
+ * all that the one before does, but for cJSON's; those of protobuf stand beside
+ * their like of JSON.  With -i it runs each once and
  * measures no time: "make bench-decode" runs it so under callgrind, which
  * counts what each bench_run_*() takes.  No test: it says what things cost,
  * and checks only that nothing was lost.
@@ -32,9 +34,16 @@
 #define BENCH_ROUNDS      7
 #define BENCH_ZONE_BYTES  (256u << 20)
 #define BENCH_CALLS       4
+#define BENCH_STAGES      6
 
 #define BENCH_CALLED      __attribute__((noinline))
 
+
+typedef enum {
+    BENCH_JSON,
+    BENCH_PROTOBUF,
+    BENCH_FORMS
+} bench_form_t;
 
 /* What a stage has seen. */
 typedef struct {
@@ -57,7 +66,8 @@ typedef struct {
 } bench_call_t;
 
 struct bench_s {
-    kube_str_t    lists[KUBE_RESOURCES];
+    kube_str_t    lists[BENCH_FORMS][KUBE_RESOURCES];
+    bench_form_t  form;                /* of what is answered */
     bench_call_t  calls[BENCH_CALLS];
     kube_zone_t   zone;
 };
@@ -123,12 +133,13 @@ static const kube_alloc_t  bench_heap = {
 
 
 static kube_str_t
-bench_read(const char *path)
+bench_read(const char *name, const char *form)
 {
     long    size;
-    char   *data;
+    char   *data, path[4096];
     FILE   *file;
 
+    (void) snprintf(path, sizeof(path), "%s.%s", name, form);
     file = fopen(path, "rb");
 
     if (file == NULL || fseek(file, 0, SEEK_END) != 0
@@ -186,7 +197,7 @@ bench_frames(bench_t *bench, bool decode)
         bench_fail("no memory");
     }
 
-    rest = bench->lists[KUBE_RESOURCE_ENDPOINTSLICES];
+    rest = bench->lists[BENCH_JSON][KUBE_RESOURCE_ENDPOINTSLICES];
 
     while (rest.len != 0) {
         n = (rest.len < KUBE_TICK_BYTES) ? rest.len : KUBE_TICK_BYTES;
@@ -281,7 +292,7 @@ bench_start(void *ctx, const kube_request_t *request,
     };
 
     if (!request->watch) {
-        call->rest = bench->lists[request->resource];
+        call->rest = bench->lists[bench->form][request->resource];
     }
 
     *exchange = (void *) call;
@@ -385,6 +396,11 @@ bench_send(bench_t *bench)
     bench_call_t    *call;
     kube_response_t  response;
 
+    static const kube_str_t  types[] = {
+        KUBE_STR("application/json"),
+        KUBE_STR("application/vnd.kubernetes.protobuf")
+    };
+
     for (i = 0; i < BENCH_CALLS; i++) {
         call = &bench->calls[i];
 
@@ -397,7 +413,7 @@ bench_send(bench_t *bench)
 
             response = (kube_response_t) {
                 .code = 200,
-                .content_type = KUBE_STR("application/json")
+                .content_type = types[bench->form]
             };
 
             (void) call->handler->response(call->ctx, &response);
@@ -426,8 +442,8 @@ bench_send(bench_t *bench)
 
 
 /* What the reflector is given of it. */
-static bench_sum_t BENCH_CALLED
-bench_run_results(bench_t *bench)
+static bench_sum_t
+bench_results(bench_t *bench, bench_form_t form)
 {
     bool                             over;
     bench_sum_t                      sum;
@@ -441,6 +457,7 @@ bench_run_results(bench_t *bench)
     memset(&conf, 0, sizeof(conf));
     memset(&options, 0, sizeof(options));
 
+    bench->form = form;
     conf.io = bench_io(bench);
     conf.resource = KUBE_RESOURCE_ENDPOINTSLICES;
     conf.object_bytes_max = KUBE_OBJECT_BYTES_DEFAULT;
@@ -473,9 +490,40 @@ bench_run_results(bench_t *bench)
 }
 
 
-/* Bytes to synced: both lists into an empty zone. */
 static bench_sum_t BENCH_CALLED
-bench_run_list(bench_t *bench)
+bench_run_results(bench_t *bench)
+{
+    return bench_results(bench, BENCH_JSON);
+}
+
+
+static bench_sum_t BENCH_CALLED
+bench_run_protobuf_results(bench_t *bench)
+{
+    return bench_results(bench, BENCH_PROTOBUF);
+}
+
+
+static void
+bench_zone(bench_t *bench)
+{
+    void  *memory;
+
+    memory = mmap(NULL, BENCH_ZONE_BYTES, PROT_READ|PROT_WRITE,
+                  MAP_SHARED|MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED
+        || kube_zone_create(&bench->zone, memory, BENCH_ZONE_BYTES,
+                            (kube_seed_t) { 5, 6 }) != KUBE_OK)
+    {
+        bench_fail("no memory");
+    }
+}
+
+
+/* Bytes to synced: both lists into an empty zone. */
+static bench_sum_t
+bench_list(bench_t *bench, bench_form_t form)
 {
     kube_rc_t              rc;
     bench_sum_t            sum;
@@ -485,6 +533,7 @@ bench_run_list(bench_t *bench)
     memset(&sum, 0, sizeof(sum));
     memset(&conf, 0, sizeof(conf));
 
+    bench->form = form;
     conf.io = bench_io(bench);
     conf.zone = &bench->zone;
     conf.server = KUBE_STR("https://10.0.0.1:443");
@@ -515,6 +564,20 @@ bench_run_list(bench_t *bench)
 
 
 static bench_sum_t BENCH_CALLED
+bench_run_list(bench_t *bench)
+{
+    return bench_list(bench, BENCH_JSON);
+}
+
+
+static bench_sum_t BENCH_CALLED
+bench_run_protobuf_list(bench_t *bench)
+{
+    return bench_list(bench, BENCH_PROTOBUF);
+}
+
+
+static bench_sum_t BENCH_CALLED
 bench_run_cjson(bench_t *bench)
 {
     cJSON        *tree;
@@ -523,8 +586,8 @@ bench_run_cjson(bench_t *bench)
     memset(&sum, 0, sizeof(sum));
 
     tree = cJSON_ParseWithLength(
-               bench->lists[KUBE_RESOURCE_ENDPOINTSLICES].data,
-               bench->lists[KUBE_RESOURCE_ENDPOINTSLICES].len);
+               bench->lists[BENCH_JSON][KUBE_RESOURCE_ENDPOINTSLICES].data,
+               bench->lists[BENCH_JSON][KUBE_RESOURCE_ENDPOINTSLICES].len);
 
     sum.objects = (size_t) cJSON_GetArraySize(cJSON_GetObjectItem(tree,
                                                                   "items"));
@@ -538,13 +601,13 @@ bench_run_cjson(bench_t *bench)
 static bench_sum_t BENCH_CALLED
 bench_run_memchr(bench_t *bench)
 {
+    kube_str_t   list;
     bench_sum_t  sum;
 
     memset(&sum, 0, sizeof(sum));
 
-    sum.bytes = (memchr(bench->lists[KUBE_RESOURCE_ENDPOINTSLICES].data, 1,
-                        bench->lists[KUBE_RESOURCE_ENDPOINTSLICES].len)
-                 != NULL);
+    list = bench->lists[BENCH_JSON][KUBE_RESOURCE_ENDPOINTSLICES];
+    sum.bytes = (memchr(list.data, 1, list.len) != NULL);
 
     return sum;
 }
@@ -570,44 +633,71 @@ bench_order(const void *a, const void *b)
 }
 
 
-int
-main(int argc, char **argv)
+/* Before cJSON leaves a heap to tidy up; each into a zone of its own. */
+static void
+bench_lists(bench_t *bench, size_t endpoints, bool count)
 {
-    bool          count;
-    size_t        endpoints, i;
-    double        ms[5][BENCH_ROUNDS + 1], from;
-    bench_t       bench;
-    unsigned      round;
-    bench_sum_t   sum;
-    void         *memory;
+    double    from;
+    unsigned  i;
 
     static const struct {
         const char    *name;
         bench_run_pt   run;
     } stages[] = {
+        { "both lists to synced", bench_run_list },
+        { "the same, of protobuf", bench_run_protobuf_list }
+    };
+
+    for (i = 0; i < 2; i++) {
+        bench_zone(bench);
+        from = bench_ms();
+        (void) stages[i].run(bench);
+        from = bench_ms() - from;
+
+        if (!count) {
+            printf("%-24s %8.2f ms  %8.1f ns an endpoint (Services, FIFO, "
+                   "zone)\n", stages[i].name, from,
+                   from * 1e6 / (double) endpoints);
+        }
+    }
+}
+
+
+int
+main(int argc, char **argv)
+{
+    bool          count;
+    size_t        endpoints, i;
+    double        ms[BENCH_STAGES][BENCH_ROUNDS + 1], from;
+    bench_t       bench;
+    unsigned      round;
+    bench_sum_t   sum;
+
+    static const struct {
+        const char    *name;
+        bench_run_pt   run;
+    } stages[BENCH_STAGES] = {
         { "memchr", bench_run_memchr },
         { "frame", bench_run_frame },
         { "frame, then decode", bench_run_decode },
         { "both at once", bench_run_results },
+        { "the same, of protobuf", bench_run_protobuf_results },
         { "cJSON, whole document", bench_run_cjson }
     };
+
+    static const char *const  forms[] = { "json", "pb" };
 
     count = (argc == 4 && strcmp(argv[1], "-i") == 0);
 
     if (argc != 3 + count) {
-        bench_fail("usage: decode [-i] slices.json services.json");
+        bench_fail("usage: decode [-i] slices services");
     }
 
-    bench.lists[KUBE_RESOURCE_ENDPOINTSLICES] = bench_read(argv[1 + count]);
-    bench.lists[KUBE_RESOURCE_SERVICES] = bench_read(argv[2 + count]);
-    memory = mmap(NULL, BENCH_ZONE_BYTES, PROT_READ|PROT_WRITE,
-                  MAP_SHARED|MAP_ANONYMOUS, -1, 0);
-
-    if (memory == MAP_FAILED
-        || kube_zone_create(&bench.zone, memory, BENCH_ZONE_BYTES,
-                            (kube_seed_t) { 5, 6 }) != KUBE_OK)
-    {
-        bench_fail("no memory");
+    for (i = 0; i < BENCH_FORMS; i++) {
+        bench.lists[i][KUBE_RESOURCE_ENDPOINTSLICES] =
+                                       bench_read(argv[1 + count], forms[i]);
+        bench.lists[i][KUBE_RESOURCE_SERVICES] =
+                                       bench_read(argv[2 + count], forms[i]);
     }
 
     sum = bench_frames(&bench, true);
@@ -617,26 +707,20 @@ main(int argc, char **argv)
         bench_fail("endpoints were lost");
     }
 
-    printf("%zu slices, %zu endpoints, %.1f bytes each\n", sum.objects,
-           endpoints,
-           (double) bench.lists[KUBE_RESOURCE_ENDPOINTSLICES].len
+    printf("%zu slices, %zu endpoints, %.1f bytes each (protobuf: %.1f)\n",
+           sum.objects, endpoints,
+           (double) bench.lists[BENCH_JSON][KUBE_RESOURCE_ENDPOINTSLICES].len
+           / (double) endpoints,
+           (double) bench.lists[BENCH_PROTOBUF]
+                               [KUBE_RESOURCE_ENDPOINTSLICES].len
            / (double) endpoints);
 
-    /* before cJSON leaves a heap to tidy up */
-
-    from = bench_ms();
-    (void) bench_run_list(&bench);
-    from = bench_ms() - from;
-
-    if (!count) {
-        printf("%-24s %8.2f ms  %8.1f ns an endpoint (Services, FIFO, zone)\n",
-               "both lists to synced", from, from * 1e6 / (double) endpoints);
-    }
+    bench_lists(&bench, endpoints, count);
 
     /* the rounds of all stages take turns: what disturbs one disturbs all */
 
     for (round = 0; round <= (count ? 0 : BENCH_ROUNDS); round++) {
-        for (i = 0; i < 5; i++) {
+        for (i = 0; i < BENCH_STAGES; i++) {
             from = bench_ms();
             sum = stages[i].run(&bench);
             ms[i][round] = bench_ms() - from;
@@ -647,15 +731,15 @@ main(int argc, char **argv)
         }
     }
 
-    for (i = 0; !count && i < 5; i++) {
+    for (i = 0; !count && i < BENCH_STAGES; i++) {
         qsort(&ms[i][1], BENCH_ROUNDS, sizeof(double), bench_order);
     }
 
-    for (i = 0; !count && i < 5; i++) {
+    for (i = 0; !count && i < BENCH_STAGES; i++) {
         from = ms[i][1 + BENCH_ROUNDS / 2];
         printf("%-24s %8.2f ms  %8.1f ns an endpoint  cJSON's / %.1f\n",
                stages[i].name, from, from * 1e6 / (double) endpoints,
-               ms[4][1 + BENCH_ROUNDS / 2] / from);
+               ms[BENCH_STAGES - 1][1 + BENCH_ROUNDS / 2] / from);
     }
 
     return 0;
