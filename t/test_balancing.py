@@ -430,6 +430,7 @@ class TestSessions:
             put("web", server.host)
             assert [ask() for _ in range(2)] == ["new", "resumed"]
 
+    @pytest.mark.skipif(is_angie(), reason="there a request keeps what it was balanced over")
     def test_made_with_one_that_had_left(self, cluster, tls):
         """The address returns before the request has ended: no session is there."""
         server = Tls(tls, cluster.address())
