@@ -182,22 +182,6 @@ kube_exchange_shut_unasked(const kube_exchange_env_t *env)
 }
 
 
-/* Of a request that was answered at once, env->sockets has not heard. */
-void
-kube_exchange_leave(const kube_exchange_t *exchange)
-{
-    curl_socket_t  fd;
-
-    if (exchange->owed
-        && curl_easy_getinfo(exchange->easy, CURLINFO_ACTIVESOCKET, &fd)
-           == CURLE_OK
-        && fd != CURL_SOCKET_BAD)
-    {
-        (void) shutdown(fd, SHUT_RDWR);
-    }
-}
-
-
 void
 kube_exchange_claim(kube_exchange_t *exchange)
 {
@@ -478,6 +462,21 @@ exchange_wipe_headers(kube_exchange_t *e)
 }
 
 
+/*
+ * Has libcurl close the connection behind this answer: whoever gave up on one
+ * may pass it on all the same, and it would be taken for the next request's.
+ * libcurl gives a connection to who waits for one before it says that it is
+ * done, so that is too late.
+ */
+static void
+exchange_leave(kube_exchange_t *e)
+{
+    if (curl_easy_setopt(e->easy, CURLOPT_FORBID_REUSE, 1L) != CURLE_OK) {
+        kube_exchange_fail(e, KUBE_NOMEM, "libcurl is out of memory");
+    }
+}
+
+
 /* The empty line: a head is complete.  Returns whether the transfer goes on. */
 static bool
 exchange_on_head(kube_exchange_t *e)
@@ -510,7 +509,10 @@ exchange_on_head(kube_exchange_t *e)
 
     exchange_wipe_headers(e);
 
-    e->owed = (code == 408 || code >= 500);
+    if (code == 408 || code >= 500) {
+        exchange_leave(e);
+    }
+
     e->responded = 1;
     e->stage = KUBE_STAGE_HEAD;
     e->suspect = 0;

@@ -124,8 +124,6 @@ struct kube_exchange_s {
     unsigned                        held:1;        /* paused by the owner */
     unsigned                        paused:1;      /* inside libcurl */
     unsigned                        over:1;        /* ends with rc, by us */
-    unsigned                        owed:1;        /* an answer may follow on
-                                                      what it was told */
     unsigned                        unheard:1;     /* counted in the env's */
 
     char                            error[CURL_ERROR_SIZE];
@@ -174,13 +172,6 @@ void kube_exchange_fail(kube_exchange_t *exchange, kube_rc_t rc,
  */
 bool kube_exchange_finish(kube_exchange_t *exchange, CURLcode code)
     KUBE_MUST_CHECK;
-
-/*
- * For an exchange that libcurl has ended, as long as it is added: has libcurl
- * not use its connection again after a 408 or a 5xx.  Whoever gave up on the
- * answer may pass it on all the same, and it would be taken for the next one's.
- */
-void kube_exchange_leave(const kube_exchange_t *exchange);
 
 /* The socket that it uses; -1: none. */
 int kube_exchange_socket(const kube_exchange_t *exchange);

@@ -344,8 +344,8 @@ kube_transport_verdict(kube_transport_t *transport, size_t server, bool good)
     }
 
     /* a body that is none of this API's, or not what was asked for, may be the
-       answer to another request, and ours the next on that connection; heads
-       are judged by handlers, see kube_exchange_leave() */
+       answer to another request, and ours the next on that connection; what a
+       head says of its connection, kube_exchange has looked at */
 
     if (!transport->processing) {
         kube_exchange_shut_idle(&transport->env);
@@ -892,7 +892,6 @@ transport_end(kube_transport_t *t, kube_exchange_t *e, CURLcode code)
     /* done() may start the next exchange over this very connection */
 
     if (e->added) {
-        kube_exchange_leave(e);
         (void) curl_multi_remove_handle(t->multi, e->easy);
         e->added = 0;
     }

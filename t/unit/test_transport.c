@@ -144,6 +144,63 @@ test_transport_late_answer(void **state)
 }
 
 
+/* Of this thread, which libcurl is called in: a request is answered at once. */
+static _Thread_local bool  transport_quick;
+
+
+/* What libcurl calls, in the place of libc's. */
+ssize_t
+send(int fd, const void *data, size_t len, int flags)
+{
+    ssize_t        n;
+    struct pollfd  pfd;
+
+    n = sendto(fd, data, len, flags, NULL, 0);
+
+    if (n > 0 && transport_quick) {
+        pfd.fd = fd;
+        pfd.events = POLLIN;
+        (void) poll(&pfd, 1, TRANSPORT_BED_DEADLINE_MS);
+    }
+
+    return n;
+}
+
+
+/*
+ * ... nor by one that was started beside it: libcurl reads the answer once the
+ * request is sent, and gives the connection to the next one before it says that
+ * the first is over.
+ */
+static void
+test_transport_late_answer_beside(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 }, next = { 0 };
+
+    transport_bed_serve(f, http_bed_serve_text,
+                        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    transport_bed_open(f);
+    transport_bed_get(f, &c);
+    transport_bed_free(&c);
+
+    f->server.arg = "HTTP/1.1 502 No\r\nContent-Length: 2\r\n\r\nno";
+    transport_quick = true;
+    transport_bed_start(f, &c);
+    transport_bed_start(f, &next);
+    transport_bed_until(f, &c.dones, 1);
+    transport_bed_until(f, &next.dones, 1);
+    transport_quick = false;
+
+    assert_int_equal(c.rc, KUBE_OK);
+    assert_int_equal(next.rc, KUBE_OK);
+    assert_int_equal(next.code, 502);
+    assert_int_equal(http_bed_connections(&f->server), 2);
+    transport_bed_free(&c);
+    transport_bed_free(&next);
+}
+
+
 /*
  * What comes over a connection that nobody uses answers nothing that was asked:
  * whatever was answered before, the next request goes over another one.
@@ -1088,6 +1145,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         TRANSPORT_TEST(test_transport_request),
         TRANSPORT_TEST(test_transport_late_answer),
+        TRANSPORT_TEST(test_transport_late_answer_beside),
         TRANSPORT_TEST(test_transport_unasked_answer),
         TRANSPORT_TEST(test_transport_agent),
         TRANSPORT_TEST(test_transport_answers),
