@@ -451,51 +451,28 @@ kube_publisher_on_change(void *ctx, kube_item_event_t event,
 static void
 publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
 {
-    char                   buf[KUBE_UID_LEN_MAX];
-    kube_str_t             uid, ns, name;
-    kube_hand_t            what, *hand;
-    kube_record_id_t       id;
-    const kube_member_t   *member;
+    kube_hand_t             *hand;
+    kube_publisher_blame_t   blame;
 
     hand = p->publication.conf.hand;
-    member = &p->index.members[group->service];
 
-    if (hand == NULL || member->life == KUBE_LIFE_DELETING) {
+    if (hand == NULL
+        || p->index.members[group->service].life == KUBE_LIFE_DELETING)
+    {
         kube_publisher_publish(p, group, read_ms);
         return;
     }
 
-    ns = kube_group_ns(group);
-    name = kube_group_name(group);
-    uid = KUBE_STR_NULL;
+    kube_publisher_blame(p, group, &blame);
 
-    if (kube_zone_entry_id(p->publication.conf.writer, group->service, &id)
-        == KUBE_OK
-        && id.meta.uid.len <= sizeof(buf))
-    {
-        uid = id.meta.uid;
-        memcpy(buf, uid.data, uid.len);
-        uid.data = buf;
-    }
-
-    what = (kube_hand_t) {
-        .now_ms = p->publication.now_ms,
-        .scope = member->scope,
-        .resource = (kube_resource_t) member->resource,
-        .blame = KUBE_BLAME_SERVICE,
-        .ns = &ns,
-        .name = &name,
-        .uid = &uid
-    };
-
-    if (kube_zone_poison_refuses(p->publication.conf.zone, &what)) {
+    if (kube_zone_poison_refuses(p->publication.conf.zone, &blame.what)) {
         kube_publisher_crashed(p, group);
         return;
     }
 
     /* its names are in hand */
     group->pins++;
-    kube_hand_take(hand, &what, KUBE_STAGE_PUBLISH);
+    kube_hand_take(hand, &blame.what, KUBE_STAGE_PUBLISH);
     kube_publisher_publish(p, group, read_ms);
     kube_hand_leave(hand);
     group->pins--;

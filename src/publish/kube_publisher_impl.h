@@ -93,6 +93,19 @@ kube_rc_t kube_publisher_expire(kube_publisher_t *p, uint32_t entry)
 void kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
     uint64_t read_ms);
 
+/* Whom a death is blamed on while the group's Service is published. */
+typedef struct {
+    kube_hand_t   what;       /* points into the group, and below */
+    kube_str_t    ns;
+    kube_str_t    name;
+    kube_str_t    uid;
+    char          buf[KUBE_UID_LEN_MAX];
+} kube_publisher_blame_t;
+
+/* There is a Service. */
+void kube_publisher_blame(const kube_publisher_t *p, const kube_group_t *group,
+    kube_publisher_blame_t *blame);
+
 /*
  * Refuses the group's Service, of which the process has died: it stays as it
  * is served, with its slices.  The group may be freed.

@@ -10,6 +10,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <string.h>
+
 #include "kube_publisher_impl.h"
 #include "kube_zone_counters.h"
 #include "kube_zone_writer.h"
@@ -992,6 +994,113 @@ life_put_refused(kube_publisher_t *p, kube_group_t *group, kube_item_t *item,
 }
 
 
+void
+kube_publisher_blame(const kube_publisher_t *p, const kube_group_t *group,
+    kube_publisher_blame_t *blame)
+{
+    kube_record_id_t      id;
+    const kube_member_t  *member;
+
+    member = &p->index.members[group->service];
+    blame->ns = kube_group_ns(group);
+    blame->name = kube_group_name(group);
+    blame->uid = KUBE_STR_NULL;
+
+    if (kube_zone_entry_id(p->publication.conf.writer, group->service, &id)
+        == KUBE_OK
+        && id.meta.uid.len <= sizeof(blame->buf))
+    {
+        memcpy(blame->buf, id.meta.uid.data, id.meta.uid.len);
+        blame->uid = (kube_str_t) { blame->buf, id.meta.uid.len };
+    }
+
+    blame->what = (kube_hand_t) {
+        .now_ms = p->publication.now_ms,
+        .scope = member->scope,
+        .resource = (kube_resource_t) member->resource,
+        .blame = KUBE_BLAME_SERVICE,
+        .ns = &blame->ns,
+        .name = &blame->name,
+        .uid = &blame->uid
+    };
+}
+
+
+/*
+ * True if the item would be given up by its Service's next turn, of which the
+ * process has died (kube_publisher_crashed()).  Were it staged all the same,
+ * others would make room for it, and get that back by a list, which brings it
+ * again: without end.
+ */
+static bool
+life_is_given_up(const kube_publisher_t *p, const kube_group_t *group,
+    const kube_item_t *item, const kube_refusal_t *refusal)
+{
+    const kube_member_t     *member;
+    kube_publisher_blame_t   blame;
+
+    member = &p->index.members[item->zone.entry];
+
+    if (p->publication.conf.hand == NULL
+        || p->publication.conf.max_outdated_ms == 0
+        || group->service == 0
+        || p->index.members[group->service].life == KUBE_LIFE_DELETING
+        || kube_zone_published(p->publication.conf.writer, group->service)
+           == NULL)
+    {
+        return false;
+    }
+
+    /* one that moves, or is made anew, ends what another one names */
+    if (member->life != KUBE_LIFE_NONE
+        && member->life != KUBE_LIFE_REFUSED
+        && (member->group != group
+            || (member->referenced_by == 0 && !kube_member_is_service(member))
+            || !life_stays(p, item->zone.entry, refusal)))
+    {
+        return false;
+    }
+
+    kube_publisher_blame(p, group, &blame);
+
+    return kube_zone_poison_refuses(p->publication.conf.zone, &blame.what);
+}
+
+
+/*
+ * Refuses what its Service would give up.  KUBE_FULL, or KUBE_NOMEM: nothing
+ * changed; KUBE_NOT_FOUND: it is to be taken.
+ */
+static kube_rc_t
+life_put_crashed(kube_publisher_t *p, kube_group_t *group, kube_item_t *item)
+{
+    kube_rc_t       rc;
+    kube_refusal_t  refusal;
+
+    refusal = (kube_refusal_t) {
+        .reason = kube_reason_text(KUBE_REASON_CRASHED_INFORMER),
+        .uid_hash = kube_uid_hash(item->zone.id.meta.uid)
+    };
+    kube_refusal_set_rv(&refusal, item->zone.id.meta.rv);
+
+    if (!life_is_given_up(p, group, item, &refusal)) {
+        return KUBE_NOT_FOUND;
+    }
+
+    rc = life_refuse(p, group, item, &refusal);
+
+    if (rc != KUBE_OK) {
+        return rc;
+    }
+
+    /* the Service says so itself in its turn */
+    kube_service_queue_add(&p->queue, group,
+                           (unsigned) item->zone.id.resource, item->read_ms);
+
+    return KUBE_FULL;
+}
+
+
 kube_rc_t
 kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
 {
@@ -1003,6 +1112,14 @@ kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
     group = kube_publisher_group(p, item);
     if (group == NULL) {
         return KUBE_NOMEM;
+    }
+
+    if (kube_zone_poison_is_known(p->publication.conf.zone)) {
+        rc = life_put_crashed(p, group, item);
+
+        if (rc != KUBE_NOT_FOUND) {
+            return rc;
+        }
     }
 
     group->pins++;
@@ -1064,6 +1181,35 @@ life_free_slices(kube_publisher_t *p, const kube_group_t *group)
 }
 
 
+/*
+ * True if a list holds a Service that still names a slice of this group: that
+ * one would show, without it, what the list has brought so far.
+ */
+static bool
+life_waits(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
+{
+    uint32_t              i, owner;
+    const kube_member_t  *member;
+
+    for (i = group->slices; i != 0; i = member->next) {
+        member = &p->index.members[i];
+        owner = kube_service_index_owner(&p->index, i);
+
+        if (owner != 0
+            && owner != group->service
+            && kube_service_queue_hold_with(&p->queue, group,
+                                            p->index.members[owner].group))
+        {
+            kube_service_queue_add(&p->queue, group, member->resource,
+                                   read_ms);
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
 void
 kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
     uint64_t read_ms)
@@ -1073,6 +1219,10 @@ kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
 
     if (p->index.members[group->service].life == KUBE_LIFE_DELETING) {
         life_end_service(p, group, NULL);
+        return;
+    }
+
+    if (life_waits(p, group, read_ms)) {
         return;
     }
 

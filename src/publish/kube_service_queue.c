@@ -254,3 +254,25 @@ kube_service_queue_hold(kube_service_queue_t *queue, kube_group_t *group,
         group->list[slice->resource] = scope->synced;
     }
 }
+
+
+bool
+kube_service_queue_hold_with(kube_service_queue_t *queue, kube_group_t *group,
+    const kube_group_t *other)
+{
+    kube_resource_t  r;
+
+    if (!queue_is_held(queue, other)) {
+        return false;
+    }
+
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
+        if (group->scope[r] == other->scope[r]
+            && group->list[r] < other->list[r])
+        {
+            group->list[r] = other->list[r];
+        }
+    }
+
+    return queue_is_held(queue, group);
+}

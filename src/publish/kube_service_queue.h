@@ -104,5 +104,9 @@ void kube_service_queue_refill_end(kube_service_queue_t *queue,
 void kube_service_queue_hold(kube_service_queue_t *queue,
     kube_group_t *group, const kube_member_t *slice, uint64_t read_ms);
 
+/* As long as the other one, of the same namespace; false: that is not held. */
+bool kube_service_queue_hold_with(kube_service_queue_t *queue,
+    kube_group_t *group, const kube_group_t *other);
+
 
 #endif /* KUBE_SERVICE_QUEUE_H */

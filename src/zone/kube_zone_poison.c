@@ -350,12 +350,19 @@ kube_zone_poison_take(kube_zone_t *zone, uint64_t now_ms,
 
 
 bool
+kube_zone_poison_is_known(const kube_zone_t *zone)
+{
+    return kube_word_get(&zone->image->history.blamed) != 0;
+}
+
+
+bool
 kube_zone_poison_refuses(const kube_zone_t *zone, const kube_hand_t *what)
 {
     uint64_t                  uid, known;
     const kube_zone_blame_t  *row;
 
-    if (kube_word_get(&zone->image->history.blamed) == 0) {
+    if (!kube_zone_poison_is_known(zone)) {
         return false;
     }
 

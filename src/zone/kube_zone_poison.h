@@ -123,6 +123,9 @@ typedef struct {
 bool kube_zone_poison_take(kube_zone_t *zone, uint64_t now_ms,
     kube_death_t *death);
 
+/* False: nothing is refused, and nobody need be described. */
+bool kube_zone_poison_is_known(const kube_zone_t *zone);
+
 /* True: what is described as in a hand is refused at its now_ms. */
 bool kube_zone_poison_refuses(const kube_zone_t *zone,
     const kube_hand_t *what);

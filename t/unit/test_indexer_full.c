@@ -2008,6 +2008,66 @@ test_full_moved_amid_crash(void **state)
 
 
 /*
+ * What a Service would give up, of which the process has died, makes nobody go:
+ * each list would bring it, and what went, again.
+ */
+static void
+test_full_crashed_grows(void **state)
+{
+    full_t            *f;
+    it_t              *it;
+    unsigned           i;
+    it_object_t        a, slice, other, *crowd;
+    kube_hand_t        hand;
+    kube_scope_sum_t   before;
+
+    (void) state;
+    f = full_create(0, 1);
+    crowd = calloc(CROWD_GROUPS, sizeof(it_object_t));
+    assert_non_null(crowd);
+    memset(&hand, 0, sizeof(kube_hand_t));
+    it = &f->it;
+    it->conf.hand = &hand;
+    it->conf.max_outdated_ms = UINT32_MAX;
+    it_takeover(it);
+
+    a = it_service(it, "one", "a");
+    slice = it_slice(it, "one", "a-1", "a");
+    IT_UPDATE(it, &a);
+    IT_UPDATE(it, &slice);
+    full_crowd(it, crowd, 2);
+    full_poison(it, &a);
+
+    before = it_sum(it, IT_SERVICES);
+    f->changes = 0;
+
+    for (i = 0; i < 3; i++) {
+        slice.endpoints = 300;
+        it_change(it, &slice);
+        other = it_slice(it, "one", "a-2", "a");
+        other.endpoints = 300;
+        IT_UPDATE(it, &other);
+        it_change(it, &a);
+        it_publish(it);
+    }
+
+    assert_int_equal(f->changes, 0);
+    assert_int_equal(it_sum(it, IT_SERVICES).count, before.count - 1);
+    IT_READS(it, "one", "a", "1 a-1=1*2");
+
+    /* deleted, or made anew, it is no longer that which crashed */
+    it_delete(it, &other);
+    it_delete(it, &slice);
+    it_delete(it, &a);
+    it_publish(it);
+    IT_READS(it, "one", "a", "-");
+
+    free(crowd);
+    full_destroy(f);
+}
+
+
+/*
  * A slice whose newest version, which is larger, is another Service's, stays
  * outdated in that which has it.  Room returns, and a list beside the watch
  * moves it: the other Service is held back until that ends.  A process that
@@ -2110,6 +2170,7 @@ main(void)
         cmocka_unit_test(test_full_moved),
         cmocka_unit_test(test_full_renamed),
         cmocka_unit_test(test_full_moved_amid_crash),
+        cmocka_unit_test(test_full_crashed_grows),
         cmocka_unit_test(test_full_state_file),
         cmocka_unit_test(test_full_moved_beside),
         cmocka_unit_test(test_full_handed_over),

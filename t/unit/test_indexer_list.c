@@ -284,6 +284,68 @@ test_indexer_other_past(void **state)
 }
 
 
+/*
+ * A slice has moved, and its new Service is to be published while a list goes
+ * on that has changed a part of the one which still names it: both wait.
+ */
+static void
+test_indexer_list_moved(void **state)
+{
+    it_t         it;
+    unsigned     late;
+    it_object_t  web, api, moved, a, b;
+
+    (void) state;
+
+    for (late = 0; late < 2; late++) {
+        it_init(&it, ZONE);
+        web = it_service(&it, "shop", "web");
+        api = it_service(&it, "shop", "api");
+        moved = it_slice(&it, "shop", "moved", "web");
+        a = it_slice(&it, "shop", "a", "web");
+        b = it_slice(&it, "shop", "b", "web");
+        IT_UPDATE(&it, &web);
+        IT_UPDATE(&it, &moved);
+        IT_UPDATE(&it, &a);
+        IT_UPDATE(&it, &b);
+
+        if (!late) {
+            IT_UPDATE(&it, &api);
+        }
+
+        it_publish(&it);
+
+        snprintf(moved.service, sizeof(moved.service), "api");
+        it_change(&it, &moved);
+        a.version = 7;
+        it_stamp(&it, &a);
+        b.version = 7;
+        it_stamp(&it, &b);
+        IT_BEGIN(&it, IT_SLICES);
+        IT_LIST(&it, &a);
+
+        if (late) {
+            IT_UPDATE(&it, &api);
+        }
+
+        it_publish(&it);
+        IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2 moved=1*2");
+        IT_READS(&it, "shop", "api", late ? "-" : "1");
+
+        IT_LIST(&it, &b);
+        IT_LIST(&it, &moved);
+        it_publish(&it);
+        IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2 moved=1*2");
+
+        IT_SYNC(&it, IT_SLICES);
+        it_publish(&it);
+        IT_READS(&it, "shop", "web", "1 a=7*2 b=7*2");
+        IT_READS(&it, "shop", "api", "1 moved=2*2");
+        it_done(&it);
+    }
+}
+
+
 /* What is held of a past that a backup took back ends with its object. */
 static void
 test_indexer_ends_after_rollback(void **state)
@@ -379,6 +441,7 @@ main(void)
         cmocka_unit_test(test_indexer_list),
         cmocka_unit_test(test_indexer_list_comes_late),
         cmocka_unit_test(test_indexer_list_away),
+        cmocka_unit_test(test_indexer_list_moved),
         cmocka_unit_test(test_indexer_rollback),
         cmocka_unit_test(test_indexer_other_past),
         cmocka_unit_test(test_indexer_ends_after_rollback),
