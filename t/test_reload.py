@@ -635,12 +635,17 @@ class TestUpgrade:
         cluster.api.fault(verb="list", delay=4, times=None)
         gateway.reload(gone=True)
         following(cluster, gateway)
-        new = gateway.upgrade()
-        for answer in answers(gateway, new):
-            assert answer.backend == "after-1", answer
+        # beside others that are busy it may have no file within its 300 ms: asked once more
+        for _ in range(5):
+            late = gateway.log().count("state file within 300 ms")
+            new = gateway.upgrade()
+            found = answers(gateway, new)
+            gateway.kill(signal.SIGQUIT, new)
+            wait_until(lambda: not children(new))
+            if gateway.log().count("state file within 300 ms") == late:
+                break
+        assert [a.backend for a in found] == ["after-1"] * 2, found
         assert stands() != before
-        gateway.kill(signal.SIGQUIT, new)
-        wait_until(lambda: not children(new))
 
     def test_soon_after_a_reload(self, cluster):
         """Whose last file takes a while: the new process is asked as soon as that is done."""
