@@ -391,7 +391,11 @@ informer_repeats(kube_informer_t *inf, const kube_delta_t *delta)
 
     old = informer_is_old(inf, delta, &rv, &held);
 
-    if ((delta->kind != KUBE_DELTA_UPDATED || held)
+    /* what is newer than all deletions was none */
+
+    if ((delta->kind != KUBE_DELTA_UPDATED
+         || held
+         || kube_rv_cmp(&rv, &s->deleted) > 0)
         && (delta->kind != KUBE_DELTA_DELETED || !old))
     {
         return false;

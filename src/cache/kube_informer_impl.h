@@ -49,6 +49,7 @@ typedef struct {
     uint64_t            hash;
     kube_rv_t           rv;            /* published; len 0: none */
     kube_rv_t           floor;         /* the zone has it, for a successor */
+    kube_rv_t           newest;        /* of that and what a take-over found */
     uint64_t            count;
     kube_digest_t       digest;
     uint64_t            unnamed;       /* refused so */
@@ -60,6 +61,8 @@ typedef struct {
     bool                listing;       /* LIST_BEGIN applied, SYNC not yet */
     kube_rv_t           repeated;      /* what the watch tells up to it may be
                                           told again; len 0: it is not */
+    kube_rv_t           deleted;       /* ... and up to this one of what is
+                                          gone since */
     bool                passed_over;   /* something of what it repeats was */
     bool                contradicted;  /* what is held, by an event: a list is
                                           to come */

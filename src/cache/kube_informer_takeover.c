@@ -325,29 +325,44 @@ takeover_find(kube_informer_t *inf, const takeover_scope_t *old,
 
 
 /*
- * What readers may have seen of a scope: objects newer than its record, where
- * the predecessor died within a list; deletions, which the record has the
- * floor of; and the record itself, also where that is not gone on from.
+ * What readers may have seen of a scope, and no object shows: deletions, which
+ * the record has the floor of; and the record itself, also where that is not
+ * gone on from.  Where something was let go, or has no name, it may be as new
+ * as any object.
  */
 static void
 takeover_floor(kube_informer_t *inf, const takeover_scope_t *old,
     unsigned number)
 {
+    bool               lost;
     unsigned           scope;
+    kube_rv_t          floor;
     informer_scope_t  *s;
 
     s = &inf->scopes[number];
-    s->floor = *kube_indexer_newest(inf->indexer, number);
+    lost = (inf->takeover.repaired != 0 || inf->takeover.cut_off != 0);
+    floor.len = 0;
 
     for (scope = 0; scope < KUBE_SCOPES_MAX; scope++) {
 
-        if (old[scope].used
-            && old[scope].hash == s->hash
-            && kube_rv_cmp(&old[scope].floor, &s->floor) > 0)
-        {
-            s->floor = old[scope].floor;
+        if (!old[scope].used || old[scope].hash != s->hash) {
+            continue;
+        }
+
+        lost |= (old[scope].unnamed != 0);
+
+        if (kube_rv_cmp(&old[scope].floor, &floor) > 0) {
+            floor = old[scope].floor;
         }
     }
+
+    s->newest = *kube_indexer_newest(inf->indexer, number);
+
+    if (kube_rv_cmp(&floor, &s->newest) > 0) {
+        s->newest = floor;
+    }
+
+    s->floor = lost ? s->newest : floor;
 }
 
 
@@ -366,6 +381,7 @@ takeover_floors(kube_informer_t *inf, const takeover_scope_t *old)
 
     for (scope = 0; scope < inf->scopes_n; scope++) {
         inf->scopes[scope].floor.len = 0;
+        inf->scopes[scope].newest.len = 0;
 
         if (same) {
             takeover_floor(inf, old, scope);
@@ -551,11 +567,17 @@ takeover_load(kube_informer_t *inf)
             inf->fill_ms = inf->now_ms + KUBE_INFORMER_FILL_MS;
         }
 
-        inf->scopes[scope].repeated = inf->scopes[scope].floor;
+        /*
+         * Objects are newer where the predecessor died within a list, or what
+         * it had read.  Nothing that they are newer than was deleted.
+         */
+
+        inf->scopes[scope].repeated = inf->scopes[scope].newest;
+        inf->scopes[scope].deleted = inf->scopes[scope].floor;
 
         kube_reflector_start(inf->scopes[scope].reflector,
                              &inf->scopes[scope].rv,
-                             &inf->scopes[scope].floor, inf->now_ms);
+                             &inf->scopes[scope].newest, inf->now_ms);
     }
 
     rc = kube_zone_server_set(inf->writer, inf->conf.server);

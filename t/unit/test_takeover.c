@@ -828,6 +828,118 @@ test_stored_since_two_deaths(void **state)
 }
 
 
+/*
+ * One that died in a burst, with the newest state of what had changed twice and
+ * not yet what was new in between: that was not deleted, and needs no list; nor
+ * where the next one dies before it has come there.
+ */
+static void
+takeover_new_in_a_burst(unsigned deaths)
+{
+    bed_t           b;
+    unsigned        lists;
+    server_event_t  event, *e;
+
+    bed_init(&b);
+    bed_shop(&b);
+    server_put_slice(b.server, "shop", "lone-a", "lone", 3);
+    bed_settle(&b);
+    lists = b.server->lists;
+
+    /* the second of three is not told, and the version does not move */
+    takeover_full = 1;
+    server_put_slice(b.server, "shop", "lone-a", "lone", 4);
+    server_put_slice(b.server, "shop", "lone-b", "lone", 5);
+    event = b.server->log[--b.server->log_n];
+    server_put_slice(b.server, "shop", "lone-a", "lone", 6);
+    bed_settle(&b);
+    takeover_full = KUBE_SCOPES_MAX;
+    bed_stop(&b);
+
+    e = &b.server->log[b.server->log_n++];
+    e[0] = e[-1];
+    e[-1] = event;
+
+    while (deaths-- > 0) {
+        takeover_dies(&b);
+    }
+
+    bed_start(&b);
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, lists);
+    bed_done(&b);
+}
+
+
+static void
+test_new_in_a_burst(void **state)
+{
+    (void) state;
+
+    takeover_new_in_a_burst(0);
+    takeover_new_in_a_burst(2);
+}
+
+
+/*
+ * A slice that was on its way from one Service to another is let go, and its
+ * version with it: the watch repeats an older one, which readers do not see.
+ */
+static void
+test_let_go(void **state)
+{
+    bed_t                b;
+    bool                 changed;
+    unsigned             i, lists;
+    uint32_t             service;
+    kube_takeover_t      takeover;
+    kube_zone_writer_t  *w;
+
+    static view_t  view;
+
+    (void) state;
+
+    bed_init(&b);
+    server_put_service(b.server, "shop", "web", 1);
+    server_put_slice(b.server, "shop", "web-a", "web", 1);
+    bed_settle(&b);
+    lists = b.server->lists;
+
+    takeover_full = 1;
+    server_put_slice(b.server, "shop", "web-a", "web", 2);
+    server_put_slice(b.server, "shop", "lone-a", "lone", 3);
+    bed_settle(&b);
+    takeover_full = KUBE_SCOPES_MAX;
+    bed_stop(&b);
+
+    w = takeover_writer(&b, &takeover);
+    service = kube_zone_writer_find(w, KUBE_RESOURCE_SERVICES,
+                                    KUBE_STR("shop"), KUBE_STR("web"));
+    assert_int_equal(kube_zone_publish(w, service, NULL, 0, &changed),
+                     KUBE_OK);
+    kube_zone_writer_destroy(w);
+    takeover_dies(&b);
+
+    server_put_slice(b.server, "shop", "web-a", "api", 2);
+    b.server->log_n -= 2;
+    bed_start(&b);
+
+    for (i = 0; i < 20; i++) {
+        server_run(b.server);
+        (void) bed_process(&b);
+        view_make(&view, &b.zone);
+        assert_true(b.server->lists != lists || view.counts[1] == 1);
+    }
+
+    b.server->log_n += 2;
+    bed_converge(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, lists + 1);
+    bed_done(&b);
+}
+
+
 static unsigned
 takeover_kind(const bed_t *b, uint32_t entry)
 {
@@ -1832,6 +1944,8 @@ main(void)
         cmocka_unit_test(test_sums_agree),
         cmocka_unit_test(test_stored_since),
         cmocka_unit_test(test_stored_since_two_deaths),
+        cmocka_unit_test(test_new_in_a_burst),
+        cmocka_unit_test(test_let_go),
         cmocka_unit_test(test_evicted_by_half),
         cmocka_unit_test(test_evicted_without_a_name),
         cmocka_unit_test(test_evicted_uncounted),
