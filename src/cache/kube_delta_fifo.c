@@ -546,6 +546,17 @@ kube_delta_fifo_object(kube_delta_fifo_t *fifo, kube_delta_kind_t kind,
 }
 
 
+static void
+fifo_show(const delta_node_t *node, kube_delta_t *delta)
+{
+    *delta = node->delta;
+    delta->ns = (kube_str_t) { node->key, node->ns_len };
+    delta->name = (kube_str_t) { node->key + node->ns_len, node->name_len };
+    delta->rv = (kube_str_t) { node->rv, node->rv_len };
+    delta->record = node->record;
+}
+
+
 kube_rc_t
 kube_delta_fifo_peek(kube_delta_fifo_t *fifo, kube_delta_t *delta)
 {
@@ -558,12 +569,27 @@ kube_delta_fifo_peek(kube_delta_fifo_t *fifo, kube_delta_t *delta)
     }
 
     fifo->peeked = node;
+    fifo_show(node, delta);
 
-    *delta = node->delta;
-    delta->ns = (kube_str_t) { node->key, node->ns_len };
-    delta->name = (kube_str_t) { node->key + node->ns_len, node->name_len };
-    delta->rv = (kube_str_t) { node->rv, node->rv_len };
-    delta->record = node->record;
+    return KUBE_OK;
+}
+
+
+kube_rc_t
+kube_delta_fifo_next(const kube_delta_fifo_t *fifo, const void **at,
+    kube_delta_t *delta)
+{
+    const delta_node_t  *node;
+
+    node = *at;
+    node = (node == NULL) ? fifo->first : node->next;
+
+    if (node == NULL) {
+        return KUBE_AGAIN;
+    }
+
+    *at = node;
+    fifo_show(node, delta);
 
     return KUBE_OK;
 }

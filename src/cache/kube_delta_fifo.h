@@ -99,6 +99,14 @@ kube_rc_t kube_delta_fifo_peek(kube_delta_fifo_t *fifo, kube_delta_t *delta)
 /* Removes what peek showed, unless a newer state has replaced it since. */
 void kube_delta_fifo_drop(kube_delta_fifo_t *fifo);
 
+/*
+ * All that wait, oldest first, none of them taken: *at is NULL for the oldest,
+ * and then where the walk is, until the FIFO changes.  As of peek; KUBE_AGAIN:
+ * that was the last one.
+ */
+kube_rc_t kube_delta_fifo_next(const kube_delta_fifo_t *fifo, const void **at,
+    kube_delta_t *delta)  KUBE_MUST_CHECK;
+
 /* How many wait, marks included; 0 for a scope out of range. */
 size_t kube_delta_fifo_depth(const kube_delta_fifo_t *fifo);
 size_t kube_delta_fifo_depth_scope(const kube_delta_fifo_t *fifo,

@@ -409,6 +409,44 @@ informer_repeats(kube_informer_t *inf, const kube_delta_t *delta)
 
 
 /*
+ * A key has the place of its first change in the queue, and the newest state:
+ * so what comes after an event that waits for a list may stand before it, and
+ * is to wait, too.  Else a Service would be shown with what has left it, and
+ * without what came in its place.
+ */
+static void
+informer_look_ahead(kube_informer_t *inf)
+{
+    bool          repeats, listed[KUBE_SCOPES_MAX];
+    unsigned      scope;
+    const void   *at;
+    kube_delta_t  delta;
+
+    repeats = false;
+
+    for (scope = 0; scope < KUBE_SCOPES_MAX; scope++) {
+        listed[scope] = (scope >= inf->scopes_n
+                         || inf->scopes[scope].repeated.len == 0
+                         || inf->scopes[scope].passed_over);
+        repeats |= !listed[scope];
+    }
+
+    at = NULL;
+
+    while (repeats && kube_delta_fifo_next(inf->fifo, &at, &delta) == KUBE_OK) {
+
+        if (delta.kind == KUBE_DELTA_LIST_BEGIN) {
+            listed[delta.scope] = true;
+        }
+
+        if (!listed[delta.scope]) {
+            listed[delta.scope] = informer_repeats(inf, &delta);
+        }
+    }
+}
+
+
+/*
  * Versions never go back within a watch, so what an event is older than was
  * never a version of this server: a list had shown one that was to come.  Its
  * object would stay as it is until the server has come there.  What a resumed
@@ -448,6 +486,7 @@ informer_drain(kube_informer_t *inf)
     kube_delta_t  delta;
 
     what = (kube_hand_t) { .now_ms = inf->now_ms };
+    informer_look_ahead(inf);
 
     for (n = 0; n < KUBE_INFORMER_DELTAS; n++) {
 
@@ -586,6 +625,12 @@ informer_version(kube_informer_t *inf, unsigned scope)
         || kube_publisher_pending(inf->publisher, scope))
     {
         return;
+    }
+
+    /* all that was told again has come */
+
+    if (kube_rv_cmp(rv, &s->repeated) >= 0) {
+        s->repeated.len = 0;
     }
 
     if (!informer_scope_is(s, rv, &sum)) {

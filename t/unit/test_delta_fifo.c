@@ -257,6 +257,45 @@ test_fifo_order(void **state)
 }
 
 
+/* A walk shows what will leave, in this order, and takes nothing. */
+static void
+test_fifo_walk(void **state)
+{
+    size_t        n;
+    fixture_t     f;
+    const void   *at;
+    kube_delta_t  d;
+
+    static const char *const  names[] = { "a", "b", "c" };
+    static const char *const  rvs[] = { "3", "2", "4" };
+
+    (void) state;
+
+    fixture_init(&f, 100, 1 << 20);
+    at = NULL;
+    assert_int_equal(kube_delta_fifo_next(f.fifo, &at, &d), KUBE_AGAIN);
+
+    PUT(U, 0, "a", "1");
+    PUT(U, 1, "b", "2");
+    PUT(D, 0, "a", "3");
+    PUT(U, 0, "c", "4");
+
+    for (n = 0; n < 3; n++) {
+        assert_int_equal(kube_delta_fifo_next(f.fifo, &at, &d), KUBE_OK);
+        assert_int_equal(d.kind, (n == 0) ? D : U);
+        assert_int_equal(d.scope, (n == 1) ? 1 : 0);
+        assert_true(kube_str_eq(d.name, kube_str(names[n])));
+        assert_true(kube_str_eq(d.rv, kube_str(rvs[n])));
+        assert_true((d.record != NULL) == (n != 0));
+    }
+
+    assert_int_equal(kube_delta_fifo_next(f.fifo, &at, &d), KUBE_AGAIN);
+    kube_delta_fifo_drop(f.fifo);
+    assert_string_equal(drain(f.fifo), "D0a@3|U1b@2|U0c@4");
+    fixture_done(&f);
+}
+
+
 static void
 test_fifo_depth(void **state)
 {
@@ -691,6 +730,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_fifo_order),
+        cmocka_unit_test(test_fifo_walk),
         cmocka_unit_test(test_fifo_depth),
         cmocka_unit_test(test_fifo_fields),
         cmocka_unit_test(test_fifo_bad),

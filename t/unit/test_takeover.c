@@ -704,6 +704,73 @@ test_repeated_change_beside_others(void **state)
 }
 
 
+/* How many slices a reader finds of a Service of shop. */
+static size_t
+takeover_slices(const bed_t *b, const char *name)
+{
+    size_t           n;
+    uint32_t         entry;
+    alloc_test_t     at;
+    kube_arena_t     arena;
+    kube_snapshot_t  snapshot;
+
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1u << 20);
+    assert_int_equal(kube_zone_find(&b->zone, KUBE_RESOURCE_SERVICES,
+                                    KUBE_STR("shop"), kube_str(name), &entry),
+                     KUBE_OK);
+    assert_int_equal(kube_zone_read(&b->zone, entry, KUBE_STR("shop"),
+                                    kube_str(name), &arena, &snapshot),
+                     KUBE_OK);
+    n = snapshot.slices_n;
+    kube_arena_done(&arena);
+
+    return n;
+}
+
+
+/*
+ * What waits for a list keeps nothing newer from waiting that stands before it
+ * in the queue, where a key has the place of its first change: a Service whose
+ * one slice has come for another is never without both.
+ */
+static void
+test_repeated_change_keeps_order(void **state)
+{
+    bed_t                b;
+    char                 rv[32];
+    uint32_t             e;
+    unsigned             i;
+    kube_zone_writer_t  *w;
+
+    (void) state;
+
+    e = takeover_lone(&b, &w);
+    server_put_slice(b.server, "shop", "api-a", "api", 31);
+    server_put_slice(b.server, "infra", "echo-a", "echo", 32);
+    server_put_slice(b.server, "shop", "api-b", "api", 33);
+    server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "lone-a");
+    snprintf(rv, sizeof(rv), "%llu", (unsigned long long) b.server->rv);
+    assert_int_equal(kube_zone_scope_floor(w, 1, kube_str(rv)), KUBE_OK);
+    kube_zone_remove(w, e);
+    kube_zone_writer_destroy(w);
+    server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "api-a");
+
+    bed_start(&b);
+
+    for (i = 0; i < 10; i++) {
+        (void) bed_process(&b);
+        assert_int_equal(takeover_slices(&b, "api"), 1);
+        server_run(b.server);
+    }
+
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, 3);
+    bed_done(&b);
+}
+
+
 /* An object that goes without a trace is missed: count and digest say so. */
 static void
 test_lost_without_a_store(void **state)
@@ -1940,6 +2007,7 @@ main(void)
         cmocka_unit_test(test_floor_of_a_deletion),
         cmocka_unit_test(test_repeated_change),
         cmocka_unit_test(test_repeated_change_beside_others),
+        cmocka_unit_test(test_repeated_change_keeps_order),
         cmocka_unit_test(test_lost_without_a_store),
         cmocka_unit_test(test_sums_agree),
         cmocka_unit_test(test_stored_since),
