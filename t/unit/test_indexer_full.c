@@ -1950,6 +1950,23 @@ full_poison(it_t *it, const it_object_t *o)
 }
 
 
+/* Where a Service can have crashed: an empty crowd, the caller's. */
+static it_object_t *
+full_crashing(full_t *f, kube_hand_t *hand)
+{
+    it_object_t  *crowd;
+
+    crowd = calloc(CROWD_GROUPS, sizeof(it_object_t));
+    assert_non_null(crowd);
+    memset(hand, 0, sizeof(kube_hand_t));
+    f->it.conf.hand = hand;
+    f->it.conf.max_outdated_ms = UINT32_MAX;
+    it_takeover(&f->it);
+
+    return crowd;
+}
+
+
 /*
  * A slice that was published with a and has changed, moves to b, which has no
  * room for it, before that is published; and a's publication has killed two
@@ -1968,13 +1985,8 @@ test_full_moved_amid_crash(void **state)
 
     (void) state;
     f = full_create(0, 1);
-    crowd = calloc(CROWD_GROUPS, sizeof(it_object_t));
-    assert_non_null(crowd);
-    memset(&hand, 0, sizeof(kube_hand_t));
     it = &f->it;
-    it->conf.hand = &hand;
-    it->conf.max_outdated_ms = UINT32_MAX;
-    it_takeover(it);
+    crowd = full_crashing(f, &hand);
 
     a = it_service(it, "hog", "a");
     b = it_service(it, "hog", "b");
@@ -2023,13 +2035,8 @@ test_full_crashed_grows(void **state)
 
     (void) state;
     f = full_create(0, 1);
-    crowd = calloc(CROWD_GROUPS, sizeof(it_object_t));
-    assert_non_null(crowd);
-    memset(&hand, 0, sizeof(kube_hand_t));
     it = &f->it;
-    it->conf.hand = &hand;
-    it->conf.max_outdated_ms = UINT32_MAX;
-    it_takeover(it);
+    crowd = full_crashing(f, &hand);
 
     a = it_service(it, "one", "a");
     slice = it_slice(it, "one", "a-1", "a");
