@@ -49,7 +49,6 @@ typedef struct {
     uint64_t            hash;
     kube_rv_t           rv;            /* published; len 0: none */
     kube_rv_t           floor;         /* the zone has it, for a successor */
-    kube_rv_t           newest;        /* of that and what a take-over found */
     uint64_t            count;
     kube_digest_t       digest;
     uint64_t            unnamed;       /* refused so */

@@ -328,7 +328,8 @@ takeover_find(kube_informer_t *inf, const takeover_scope_t *old,
  * What readers may have seen of a scope, and no object shows: deletions, which
  * the record has the floor of; and the record itself, also where that is not
  * gone on from.  Where something was let go, or has no name, it may be as new
- * as any object.
+ * as any object.  Objects are newer where the predecessor died within a list,
+ * or what it had read: nothing that they are newer than was deleted.
  */
 static void
 takeover_floor(kube_informer_t *inf, const takeover_scope_t *old,
@@ -356,13 +357,14 @@ takeover_floor(kube_informer_t *inf, const takeover_scope_t *old,
         }
     }
 
-    s->newest = *kube_indexer_newest(inf->indexer, number);
+    s->repeated = *kube_indexer_newest(inf->indexer, number);
 
-    if (kube_rv_cmp(&floor, &s->newest) > 0) {
-        s->newest = floor;
+    if (kube_rv_cmp(&floor, &s->repeated) > 0) {
+        s->repeated = floor;
     }
 
-    s->floor = lost ? s->newest : floor;
+    s->floor = lost ? s->repeated : floor;
+    s->deleted = s->floor;
 }
 
 
@@ -381,7 +383,8 @@ takeover_floors(kube_informer_t *inf, const takeover_scope_t *old)
 
     for (scope = 0; scope < inf->scopes_n; scope++) {
         inf->scopes[scope].floor.len = 0;
-        inf->scopes[scope].newest.len = 0;
+        inf->scopes[scope].repeated.len = 0;
+        inf->scopes[scope].deleted.len = 0;
 
         if (same) {
             takeover_floor(inf, old, scope);
@@ -567,17 +570,9 @@ takeover_load(kube_informer_t *inf)
             inf->fill_ms = inf->now_ms + KUBE_INFORMER_FILL_MS;
         }
 
-        /*
-         * Objects are newer where the predecessor died within a list, or what
-         * it had read.  Nothing that they are newer than was deleted.
-         */
-
-        inf->scopes[scope].repeated = inf->scopes[scope].newest;
-        inf->scopes[scope].deleted = inf->scopes[scope].floor;
-
         kube_reflector_start(inf->scopes[scope].reflector,
                              &inf->scopes[scope].rv,
-                             &inf->scopes[scope].newest, inf->now_ms);
+                             &inf->scopes[scope].repeated, inf->now_ms);
     }
 
     rc = kube_zone_server_set(inf->writer, inf->conf.server);
