@@ -6,10 +6,10 @@
  *
  * reads slices.json, slices.pb, services.json and services.pb.  Each stage does
  * all that the one before does, but for cJSON's; those of protobuf stand beside
- * their like of JSON.  With -i it runs each once and
- * measures no time: "make bench-decode" runs it so under callgrind, which
- * counts what each bench_run_*() takes.  No test: it says what things cost,
- * and checks only that nothing was lost.
+ * their like of JSON.  With -i it runs each once and measures no time: "make
+ * bench-decode" runs it so under callgrind, which counts what each
+ * bench_run_*() takes.  No test: it says what things cost, and checks only that
+ * nothing was lost.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -41,6 +41,9 @@ def following(cluster, gateway, ns=None):
 
 NEW = {"new-1", "new-2"}
 
+# a new tree, of a writer that has no file for it
+LATE = "state file within 300 ms"
+
 
 def replaced(cluster, **more):
     """A gateway that has written its state file; then all Pods of shop/web are others."""
@@ -610,7 +613,7 @@ class TestUpgrade:
         cluster.api.fault(verb="list", delay=4, times=None)
         try:
             new = gateway.upgrade()
-            gateway.wait_log("state file within 300 ms")
+            gateway.wait_log(LATE)
             gateway.wait_log("objects of state file .* in use")
         finally:
             gateway.kill(signal.SIGCONT, stopped)
@@ -637,12 +640,12 @@ class TestUpgrade:
         following(cluster, gateway)
         # beside others that are busy it may have no file within its 300 ms: asked once more
         for _ in range(5):
-            late = gateway.log().count("state file within 300 ms")
+            late = gateway.log().count(LATE)
             new = gateway.upgrade()
             found = answers(gateway, new)
             gateway.kill(signal.SIGQUIT, new)
             wait_until(lambda: not children(new))
-            if gateway.log().count("state file within 300 ms") == late:
+            if gateway.log().count(LATE) == late:
                 break
         assert [a.backend for a in found] == ["after-1"] * 2, found
         assert stands() != before
