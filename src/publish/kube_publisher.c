@@ -446,10 +446,10 @@ kube_publisher_on_change(void *ctx, kube_item_event_t event,
 
 /*
  * Publishes one Service, in hand meanwhile.  What the process has died of is
- * not published, unless it is deleted.
+ * not published, unless it is deleted; false: it is that.
  */
-static void
-publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
+static bool
+publisher_publish(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
 {
     kube_hand_t             *hand;
     kube_publisher_blame_t   blame;
@@ -460,14 +460,13 @@ publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
         || p->index.members[group->service].life == KUBE_LIFE_DELETING)
     {
         kube_publisher_publish(p, group, read_ms);
-        return;
+        return true;
     }
 
     kube_publisher_blame(p, group, &blame);
 
     if (kube_zone_poison_refuses(p->publication.conf.zone, &blame.what)) {
-        kube_publisher_crashed(p, group);
-        return;
+        return false;
     }
 
     /* its names are in hand */
@@ -477,6 +476,77 @@ publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
     kube_hand_leave(hand);
     group->pins--;
 
+    kube_eviction_release(&p->eviction, group);
+
+    return true;
+}
+
+
+/*
+ * True if a list holds a Service that the group waits for: that one would
+ * show, without a slice of this group, what the list has brought so far.
+ */
+static bool
+publisher_is_held(kube_publisher_t *p, kube_group_t *group,
+    const kube_chain_t *chain, uint64_t read_ms)
+{
+    unsigned  i;
+
+    for (i = 0; i < chain->n; i++) {
+        if (kube_service_queue_hold_with(&p->queue, group, chain->groups[i])) {
+            kube_service_queue_again(&p->queue, group, read_ms);
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+/* One may be ended, and freed, as another one has its turn. */
+static void
+publisher_publish_chain(kube_publisher_t *p, const kube_chain_t *chain)
+{
+    unsigned       i;
+    kube_group_t  *group;
+
+    for (i = 0; i < chain->n; i++) {
+        chain->groups[i]->pins++;
+    }
+
+    for (i = 0; i < chain->n; i++) {
+        group = chain->groups[i];
+
+        if (group->service != 0) {
+            (void) publisher_publish(p, group, KUBE_NEVER);
+        }
+
+        group->pins--;
+        kube_eviction_release(&p->eviction, group);
+    }
+}
+
+
+/* Publishes one Service, after those that it waits for. */
+static void
+publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
+{
+    kube_chain_t  chain;
+
+    kube_service_index_chain(&p->index, group, &chain);
+
+    if (publisher_is_held(p, group, &chain, read_ms)) {
+        return;
+    }
+
+    group->pins++;
+    publisher_publish_chain(p, &chain);
+
+    if (group->service != 0 && !publisher_publish(p, group, read_ms)) {
+        kube_publisher_crashed(p, group);
+    }
+
+    group->pins--;
     kube_eviction_release(&p->eviction, group);
 }
 

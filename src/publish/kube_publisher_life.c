@@ -1163,6 +1163,8 @@ kube_publisher_put(kube_publisher_t *p, kube_item_t *item)
 /*
  * Publishes Services that still reference slices of this group, but without
  * them; these Services wait themselves and are published again in their turn.
+ * Most had theirs before (kube_service_index_chain()): not who waits for this
+ * one, nor of whom the process has died.
  */
 static void
 life_free_slices(kube_publisher_t *p, const kube_group_t *group)
@@ -1181,35 +1183,6 @@ life_free_slices(kube_publisher_t *p, const kube_group_t *group)
 }
 
 
-/*
- * True if a list holds a Service that still names a slice of this group: that
- * one would show, without it, what the list has brought so far.
- */
-static bool
-life_waits(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
-{
-    uint32_t              i, owner;
-    const kube_member_t  *member;
-
-    for (i = group->slices; i != 0; i = member->next) {
-        member = &p->index.members[i];
-        owner = kube_service_index_owner(&p->index, i);
-
-        if (owner != 0
-            && owner != group->service
-            && kube_service_queue_hold_with(&p->queue, group,
-                                            p->index.members[owner].group))
-        {
-            kube_service_queue_add(&p->queue, group, member->resource,
-                                   read_ms);
-            return true;
-        }
-    }
-
-    return false;
-}
-
-
 void
 kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
     uint64_t read_ms)
@@ -1219,10 +1192,6 @@ kube_publisher_publish(kube_publisher_t *p, kube_group_t *group,
 
     if (p->index.members[group->service].life == KUBE_LIFE_DELETING) {
         life_end_service(p, group, NULL);
-        return;
-    }
-
-    if (life_waits(p, group, read_ms)) {
         return;
     }
 

@@ -225,6 +225,73 @@ kube_service_index_owner(kube_service_index_t *index, uint32_t entry)
 }
 
 
+/* Where the chain of a group has been; the first is that group. */
+typedef struct {
+    unsigned             n;
+    const kube_group_t  *groups[KUBE_CHAIN_MAX + 1];
+} index_walk_t;
+
+
+/* True if the walk comes to the group for the first time. */
+static bool
+index_walk_enter(index_walk_t *walk, const kube_group_t *group)
+{
+    unsigned  i;
+
+    for (i = 0; i < walk->n; i++) {
+        if (walk->groups[i] == group) {
+            return false;
+        }
+    }
+
+    if (walk->n == KUBE_CHAIN_MAX + 1) {
+        return false;
+    }
+
+    walk->groups[walk->n++] = group;
+
+    return true;
+}
+
+
+/* Each level enters a group: there are as many at most as a walk has. */
+static void
+index_chain_add(kube_service_index_t *index, const kube_group_t *group,
+    index_walk_t *walk, kube_chain_t *chain)
+{
+    uint32_t       i, owner;
+    kube_group_t  *other;
+
+    for (i = group->slices; i != 0; i = index->members[i].next) {
+        owner = kube_service_index_owner(index, i);
+
+        if (owner == 0 || owner == group->service) {
+            continue;
+        }
+
+        other = index->members[owner].group;
+
+        if (index_walk_enter(walk, other)) {
+            index_chain_add(index, other, walk, chain);
+            chain->groups[chain->n++] = other;
+        }
+    }
+}
+
+
+void
+kube_service_index_chain(kube_service_index_t *index, kube_group_t *group,
+    kube_chain_t *chain)
+{
+    index_walk_t  walk;
+
+    walk.n = 0;
+    chain->n = 0;
+    (void) index_walk_enter(&walk, group);
+    index_chain_add(index, group, &walk, chain);
+}
+
+
 void
 kube_service_index_unlink(kube_service_index_t *index, uint32_t entry)
 {

@@ -238,6 +238,26 @@ void kube_refusal_set_rv(kube_refusal_t *refusal, kube_str_t rv);
 uint32_t kube_service_index_owner(kube_service_index_t *index,
     uint32_t entry);
 
+/* So many Services are published in order for one; kube_service_index_chain */
+#define KUBE_CHAIN_MAX  64u
+
+/* Groups that have a Service each; borrowed. */
+typedef struct {
+    unsigned       n;
+    kube_group_t  *groups[KUBE_CHAIN_MAX];
+} kube_chain_t;
+
+/*
+ * Whom the group waits for, in the order in which they are to be published:
+ * the Services that still name one of its slices, after those that these wait
+ * for.  Were one published before them, a reader would find there neither the
+ * slice that left it nor the one that comes.  Of Services that wait for each
+ * other one comes first all the same; none is there twice, nor the group
+ * itself.  What is beyond KUBE_CHAIN_MAX is left out.
+ */
+void kube_service_index_chain(kube_service_index_t *index,
+    kube_group_t *group, kube_chain_t *chain);
+
 /*
  * Who lacks what is there, outdated or DELETING: its newest version is of
  * another group, which had no room for it.  That one is ranked with it, and

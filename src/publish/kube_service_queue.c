@@ -151,6 +151,7 @@ kube_service_queue_next(kube_service_queue_t *queue, uint64_t *read_ms)
         group = queue->index->members[service].group;
 
         if (!queue_is_held(queue, group)) {
+            queue->waited = group->waits;
             kube_service_queue_remove(queue, group);
             return group;
         }
@@ -160,6 +161,20 @@ kube_service_queue_next(kube_service_queue_t *queue, uint64_t *read_ms)
     }
 
     return NULL;
+}
+
+
+void
+kube_service_queue_again(kube_service_queue_t *queue, kube_group_t *group,
+    uint64_t read_ms)
+{
+    unsigned  r;
+
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
+        if (queue->waited & (1u << r)) {
+            kube_service_queue_add(queue, group, r, read_ms);
+        }
+    }
 }
 
 

@@ -36,6 +36,8 @@ typedef struct {
     uint64_t                     now_ms;      /* the publisher's clock */
     uint64_t                     added;       /* Services that did not wait
                                                  yet, since anybody asked */
+    uint8_t                      waited;      /* for what: the last to have
+                                                 its turn */
 
     /* the last is of what no scope covers */
     kube_queue_scope_t           scopes[KUBE_SCOPES_MAX + 1];
@@ -74,6 +76,10 @@ void kube_service_queue_remove(kube_service_queue_t *queue,
  */
 kube_group_t *kube_service_queue_next(kube_service_queue_t *queue,
     uint64_t *read_ms);
+
+/* The group that had its turn last waits again, for the same changes. */
+void kube_service_queue_again(kube_service_queue_t *queue,
+    kube_group_t *group, uint64_t read_ms);
 
 /* True if a change of the scope waits; scope is below KUBE_SCOPES_MAX. */
 bool kube_service_queue_pending(const kube_service_queue_t *queue,

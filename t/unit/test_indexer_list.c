@@ -331,6 +331,8 @@ test_indexer_list_moved(void **state)
         it_publish(&it);
         IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2 moved=1*2");
         IT_READS(&it, "shop", "api", late ? "-" : "1");
+        assert_int_equal(kube_publisher_pending(it.publisher, IT_SERVICES),
+                         late);
 
         IT_LIST(&it, &b);
         IT_LIST(&it, &moved);

@@ -235,6 +235,118 @@ test_publisher_moves_ahead(void **state)
 }
 
 
+#define MOVES  5
+
+/* Services s0 to s5 with slices x0 to x5. */
+typedef struct {
+    bed_t        *bed;
+    it_object_t   slices[MOVES + 1];
+    unsigned      empty;              /* times that one had no slice */
+    unsigned      changes;
+} moves_t;
+
+
+/* Each has a slice before and after: it has one whenever a reader looks. */
+static void
+moves_hear(void *ctx, kube_change_t change, const kube_record_t *record)
+{
+    char      name[8], text[64];
+    moves_t  *moves = ctx;
+    unsigned  i;
+
+    (void) change;
+    (void) record;
+
+    for (i = 0; i <= MOVES; i++) {
+        snprintf(name, sizeof(name), "s%u", i);
+        (void) it_read(&moves->bed->it, "shop", name, text, sizeof(text),
+                       NULL);
+        moves->empty += (strchr(text, '=') == NULL);
+    }
+
+    moves->changes++;
+}
+
+
+/* All that there is, and then somebody who looks at each change. */
+static void
+moves_init(moves_t *moves, bed_t *bed)
+{
+    it_t         *it;
+    char          name[8], slice[8];
+    unsigned      i;
+    it_object_t   service;
+
+    memset(moves, 0, sizeof(moves_t));
+    moves->bed = bed;
+    bed_init(bed, ZONE);
+    it = &bed->it;
+
+    for (i = 0; i <= MOVES; i++) {
+        snprintf(name, sizeof(name), "s%u", i);
+        snprintf(slice, sizeof(slice), "x%u", i);
+        service = it_service(it, "shop", name);
+        moves->slices[i] = it_slice(it, "shop", slice, name);
+        assert_int_equal(bed_event(bed, KUBE_ITEM_PUT, &service, false),
+                         KUBE_OK);
+        assert_int_equal(bed_event(bed, KUBE_ITEM_PUT, &moves->slices[i],
+                                   false), KUBE_OK);
+    }
+
+    it_publish(it);
+    it_stop(it);
+    it->conf.change = moves_hear;
+    it->conf.change_ctx = moves;
+    assert_int_equal(it_start(it), KUBE_OK);
+    assert_int_equal(it_scopes(it), KUBE_OK);
+    assert_int_equal(kube_indexer_load(it->ix, it->now_ms), KUBE_OK);
+    it_publish(it);
+    moves->changes = 0;
+    moves->empty = 0;
+}
+
+
+/*
+ * A slice of each Service moves to the next, all within one burst; the last
+ * has one more then, and the first gets one of its own.  In whatever order
+ * they have their turns, none is without any: one that is published for another
+ * one's sake is so after those that it waits for itself.
+ */
+static void
+test_publisher_moves_chain(void **state)
+{
+    bed_t         bed;
+    moves_t       moves;
+    unsigned      i, n, ahead;
+    it_object_t   fresh, *slice;
+
+    (void) state;
+
+    for (ahead = 0; ahead < 2; ahead++) {
+        moves_init(&moves, &bed);
+        fresh = it_slice(&bed.it, "shop", "fresh", "s0");
+        PUT(&fresh);
+
+        for (i = 0; i < MOVES; i++) {
+            n = ahead ? i : MOVES - 1 - i;
+            slice = &moves.slices[n];
+            snprintf(slice->service, sizeof(slice->service), "s%u", n + 1);
+            slice->version = 2;
+            it_stamp(&bed.it, slice);
+            PUT(slice);
+        }
+
+        it_publish(&bed.it);
+        assert_true(moves.changes >= MOVES);
+        assert_int_equal(moves.empty, 0);
+        IT_READS(&bed.it, "shop", "s0", "1 fresh=1*2");
+        IT_READS(&bed.it, "shop", "s3", "1 x2=2*2");
+        IT_READS(&bed.it, "shop", "s5", "1 x4=2*2 x5=1*2");
+        it_done(&bed.it);
+    }
+}
+
+
 /* A slice is of one Service at a time, whenever a reader looks. */
 static void
 bed_hear_swap(void *ctx, kube_change_t change, const kube_record_t *record)
@@ -1006,6 +1118,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_publisher_order),
         cmocka_unit_test(test_publisher_moves_ahead),
+        cmocka_unit_test(test_publisher_moves_chain),
         cmocka_unit_test(test_publisher_swap),
         cmocka_unit_test(test_publisher_refused),
         cmocka_unit_test(test_publisher_outdated),

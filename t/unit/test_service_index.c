@@ -229,6 +229,145 @@ test_index_life(void **state)
 }
 
 
+#define CHAIN  (KUBE_CHAIN_MAX + 8)
+
+/* Services s0 to s(CHAIN - 1) have the rows 1 to CHAIN. */
+typedef struct {
+    alloc_test_t           at;
+    kube_service_index_t   index;
+    kube_group_t          *groups[CHAIN];
+    uint32_t               slices;            /* made */
+} chain_bed_t;
+
+
+static void
+chain_init(chain_bed_t *bed)
+{
+    char      name[8];
+    unsigned  i;
+
+    memset(bed, 0, sizeof(chain_bed_t));
+    alloc_test_init(&bed->at);
+    assert_int_equal(kube_service_index_init(&bed->index, &bed->at.alloc,
+                                             seed, 3 * CHAIN), KUBE_OK);
+
+    for (i = 0; i < CHAIN; i++) {
+        snprintf(name, sizeof(name), "s%u", i);
+        bed->groups[i] = kube_service_index_get(&bed->index,
+                                                KUBE_STR("shop"),
+                                                kube_str(name));
+        assert_non_null(bed->groups[i]);
+        bed->index.members[i + 1].resource = KUBE_RESOURCE_SERVICES;
+        kube_service_index_link(&bed->index, bed->groups[i], i + 1);
+    }
+}
+
+
+/* A slice that one names has come to another one. */
+static void
+chain_move(chain_bed_t *bed, unsigned from, unsigned to)
+{
+    uint32_t  entry;
+
+    entry = CHAIN + ++bed->slices;
+    bed->index.members[entry].resource = KUBE_RESOURCE_ENDPOINTSLICES;
+    bed->index.members[entry].referenced_by = from + 1;
+    kube_service_index_link(&bed->index, bed->groups[to], entry);
+}
+
+
+static void
+chain_done(chain_bed_t *bed)
+{
+    kube_service_index_clear(&bed->index, 3 * CHAIN);
+    kube_service_index_done(&bed->index, 3 * CHAIN);
+    alloc_test_assert_no_leak(&bed->at);
+}
+
+
+/* Whom a group waits for, as "s3 s1 ". */
+static void
+chain_text(chain_bed_t *bed, unsigned of, char *text, size_t size)
+{
+    size_t        len;
+    unsigned      i;
+    kube_str_t    name;
+    kube_chain_t  chain;
+
+    kube_service_index_chain(&bed->index, bed->groups[of], &chain);
+    text[0] = '\0';
+
+    for (i = 0, len = 0; i < chain.n && len < size; i++) {
+        name = kube_group_name(chain.groups[i]);
+        len += (size_t) snprintf(text + len, size - len, "%.*s ",
+                                 (int) name.len, name.data);
+    }
+}
+
+
+#define CHAIN_OF(bed, of, expected)                                           \
+    do {                                                                      \
+        char  chain_buf[64];                                                  \
+                                                                              \
+        chain_text(bed, of, chain_buf, sizeof(chain_buf));                    \
+        assert_string_equal(chain_buf, expected);                             \
+    } while (0)
+
+
+/* Who is waited for comes before who waits, and each once. */
+static void
+test_index_chain(void **state)
+{
+    unsigned      i;
+    chain_bed_t   bed;
+    kube_chain_t  chain;
+
+    (void) state;
+    chain_init(&bed);
+    CHAIN_OF(&bed, 0, "");
+
+    /* its own, and what nobody names, is waited for by nobody */
+    chain_move(&bed, 0, 0);
+    bed.index.members[CHAIN + ++bed.slices].resource =
+                                               KUBE_RESOURCE_ENDPOINTSLICES;
+    kube_service_index_link(&bed.index, bed.groups[0], CHAIN + bed.slices);
+    CHAIN_OF(&bed, 0, "");
+
+    /* 3 to 1 and 2, these to 0 */
+    chain_move(&bed, 1, 0);
+    chain_move(&bed, 2, 0);
+    chain_move(&bed, 2, 0);
+    chain_move(&bed, 3, 1);
+    chain_move(&bed, 3, 2);
+    CHAIN_OF(&bed, 0, "s3 s2 s1 ");
+    CHAIN_OF(&bed, 1, "s3 ");
+    CHAIN_OF(&bed, 3, "");
+
+    /* a circle: the others, once each */
+    chain_move(&bed, 0, 3);
+    CHAIN_OF(&bed, 0, "s3 s2 s1 ");
+    CHAIN_OF(&bed, 3, "s2 s1 s0 ");
+
+    /* the Service that named it has gone */
+    kube_service_index_unlink(&bed.index, 4);
+    CHAIN_OF(&bed, 0, "s2 s1 ");
+    chain_done(&bed);
+
+    /* as many as there is place for: the nearest */
+    chain_init(&bed);
+
+    for (i = 1; i < CHAIN; i++) {
+        chain_move(&bed, i, i - 1);
+    }
+
+    kube_service_index_chain(&bed.index, bed.groups[0], &chain);
+    assert_int_equal(chain.n, KUBE_CHAIN_MAX);
+    assert_ptr_equal(chain.groups[0], bed.groups[KUBE_CHAIN_MAX]);
+    assert_ptr_equal(chain.groups[KUBE_CHAIN_MAX - 1], bed.groups[1]);
+    chain_done(&bed);
+}
+
+
 static void
 test_index_refusal(void **state)
 {
@@ -294,6 +433,7 @@ main(void)
         cmocka_unit_test(test_index_groups),
         cmocka_unit_test(test_index_members),
         cmocka_unit_test(test_index_life),
+        cmocka_unit_test(test_index_chain),
         cmocka_unit_test(test_index_refusal),
         cmocka_unit_test(test_index_oom),
     };
