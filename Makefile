@@ -360,7 +360,8 @@ testbed:
 	    exit !(v[1] > 1 || v[2] >= 21) }' \
 	    || { echo "t/cluster needs Go 1.21 or newer"; exit 1; }
 	@cd t/cluster && $(GO) build -buildvcs=false -o $(TESTBED) \
-	    $(if $(KUBE_VERSION),-modfile=go-$(KUBE_VERSION).mod) .
+	    $(if $(KUBE_VERSION),-modfile=go-$(KUBE_VERSION).mod) . \
+	&& $(GO) build -buildvcs=false -o bin/decode ./decode
 
 instructions: ## count instructions per event and request; BUILDS="dir dir" compares
 	$(DEPS) test
