@@ -77,6 +77,17 @@ kube_reflector_verdict(kube_verdict_t verdict)
 }
 
 
+/* Where what the last input brought is a pause it does not follow meanwhile. */
+static void
+reflector_on_pause(kube_reflector_t *r)
+{
+    if (r->action.kind == KUBE_ACTION_SLEEP) {
+        kube_reflector_suffer(r, KUBE_CAUSE_UNREACHABLE, r->now_ms);
+        r->suffering.attempts++;
+    }
+}
+
+
 static void
 reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
 {
@@ -146,13 +157,10 @@ reflector_on_status(kube_reflector_t *r, const kube_status_t *status)
         r->suffering.attempts++;
     }
 
-    /* it has no other way to ask left: it does not follow */
+    /* it has no other way to ask left, or a list has not helped */
 
-    if (cause == KUBE_CAUSES && !r->call.watch
-        && r->action.kind == KUBE_ACTION_SLEEP)
-    {
-        kube_reflector_suffer(r, KUBE_CAUSE_UNREACHABLE, r->now_ms);
-        r->suffering.attempts++;
+    if (cause == KUBE_CAUSES) {
+        reflector_on_pause(r);
     }
 }
 
@@ -420,6 +428,7 @@ reflector_on_version(kube_reflector_t *r, kube_input_kind_t kind,
     }
 
     kube_reflector_feed(r, &(kube_input_t) { .kind = kind, .rv = *rv });
+    reflector_on_pause(r);
 }
 
 
@@ -611,6 +620,25 @@ reflector_on_initial_end(kube_reflector_t *r, const kube_rv_t *rv)
 }
 
 
+/* Ends are in order, but not for a watch that has hardly begun. */
+static void
+reflector_on_closed(kube_reflector_t *r)
+{
+    kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_CLOSED });
+
+    if (r->action.kind == KUBE_ACTION_SLEEP) {
+        kube_reflector_show_error(r, kube_reflector_reason(
+                                         KUBE_COUNTER_ERRORS_CLOSED),
+                                  r->call.stream
+                                  ? "a WatchList that ended before its items"
+                                  : "a watch that ended as soon as it was "
+                                    "open");
+    }
+
+    reflector_on_pause(r);
+}
+
+
 static void
 reflector_on_end(kube_reflector_t *r, const kube_result_t *result)
 {
@@ -625,7 +653,7 @@ reflector_on_end(kube_reflector_t *r, const kube_result_t *result)
     }
 
     if (r->call.watch || r->call.stream) {
-        kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_CLOSED });
+        reflector_on_closed(r);
         return;
     }
 

@@ -420,6 +420,77 @@ test_expired(void **state)
 }
 
 
+/*
+ * Watches that are granted, and are none: lists alone are followed, a pause
+ * apart, and it suffers in that pause.  One that could be resumed does not.
+ */
+static void
+test_granted_for_nothing(void **state)
+{
+    bed_t     b;
+    size_t    i;
+    unsigned  turn;
+
+    static const char  *const says[] = {
+        EVENT("ERROR", STATUS(410, "Expired", "")),
+        EVENT("MODIFIED", FULL("web", "4")),
+        ""
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(says) / sizeof(says[0]); i++) {
+        bed_init(&b);
+        bed_start(&b, "5");
+
+        for (turn = 0; turn < 2; turn++) {
+            assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+            bed_process(&b);
+            assert_int_equal(kube_reflector_suffering(b.r)->cause,
+                             KUBE_CAUSES);
+            if (i == 2) {
+                io_done(bed_x(&b), KUBE_OK, "");
+                bed_process(&b);
+
+            } else {
+                bed_cut(&b, says[i]);
+            }
+
+            if (i == 0 && turn == 0) {
+                io_answer(&b.io, bed_x(&b), 200,
+                          LIST("5", "", FULL("web", "5")));
+                bed_process(&b);
+                (void) drained(&b);
+                continue;
+            }
+
+            assert_int_equal(kube_reflector_suffering(b.r)->cause,
+                             KUBE_CAUSE_UNREACHABLE);
+            assert_int_equal(kube_reflector_suffering(b.r)->attempts, 1);
+            assert_string_equal(b.reason, (i == 0) ? "expired"
+                                          : (i == 1) ? "other" : "closed");
+            (void) bed_sleep(&b);
+
+            if (i != 2) {
+                break;
+            }
+        }
+
+        bed_done(&b);
+    }
+
+    /* it has lived: the next one comes at once */
+
+    bed_init(&b);
+    bed_watch(&b);
+    b.io.now_ms += 1000;
+    io_done(bed_x(&b), KUBE_OK, "");
+    bed_process(&b);
+    assert_int_equal(kube_reflector_suffering(b.r)->cause, KUBE_CAUSES);
+    bed_done(&b);
+}
+
+
 static void
 test_error_events(void **state)
 {
@@ -996,6 +1067,7 @@ main(void)
         cmocka_unit_test(test_not_acceptable_without_end),
         cmocka_unit_test(test_content_type),
         cmocka_unit_test(test_expired),
+        cmocka_unit_test(test_granted_for_nothing),
         cmocka_unit_test(test_error_events),
         cmocka_unit_test(test_unauthorized),
         cmocka_unit_test(test_no_memory_for_an_event),
