@@ -134,6 +134,7 @@ STRANGE = {
     ),
     "path": ({"status": 404, "body": b""}, "HTTP status 404 (not_found)", "address, and its path"),
     "selector": ({"status": 400, "message": "unable to parse"}, "unable to", "label_selector"),
+    "busy": ({"status": 429, "message": "try later"}, "try later", "its flow control"),
 }
 
 

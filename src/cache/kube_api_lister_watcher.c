@@ -282,6 +282,10 @@ api_remedy(const api_call_t *call, const kube_status_t *status, int code)
     case KUBE_VERDICT_INVALID:
         return "the request was refused: see whether \"label_selector\" is one";
 
+    case KUBE_VERDICT_TOO_MANY:
+        return "the server has too many requests: see its flow control "
+               "(API Priority and Fairness)";
+
     default:
         return NULL;
     }
