@@ -533,7 +533,12 @@ publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
 {
     kube_chain_t  chain;
 
-    kube_service_index_chain(&p->index, group, &chain);
+    chain.n = 0;
+
+    /* one that ends shows none of its slices, and waits for nobody */
+    if (p->index.members[group->service].life != KUBE_LIFE_DELETING) {
+        kube_service_index_chain(&p->index, group, &chain);
+    }
 
     if (publisher_is_held(p, group, &chain, read_ms)) {
         return;

@@ -348,6 +348,49 @@ test_indexer_list_moved(void **state)
 }
 
 
+/*
+ * The Service that a slice has moved to is deleted while a list goes on: its
+ * end waits for nobody, and publishes no half of who still names the slice.
+ */
+static void
+test_indexer_list_moved_away(void **state)
+{
+    it_t         it;
+    it_object_t  web, api, moved, b;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    api = it_service(&it, "shop", "api");
+    moved = it_slice(&it, "shop", "moved", "web");
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &api);
+    IT_UPDATE(&it, &moved);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 moved=1*2");
+
+    /* a slice of web in the place of the one that is api's now */
+    snprintf(moved.service, sizeof(moved.service), "api");
+    moved.version++;
+    it_stamp(&it, &moved);
+    b = it_slice(&it, "shop", "b", "web");
+    IT_BEGIN(&it, IT_SLICES);
+    IT_LIST(&it, &moved);
+    it_delete(&it, &api);
+    it_publish(&it);
+    IT_READS(&it, "shop", "api", "-");
+    IT_READS(&it, "shop", "web", "1 moved=1*2");
+
+    IT_LIST(&it, &b);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 b=1*2");
+
+    it_done(&it);
+}
+
+
 /* What is held of a past that a backup took back ends with its object. */
 static void
 test_indexer_ends_after_rollback(void **state)
@@ -444,6 +487,7 @@ main(void)
         cmocka_unit_test(test_indexer_list_comes_late),
         cmocka_unit_test(test_indexer_list_away),
         cmocka_unit_test(test_indexer_list_moved),
+        cmocka_unit_test(test_indexer_list_moved_away),
         cmocka_unit_test(test_indexer_rollback),
         cmocka_unit_test(test_indexer_other_past),
         cmocka_unit_test(test_indexer_ends_after_rollback),
