@@ -169,6 +169,18 @@ life_no_room(const kube_publisher_t *p, uint32_t entry)
 }
 
 
+/* True if readers find an object: one that was a name is staged over that. */
+static bool
+life_is_readable(const kube_publisher_t *p, uint32_t entry)
+{
+    const kube_record_t  *record;
+
+    record = kube_zone_published(p->publication.conf.writer, entry);
+
+    return record != NULL && record->kind != KUBE_RECORD_REFUSED;
+}
+
+
 /* Ends the group's Service, and the group if it has no slice. */
 static void
 life_end_service(kube_publisher_t *p, kube_group_t *group,
@@ -1045,8 +1057,7 @@ life_is_given_up(const kube_publisher_t *p, const kube_group_t *group,
         || p->publication.conf.max_outdated_ms == 0
         || group->service == 0
         || p->index.members[group->service].life == KUBE_LIFE_DELETING
-        || kube_zone_published(p->publication.conf.writer, group->service)
-           == NULL)
+        || !life_is_readable(p, group->service))
     {
         return false;
     }
@@ -1093,7 +1104,8 @@ life_put_crashed(kube_publisher_t *p, kube_group_t *group, kube_item_t *item)
         return rc;
     }
 
-    /* the Service says so itself in its turn */
+    /* the Service says so itself in its turn; it may be its first slice */
+    group->scope[item->zone.id.resource] = (uint8_t) item->scope;
     kube_service_queue_add(&p->queue, group,
                            (unsigned) item->zone.id.resource, item->read_ms);
 
@@ -1255,9 +1267,7 @@ kube_publisher_crashed(kube_publisher_t *p, kube_group_t *group)
     kube_rc_t             rc;
     kube_refusal_t        refusal, wanted;
     const kube_member_t  *member;
-    kube_zone_writer_t   *writer;
 
-    writer = p->publication.conf.writer;
     refusal = (kube_refusal_t) {
         .reason = kube_reason_text(KUBE_REASON_CRASHED_INFORMER)
     };
@@ -1267,7 +1277,7 @@ kube_publisher_crashed(kube_publisher_t *p, kube_group_t *group)
                         KUBE_COUNTER_SKIPPED_CRASHED, 1);
 
     if (p->publication.conf.max_outdated_ms == 0
-        || kube_zone_published(writer, group->service) == NULL)
+        || !life_is_readable(p, group->service))
     {
         life_end_service(p, group, &refusal);
         return;
@@ -1293,7 +1303,7 @@ kube_publisher_crashed(kube_publisher_t *p, kube_group_t *group)
         wanted = (kube_member_wish(member) != NULL) ? life_no_room(p, i)
                                                     : refusal;
 
-        if (kube_zone_published(writer, i) == NULL) {
+        if (!life_is_readable(p, i)) {
             rc = life_end_slice(p, i, &wanted, KUBE_NEVER);
             (void) rc;
 

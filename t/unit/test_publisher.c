@@ -972,6 +972,89 @@ test_publisher_poison_new(void **state)
 
 
 /*
+ * One that is a name, and comes again: it is a name for the same reason, for
+ * readers find no older version that could be kept.
+ */
+static void
+test_publisher_poison_again(void **state)
+{
+    char         text[64];
+    bed_t        bed;
+    it_object_t  web, a;
+    kube_hand_t  hand;
+
+    (void) state;
+    bed_init(&bed, 128u << 10);
+    memset(&hand, 0, sizeof(kube_hand_t));
+    bed.it.conf.hand = &hand;
+    bed.it.conf.max_outdated_ms = OUTDATED_MS;
+    it_takeover(&bed.it);
+
+    web = it_service(&bed.it, "shop", "web");
+    bed_poison(&bed, &web);
+    PUT(&web);
+    it_publish(&bed.it);
+    it_stamp(&bed.it, &web);
+    PUT(&web);
+    it_publish(&bed.it);
+
+    /* were it outdated, it would be too long */
+    bed.it.now_ms += 2 * OUTDATED_MS;
+    it_publish(&bed.it);
+    assert_int_equal(it_refused(&bed.it, web.resource, text, sizeof(text)), 1);
+    assert_string_equal(text, "crashed_informer");
+    assert_int_equal(it_sum(&bed.it, IT_SERVICES).refused, 1);
+
+    a = it_slice(&bed.it, "shop", "a", "web");
+    PUT(&a);
+    it_publish(&bed.it);
+    assert_int_equal(it_sum(&bed.it, IT_SLICES).count, 1);
+    it_done(&bed.it);
+}
+
+
+/*
+ * The first slice of a Service that is refused as one that crashed, and one
+ * that moves there before its turn: nothing waits once it has had that.
+ */
+static void
+test_publisher_poison_waits(void **state)
+{
+    bed_t        bed;
+    it_object_t  web, api, a, b;
+    kube_hand_t  hand;
+
+    (void) state;
+    bed_init(&bed, 128u << 10);
+    memset(&hand, 0, sizeof(kube_hand_t));
+    bed.it.conf.hand = &hand;
+    bed.it.conf.max_outdated_ms = OUTDATED_MS;
+    it_takeover(&bed.it);
+
+    web = it_service(&bed.it, "shop", "web");
+    api = it_service(&bed.it, "shop", "api");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    b = it_slice(&bed.it, "shop", "b", "api");
+    PUT(&web);
+    PUT(&api);
+    PUT(&b);
+    it_publish(&bed.it);
+    bed_poison(&bed, &web);
+
+    NOT_TAKEN(&a);
+    assert_true(kube_publisher_pending(bed.it.publisher, IT_SLICES));
+    snprintf(b.service, sizeof(b.service), "web");
+    b.version++;
+    it_stamp(&bed.it, &b);
+    PUT(&b);
+    it_publish(&bed.it);
+    assert_false(kube_publisher_pending(bed.it.publisher, IT_SLICES));
+    assert_false(kube_publisher_pending(bed.it.publisher, IT_SERVICES));
+    it_done(&bed.it);
+}
+
+
+/*
  * What is asked for where room has returned: a list that replaces, where not
  * all that lacks is known.  One that begins beside the watch answers all that
  * was asked for before.
@@ -1126,6 +1209,8 @@ main(void)
         cmocka_unit_test(test_publisher_full),
         cmocka_unit_test(test_publisher_poison),
         cmocka_unit_test(test_publisher_poison_new),
+        cmocka_unit_test(test_publisher_poison_again),
+        cmocka_unit_test(test_publisher_poison_waits),
         cmocka_unit_test(test_publisher_room),
         cmocka_unit_test(test_publisher_room_outdated),
         cmocka_unit_test(test_publisher_oom),
