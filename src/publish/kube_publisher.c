@@ -527,8 +527,8 @@ publisher_publish_chain(kube_publisher_t *p, const kube_chain_t *chain)
 }
 
 
-/* Publishes one Service, after those that it waits for. */
-static void
+/* Publishes one Service, after those that it waits for: so many in all. */
+static unsigned
 publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
 {
     kube_chain_t  chain;
@@ -541,7 +541,7 @@ publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
     }
 
     if (publisher_is_held(p, group, &chain, read_ms)) {
-        return;
+        return 1;
     }
 
     group->pins++;
@@ -553,6 +553,8 @@ publisher_turn(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
 
     group->pins--;
     kube_eviction_release(&p->eviction, group);
+
+    return chain.n + 1;
 }
 
 
@@ -570,7 +572,7 @@ kube_publisher_run(kube_publisher_t *p, unsigned max, uint64_t now_ms,
     publisher_found_end(p);
     publisher_expire(p, now_ms);
 
-    for (n = 0; n < max; n++) {
+    for (n = 0; n < max; n += publisher_turn(p, group, read_ms)) {
         group = kube_service_queue_next(&p->queue, &read_ms);
 
         if (group == NULL) {
@@ -585,8 +587,6 @@ kube_publisher_run(kube_publisher_t *p, unsigned max, uint64_t now_ms,
                                         KUBE_RESOURCE_SERVICES,
                                         (now_ms - group->added_ms) * 1000);
         }
-
-        publisher_turn(p, group, read_ms);
     }
 
     waiting = kube_service_queue_depth(&p->queue, &added);

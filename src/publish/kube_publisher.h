@@ -71,8 +71,9 @@ kube_rc_t kube_publisher_on_change(void *ctx, kube_item_event_t event,
     kube_item_t *item)  KUBE_MUST_CHECK;
 
 /*
- * Publishes up to max Services that wait, and returns how many it did.  Those
- * held back by a list in progress do not count and go on waiting.
+ * Publishes up to max Services that wait, and those that the last of them waits
+ * for (kube_service_index_chain()); returns how many it did.  Those held back
+ * by a list in progress go on waiting.
  */
 unsigned kube_publisher_run(kube_publisher_t *publisher, unsigned max,
     uint64_t now_ms, int64_t now_unix_ms);

@@ -101,6 +101,8 @@ typedef struct kube_group_s {
     uint16_t              shown;      /* slices that readers find by it */
     uint8_t               scope[KUBE_RESOURCES_ROUTED];  /* or
                                          KUBE_SCOPES_MAX */
+    uint8_t               waits_in[KUBE_RESOURCES_ROUTED];  /* the scope that
+                                         counts it, while it waits */
     uint8_t               trigger;    /* resource of that slice */
     uint8_t               waits;      /* for publication: a bit for each
                                          resource that changed */

@@ -83,6 +83,23 @@ queue_is_held(const kube_service_queue_t *queue, const kube_group_t *group)
 }
 
 
+/*
+ * Counts the group as waiting in the resource's scope: the one that it has now,
+ * for a slice may be the first to tell which that is.
+ */
+static void
+queue_wait(kube_service_queue_t *queue, kube_group_t *group, unsigned r)
+{
+    if (group->waits & (1u << r)) {
+        queue->scopes[group->waits_in[r]].waiting--;
+    }
+
+    group->waits = (uint8_t) (group->waits | 1u << r);
+    group->waits_in[r] = group->scope[r];
+    queue->scopes[group->waits_in[r]].waiting++;
+}
+
+
 void
 kube_service_queue_add(kube_service_queue_t *queue, kube_group_t *group,
     unsigned resource, uint64_t read_ms)
@@ -96,10 +113,7 @@ kube_service_queue_add(kube_service_queue_t *queue, kube_group_t *group,
         queue->added++;
     }
 
-    if (!(group->waits & (1u << resource))) {
-        group->waits = (uint8_t) (group->waits | 1u << resource);
-        queue->scopes[group->scope[resource]].waiting++;
-    }
+    queue_wait(queue, group, resource);
 
     /* one being deleted, or let go by an event, is not delayed until the end */
     if (group->held && !queue_is_held(queue, group)) {
@@ -135,7 +149,7 @@ kube_service_queue_remove(kube_service_queue_t *queue, kube_group_t *group)
     for (r = 0; group->waits != 0; r++) {
         if (group->waits & (1u << r)) {
             group->waits = (uint8_t) (group->waits & ~(1u << r));
-            queue->scopes[group->scope[r]].waiting--;
+            queue->scopes[group->waits_in[r]].waiting--;
         }
     }
 }

@@ -209,6 +209,33 @@ test_queue_refill(void **state)
 }
 
 
+/* It waits in the scope that it has by then, and in no other afterwards. */
+static void
+test_queue_waits_in(void **state)
+{
+    bed_t  bed;
+
+    (void) state;
+    bed_init(&bed);
+    bed.a->scope[KUBE_RESOURCE_ENDPOINTSLICES] = KUBE_SCOPES_MAX;
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 1);
+    PENDING(0, 0);
+
+    bed.a->scope[KUBE_RESOURCE_ENDPOINTSLICES] = SLICES;
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 1);
+    PENDING(0, 1);
+    bed_expect(&bed, bed.a, 1);
+    PENDING(0, 0);
+
+    bed.a->scope[KUBE_RESOURCE_ENDPOINTSLICES] = KUBE_SCOPES_MAX;
+    kube_service_queue_add(&bed.queue, bed.a, KUBE_RESOURCE_ENDPOINTSLICES, 1);
+    bed.a->scope[KUBE_RESOURCE_ENDPOINTSLICES] = SLICES;
+    bed_expect(&bed, bed.a, 1);
+    PENDING(0, 0);
+    bed_done(&bed);
+}
+
+
 static void
 test_queue_held(void **state)
 {
@@ -374,6 +401,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_queue_waits),
+        cmocka_unit_test(test_queue_waits_in),
         cmocka_unit_test(test_queue_held),
         cmocka_unit_test(test_queue_refill),
         cmocka_unit_test(test_queue_deleting),
