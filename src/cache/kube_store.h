@@ -24,9 +24,11 @@
 #include "kube_record.h"
 
 
-/* Values that one object has in one index: a slice has as many addresses. */
+/* Values that one object has in one index: a slice has as many addresses.  The
+   longest is "name=value" of a label. */
 #define KUBE_INDEX_VALUES_MAX     KUBE_SLICE_ENDPOINTS_MAX
-#define KUBE_INDEX_VALUE_LEN_MAX  KUBE_KEY_LEN_MAX
+#define KUBE_INDEX_VALUE_LEN_MAX  (KUBE_LABEL_NAME_MAX + 1                    \
+                                   + KUBE_LABEL_VALUE_MAX)
 #define KUBE_INDEX_NAME_LEN_MAX   63
 
 

@@ -588,7 +588,7 @@ index_slice(const kube_slice_t *slice, index_what_t what,
 static void
 index_labels(const kube_partial_t *partial, kube_index_values_t *values)
 {
-    char                 text[KUBE_LABEL_NAME_MAX + 1 + KUBE_LABEL_VALUE_MAX];
+    char                 text[KUBE_INDEX_VALUE_LEN_MAX];
     size_t               i, len;
     const kube_label_t  *label;
 

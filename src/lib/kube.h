@@ -527,7 +527,7 @@ int kube_informer_list(const kube_informer_t *informer, const char *ns,
 
 /*
  * Indexes.  A function gives each value under which an object is to be found
- * by kube_value() (at most 317 bytes long, 1000 of them; what is above is
+ * by kube_value() (at most 381 bytes long, 1000 of them; what is above is
  * left out; twice counts once), and returns 0; it calls nothing that takes a
  * kube_t, an informer or a source.  Other than 0, or no memory: the object is
  * not in this index, which is counted.  It looks at the content, not at rv, and

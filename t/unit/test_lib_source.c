@@ -574,7 +574,9 @@ found(const kube_informer_t *informer, const char *index, const char *value)
 static void
 test_label_index(void **state)
 {
+    char              text[KUBE_LABEL_NAME_MAX + 1 + KUBE_LABEL_VALUE_MAX + 1];
     bed_t             b;
+    kube_v1_label_t   longest;
     kube_v1_object_t  pod;
 
     (void) state;
@@ -593,6 +595,24 @@ test_label_index(void **state)
     assert_int_equal(found(b.informers[KUBE_V1_POD], "label", "canary="), 1);
     assert_int_equal(found(b.informers[KUBE_V1_POD], "label", "app"), 0);
     assert_int_equal(found(b.informers[KUBE_V1_POD], "namespace", "shop"), 1);
+
+    /* the longest that Kubernetes takes */
+    memset(text, 'a', sizeof(text) - 1);
+    text[KUBE_NAME_LEN_MAX] = '/';
+    text[KUBE_LABEL_NAME_MAX] = '\0';
+    text[sizeof(text) - 1] = '\0';
+
+    longest.name = text;
+    longest.value = text + KUBE_LABEL_NAME_MAX + 1;
+    pod = objects[KUBE_V1_POD];
+    pod.name = "longest";
+    pod.metadata = &(kube_v1_metadata_t) { &longest, 1, 0 };
+    assert_int_equal(kube_local_source_put(b.sources[KUBE_V1_POD], &pod), 0);
+    bed_settle(&b);
+    text[KUBE_LABEL_NAME_MAX] = '=';
+    assert_int_equal(found(b.informers[KUBE_V1_POD], "label", text), 1);
+    assert_int_equal(kube_local_source_remove(b.sources[KUBE_V1_POD], pod.ns,
+                                              pod.name), 0);
 
     /* its labels go, it stays */
     pod = objects[KUBE_V1_POD];
