@@ -250,7 +250,7 @@ void kube_local_source_destroy(kube_local_source_t *source);
  * up to 20 ms later, and each key once, in its last state.
  *
  * KUBE_E_INVALID: of another resource, or something in it cannot be: a name, an
- * address or one that is not of the family, a length; KUBE_E_NOMEM.
+ * address or one that is not of the family, a port, a length; KUBE_E_NOMEM.
  */
 int kube_local_source_put(kube_local_source_t *source,
     const kube_v1_object_t *object);

@@ -21,6 +21,7 @@ typedef struct {
     kube_slice_t   *slice;
     size_t          ports_max;
     size_t          endpoints_max;
+    bool            numbered;       /* a port has a number; a slice's may not */
 } import_t;
 
 
@@ -54,7 +55,8 @@ import_array(kube_arena_t *arena, size_t n, size_t max, size_t size,
 
 
 static kube_rc_t
-import_ports(kube_port_t *to, const kube_v1_port_t *from, size_t n)
+import_ports(kube_port_t *to, const kube_v1_port_t *from, size_t n,
+    bool numbered)
 {
     size_t  i;
 
@@ -64,7 +66,9 @@ import_ports(kube_port_t *to, const kube_v1_port_t *from, size_t n)
 
     for (i = 0; i < n; i++) {
 
-        if ((unsigned) from[i].protocol > KUBE_PROTOCOL_SCTP) {
+        if ((unsigned) from[i].protocol > KUBE_PROTOCOL_SCTP
+            || (numbered && from[i].port == 0))
+        {
             return KUBE_INVALID;
         }
 
@@ -116,7 +120,7 @@ import_service(kube_arena_t *arena, const kube_v1_service_t *from,
     to->ports_n = from->ports_n;
 
     return (rc == KUBE_OK) ? import_ports(to->ports, from->ports,
-                                          from->ports_n)
+                                          from->ports_n, true)
                            : rc;
 }
 
@@ -140,7 +144,7 @@ import_part(import_t *im, const kube_v1_subset_t *from)
     }
 
     rc = import_ports(slice->ports + slice->ports_n, from->ports,
-                      from->ports_n);
+                      from->ports_n, im->numbered);
 
     for (i = 0; rc == KUBE_OK && i < from->endpoints_n; i++) {
         to = &slice->endpoints[slice->endpoints_n + i];
@@ -206,16 +210,16 @@ import_room(import_t *im, const kube_v1_subset_t *parts, size_t n)
 }
 
 
-/* Parts without endpoints are none, as for the API's decoder. */
+/* Subsets without endpoints are none, as for the API's decoder. */
 static kube_rc_t
 import_parts(kube_arena_t *arena, const kube_v1_subset_t *parts, size_t n,
-    bool empty, kube_slice_t *to)
+    bool subsets, kube_slice_t *to)
 {
     size_t     i;
     import_t   im;
     kube_rc_t  rc;
 
-    im = (import_t) { .arena = arena, .slice = to };
+    im = (import_t) { .arena = arena, .slice = to, .numbered = subsets };
 
     to->ports_n = 0;
     to->endpoints_n = 0;
@@ -225,7 +229,7 @@ import_parts(kube_arena_t *arena, const kube_v1_subset_t *parts, size_t n,
 
     for (i = 0; rc == KUBE_OK && i < n; i++) {
 
-        if (parts[i].endpoints_n == 0 && !empty) {
+        if (parts[i].endpoints_n == 0 && subsets) {
             continue;
         }
 
@@ -274,10 +278,10 @@ import_slice(kube_arena_t *arena, const kube_v1_endpointslice_t *from,
             .family = from->family
         };
 
-        return import_parts(arena, &whole, 1, true, to);
+        return import_parts(arena, &whole, 1, false, to);
     }
 
-    rc = import_parts(arena, from->subsets, from->subsets_n, false, to);
+    rc = import_parts(arena, from->subsets, from->subsets_n, true, to);
 
     to->service = kube_name_is_label(to->meta.name) ? to->meta.name
                                                     : KUBE_STR_NULL;

@@ -383,14 +383,21 @@ test_refused(void **state)
     static const kube_v1_endpoint_t  bad_endpoint = { .address = "10.0.0" };
     static const kube_v1_label_t     twice[] = { { "a", "" }, { "a", "b" } };
     static const kube_v1_label_t     no_name = { NULL, "a" };
-    static const kube_v1_port_t      bad_port = { .protocol = 7 };
+    static const kube_v1_port_t      bad_port = { .port = 80, .protocol = 7 };
+    static const kube_v1_port_t      no_port = { .name = "http" };
 
     static const kube_v1_service_t  bad_services[] = {
         { .type = 9 },
         { .cluster_ips_n = 3 },
         { .cluster_ips = { "x" }, .cluster_ips_n = 1 },
         { .ports = &bad_port, .ports_n = 1 },
-        { .ports_n = 1 }
+        { .ports_n = 1 },
+        { .ports = &no_port, .ports_n = 1 }
+    };
+
+    static const kube_v1_subset_t  bad_subset = {
+        .family = 4, .ports = &no_port, .ports_n = 1, .endpoints = ipv4,
+        .endpoints_n = 1
     };
 
     static const kube_v1_endpointslice_t  bad_slices[] = {
@@ -402,7 +409,8 @@ test_refused(void **state)
           .endpoints_n = KUBE_SLICE_ENDPOINTS_MAX + 1 },
         { .family = 4, .ports_n = 1 },
         { .family = 4, .endpoints_n = 1 },
-        { .subsets_n = 1 }
+        { .subsets_n = 1 },
+        { .subsets = &bad_subset, .subsets_n = 1 }
     };
 
     static const kube_v1_metadata_t  bad_pods[] = {
@@ -445,7 +453,10 @@ test_refused(void **state)
         { { .resource = 2, .ns = "a", .name = "a",
             .slice = &bad_slices[7] }, 2 },
         { { .resource = 3, .ns = "a", .name = "a",
-            .metadata = &bad_pods[3] }, 3 }
+            .metadata = &bad_pods[3] }, 3 },
+        { { .ns = "shop", .name = "a", .service = &bad_services[5] }, 0 },
+        { { .resource = 2, .ns = "a", .name = "a",
+            .slice = &bad_slices[8] }, 2 }
     };
 
     (void) state;
