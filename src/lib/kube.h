@@ -516,8 +516,8 @@ int kube_informer_get(const kube_informer_t *informer, const char *ns,
 
 size_t kube_informer_count(const kube_informer_t *informer);
 
-/* Not 0: no further one is wanted.  It calls nothing of the library but
-   hold(). */
+/* Not 0: no further one is wanted.  It calls nothing of the library but hold()
+   and kube_v1_label(). */
 typedef int (*kube_visit_t)(void *ctx, const kube_v1_object_t *object);
 
 /* Visits the objects of a namespace (NULL or "": all), in any order.
