@@ -290,6 +290,7 @@ test_fifo_walk(void **state)
     }
 
     assert_int_equal(kube_delta_fifo_next(f.fifo, &at, &d), KUBE_AGAIN);
+    assert_int_equal(kube_delta_fifo_next(f.fifo, &at, &d), KUBE_AGAIN);
     kube_delta_fifo_drop(f.fifo);
     assert_string_equal(drain(f.fifo), "D0a@3|U1b@2|U0c@4");
     fixture_done(&f);

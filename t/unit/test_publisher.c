@@ -978,6 +978,90 @@ test_publisher_poison_new(void **state)
 
 
 /*
+ * Of a Service that crashed only what it would give up itself is not taken: not
+ * what moves there from another one, nor what it has not come to name, nor what
+ * is left once it is deleted.
+ */
+static void
+test_publisher_poison_taken(void **state)
+{
+    bed_t        bed;
+    it_object_t  web, other, a, fresh, moved;
+    kube_hand_t  hand;
+
+    (void) state;
+    bed_init(&bed, 128u << 10);
+    memset(&hand, 0, sizeof(kube_hand_t));
+    bed.it.conf.hand = &hand;
+    bed.it.conf.change = NULL;
+    bed.it.conf.max_outdated_ms = OUTDATED_MS;
+    it_takeover(&bed.it);
+
+    web = it_service(&bed.it, "shop", "web");
+    other = it_service(&bed.it, "shop", "other");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    fresh = it_slice(&bed.it, "shop", "fresh", "web");
+    moved = it_slice(&bed.it, "shop", "moved", "other");
+    PUT(&web);
+    PUT(&other);
+    PUT(&a);
+    PUT(&moved);
+    it_publish(&bed.it);
+    PUT(&fresh);
+    bed_poison(&bed, &web);
+
+    it_stamp(&bed.it, &fresh);
+    PUT(&fresh);
+    snprintf(moved.service, sizeof(moved.service), "web");
+    it_stamp(&bed.it, &moved);
+    PUT(&moved);
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+    IT_READS(&bed.it, "shop", "other", "1");
+
+    DELETED(&web);
+    a.version++;
+    it_stamp(&bed.it, &a);
+    PUT(&a);
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "-");
+    IT_READS(&bed.it, "shop", "other", "1");
+    it_done(&bed.it);
+}
+
+
+/* Where nothing may be outdated, it gives up itself, and no slice. */
+static void
+test_publisher_poison_ends(void **state)
+{
+    bed_t        bed;
+    it_object_t  web, a, fresh;
+    kube_hand_t  hand;
+
+    (void) state;
+    bed_init(&bed, 128u << 10);
+    memset(&hand, 0, sizeof(kube_hand_t));
+    bed.it.conf.hand = &hand;
+    bed.it.conf.change = NULL;
+    bed.it.conf.max_outdated_ms = 0;
+    it_takeover(&bed.it);
+
+    web = it_service(&bed.it, "shop", "web");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    fresh = it_slice(&bed.it, "shop", "fresh", "web");
+    PUT(&web);
+    PUT(&a);
+    it_publish(&bed.it);
+    bed_poison(&bed, &web);
+    PUT(&fresh);
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "-");
+    assert_int_equal(it_sum(&bed.it, IT_SLICES).count, 2);
+    it_done(&bed.it);
+}
+
+
+/*
  * One that is a name, and comes again: it is a name for the same reason, for
  * readers find no older version that could be kept.
  */
@@ -1215,6 +1299,8 @@ main(void)
         cmocka_unit_test(test_publisher_full),
         cmocka_unit_test(test_publisher_poison),
         cmocka_unit_test(test_publisher_poison_new),
+        cmocka_unit_test(test_publisher_poison_taken),
+        cmocka_unit_test(test_publisher_poison_ends),
         cmocka_unit_test(test_publisher_poison_again),
         cmocka_unit_test(test_publisher_poison_waits),
         cmocka_unit_test(test_publisher_room),

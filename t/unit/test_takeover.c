@@ -729,13 +729,41 @@ takeover_slices(const bed_t *b, const char *name)
 }
 
 
+/* What else is in the queue with an event that waits for a list. */
+typedef enum {
+    BESIDE_NOTHING,
+    BESIDE_A_LIST,            /* of Services */
+    BESIDE_ANOTHER            /* of Services, that waits, too */
+} beside_t;
+
+
+/* Tells it, between a change of shop/api-a and what waits for a list. */
+static void
+takeover_beside(bed_t *b, kube_zone_writer_t *w, beside_t beside)
+{
+    char  text[32];
+
+    if (beside == BESIDE_A_LIST) {
+        b->selector = "app=web";
+    }
+
+    if (beside == BESIDE_ANOTHER) {
+        server_put_service(b->server, "infra", "new", 9);
+        snprintf(text, sizeof(text), "%llu",
+                 (unsigned long long) b->server->rv);
+        assert_int_equal(kube_zone_scope_floor(w, 0, kube_str(text)),
+                         KUBE_OK);
+    }
+}
+
+
 /*
  * What waits for a list keeps nothing newer from waiting that stands before it
  * in the queue, where a key has the place of its first change: a Service whose
  * one slice has come for another is never without both.
  */
 static void
-test_repeated_change_keeps_order(void **state)
+takeover_keeps_order(beside_t beside)
 {
     bed_t                b;
     char                 rv[32];
@@ -743,10 +771,9 @@ test_repeated_change_keeps_order(void **state)
     unsigned             i;
     kube_zone_writer_t  *w;
 
-    (void) state;
-
     e = takeover_lone(&b, &w);
     server_put_slice(b.server, "shop", "api-a", "api", 31);
+    takeover_beside(&b, w, beside);
     server_put_slice(b.server, "infra", "echo-a", "echo", 32);
     server_put_slice(b.server, "shop", "api-b", "api", 33);
     server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "lone-a");
@@ -766,8 +793,20 @@ test_repeated_change_keeps_order(void **state)
 
     bed_settle(&b);
     bed_assert_equal(&b);
-    assert_int_equal(b.server->lists, 3);
+    assert_int_equal(b.server->lists, 3 + (beside == BESIDE_A_LIST)
+                                      + (beside == BESIDE_ANOTHER));
     bed_done(&b);
+}
+
+
+static void
+test_repeated_change_keeps_order(void **state)
+{
+    (void) state;
+
+    takeover_keeps_order(BESIDE_NOTHING);
+    takeover_keeps_order(BESIDE_A_LIST);
+    takeover_keeps_order(BESIDE_ANOTHER);
 }
 
 
