@@ -349,6 +349,61 @@ test_indexer_list_moved(void **state)
 
 
 /*
+ * Of a chain, db to web to api, a list holds the one between alone: it is not
+ * the first of those that api waits for.
+ */
+static void
+test_indexer_list_moved_chain(void **state)
+{
+    it_t         it;
+    it_object_t  db, web, api, x, moved, a, b;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    db = it_service(&it, "shop", "db");
+    web = it_service(&it, "shop", "web");
+    api = it_service(&it, "shop", "api");
+    x = it_slice(&it, "shop", "x", "db");
+    moved = it_slice(&it, "shop", "moved", "web");
+    a = it_slice(&it, "shop", "a", "web");
+    b = it_slice(&it, "shop", "b", "web");
+    IT_UPDATE(&it, &db);
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &api);
+    IT_UPDATE(&it, &x);
+    IT_UPDATE(&it, &moved);
+    IT_UPDATE(&it, &a);
+    IT_UPDATE(&it, &b);
+    it_publish(&it);
+
+    snprintf(moved.service, sizeof(moved.service), "api");
+    it_change(&it, &moved);
+    snprintf(x.service, sizeof(x.service), "web");
+    it_change(&it, &x);
+    a.version = 7;
+    it_stamp(&it, &a);
+    b.version = 7;
+    it_stamp(&it, &b);
+    IT_BEGIN(&it, IT_SLICES);
+    IT_LIST(&it, &a);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2 moved=1*2");
+    IT_READS(&it, "shop", "api", "1");
+
+    IT_LIST(&it, &b);
+    IT_LIST(&it, &moved);
+    IT_LIST(&it, &x);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    IT_READS(&it, "shop", "db", "1");
+    IT_READS(&it, "shop", "web", "1 a=7*2 b=7*2 x=2*2");
+    IT_READS(&it, "shop", "api", "1 moved=2*2");
+    it_done(&it);
+}
+
+
+/*
  * The Service that a slice has moved to is deleted while a list goes on: its
  * end waits for nobody, and publishes no half of who still names the slice.
  */
@@ -487,6 +542,7 @@ main(void)
         cmocka_unit_test(test_indexer_list_comes_late),
         cmocka_unit_test(test_indexer_list_away),
         cmocka_unit_test(test_indexer_list_moved),
+        cmocka_unit_test(test_indexer_list_moved_chain),
         cmocka_unit_test(test_indexer_list_moved_away),
         cmocka_unit_test(test_indexer_rollback),
         cmocka_unit_test(test_indexer_other_past),
