@@ -284,6 +284,54 @@ test_indexer_other_past(void **state)
 }
 
 
+/* Slices of web, of which one is to move to api. */
+typedef struct {
+    it_object_t  web;
+    it_object_t  api;
+    it_object_t  moved;
+    it_object_t  a;
+    it_object_t  b;
+} moved_t;
+
+
+/* All but api are published once the caller has done that. */
+static void
+moved_init(it_t *it, moved_t *m)
+{
+    it_init(it, ZONE);
+    m->web = it_service(it, "shop", "web");
+    m->api = it_service(it, "shop", "api");
+    m->moved = it_slice(it, "shop", "moved", "web");
+    m->a = it_slice(it, "shop", "a", "web");
+    m->b = it_slice(it, "shop", "b", "web");
+    IT_UPDATE(it, &m->web);
+    IT_UPDATE(it, &m->moved);
+    IT_UPDATE(it, &m->a);
+    IT_UPDATE(it, &m->b);
+}
+
+
+static void
+moved_change(it_t *it, it_object_t *slice, const char *service)
+{
+    snprintf(slice->service, sizeof(slice->service), "%s", service);
+    it_change(it, slice);
+}
+
+
+/* A list begins, and has brought a part of web. */
+static void
+moved_list(it_t *it, moved_t *m)
+{
+    m->a.version = 7;
+    it_stamp(it, &m->a);
+    m->b.version = 7;
+    it_stamp(it, &m->b);
+    IT_BEGIN(it, IT_SLICES);
+    IT_LIST(it, &m->a);
+}
+
+
 /*
  * A slice has moved, and its new Service is to be published while a list goes
  * on that has changed a part of the one which still names it: both wait.
@@ -291,41 +339,25 @@ test_indexer_other_past(void **state)
 static void
 test_indexer_list_moved(void **state)
 {
-    it_t         it;
-    unsigned     late;
-    it_object_t  web, api, moved, a, b;
+    it_t      it;
+    moved_t   m;
+    unsigned  late;
 
     (void) state;
 
     for (late = 0; late < 2; late++) {
-        it_init(&it, ZONE);
-        web = it_service(&it, "shop", "web");
-        api = it_service(&it, "shop", "api");
-        moved = it_slice(&it, "shop", "moved", "web");
-        a = it_slice(&it, "shop", "a", "web");
-        b = it_slice(&it, "shop", "b", "web");
-        IT_UPDATE(&it, &web);
-        IT_UPDATE(&it, &moved);
-        IT_UPDATE(&it, &a);
-        IT_UPDATE(&it, &b);
+        moved_init(&it, &m);
 
         if (!late) {
-            IT_UPDATE(&it, &api);
+            IT_UPDATE(&it, &m.api);
         }
 
         it_publish(&it);
-
-        snprintf(moved.service, sizeof(moved.service), "api");
-        it_change(&it, &moved);
-        a.version = 7;
-        it_stamp(&it, &a);
-        b.version = 7;
-        it_stamp(&it, &b);
-        IT_BEGIN(&it, IT_SLICES);
-        IT_LIST(&it, &a);
+        moved_change(&it, &m.moved, "api");
+        moved_list(&it, &m);
 
         if (late) {
-            IT_UPDATE(&it, &api);
+            IT_UPDATE(&it, &m.api);
         }
 
         it_publish(&it);
@@ -334,8 +366,8 @@ test_indexer_list_moved(void **state)
         assert_int_equal(kube_publisher_pending(it.publisher, IT_SERVICES),
                          late);
 
-        IT_LIST(&it, &b);
-        IT_LIST(&it, &moved);
+        IT_LIST(&it, &m.b);
+        IT_LIST(&it, &m.moved);
         it_publish(&it);
         IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2 moved=1*2");
 
@@ -356,43 +388,29 @@ static void
 test_indexer_list_moved_chain(void **state)
 {
     it_t         it;
-    it_object_t  db, web, api, x, moved, a, b;
+    moved_t      m;
+    it_object_t  db, x;
 
     (void) state;
 
-    it_init(&it, ZONE);
+    moved_init(&it, &m);
     db = it_service(&it, "shop", "db");
-    web = it_service(&it, "shop", "web");
-    api = it_service(&it, "shop", "api");
     x = it_slice(&it, "shop", "x", "db");
-    moved = it_slice(&it, "shop", "moved", "web");
-    a = it_slice(&it, "shop", "a", "web");
-    b = it_slice(&it, "shop", "b", "web");
+    IT_UPDATE(&it, &m.api);
     IT_UPDATE(&it, &db);
-    IT_UPDATE(&it, &web);
-    IT_UPDATE(&it, &api);
     IT_UPDATE(&it, &x);
-    IT_UPDATE(&it, &moved);
-    IT_UPDATE(&it, &a);
-    IT_UPDATE(&it, &b);
     it_publish(&it);
 
-    snprintf(moved.service, sizeof(moved.service), "api");
-    it_change(&it, &moved);
-    snprintf(x.service, sizeof(x.service), "web");
-    it_change(&it, &x);
-    a.version = 7;
-    it_stamp(&it, &a);
-    b.version = 7;
-    it_stamp(&it, &b);
-    IT_BEGIN(&it, IT_SLICES);
-    IT_LIST(&it, &a);
+    /* api has its turn before db */
+    moved_change(&it, &m.moved, "api");
+    moved_change(&it, &x, "web");
+    moved_list(&it, &m);
     it_publish(&it);
     IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2 moved=1*2");
     IT_READS(&it, "shop", "api", "1");
 
-    IT_LIST(&it, &b);
-    IT_LIST(&it, &moved);
+    IT_LIST(&it, &m.b);
+    IT_LIST(&it, &m.moved);
     IT_LIST(&it, &x);
     IT_SYNC(&it, IT_SLICES);
     it_publish(&it);

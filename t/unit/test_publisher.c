@@ -941,6 +941,19 @@ test_publisher_poison(void **state)
 }
 
 
+/* A zone of which the process that holds it has its Services in hand. */
+static void
+poison_init(bed_t *bed, kube_hand_t *hand, uint64_t max_outdated_ms)
+{
+    bed_init(bed, 128u << 10);
+    memset(hand, 0, sizeof(kube_hand_t));
+    bed->it.conf.hand = hand;
+    bed->it.conf.change = NULL;
+    bed->it.conf.max_outdated_ms = max_outdated_ms;
+    it_takeover(&bed->it);
+}
+
+
 /* One that was never published is a name; its slices are there without it. */
 static void
 test_publisher_poison_new(void **state)
@@ -951,12 +964,7 @@ test_publisher_poison_new(void **state)
     kube_hand_t  hand;
 
     (void) state;
-    bed_init(&bed, 128u << 10);
-    memset(&hand, 0, sizeof(kube_hand_t));
-    bed.it.conf.hand = &hand;
-    bed.it.conf.change = NULL;
-    bed.it.conf.max_outdated_ms = OUTDATED_MS;
-    it_takeover(&bed.it);
+    poison_init(&bed, &hand, OUTDATED_MS);
 
     web = it_service(&bed.it, "shop", "web");
     a = it_slice(&bed.it, "shop", "a", "web");
@@ -990,12 +998,7 @@ test_publisher_poison_taken(void **state)
     kube_hand_t  hand;
 
     (void) state;
-    bed_init(&bed, 128u << 10);
-    memset(&hand, 0, sizeof(kube_hand_t));
-    bed.it.conf.hand = &hand;
-    bed.it.conf.change = NULL;
-    bed.it.conf.max_outdated_ms = OUTDATED_MS;
-    it_takeover(&bed.it);
+    poison_init(&bed, &hand, OUTDATED_MS);
 
     web = it_service(&bed.it, "shop", "web");
     other = it_service(&bed.it, "shop", "other");
@@ -1039,12 +1042,7 @@ test_publisher_poison_ends(void **state)
     kube_hand_t  hand;
 
     (void) state;
-    bed_init(&bed, 128u << 10);
-    memset(&hand, 0, sizeof(kube_hand_t));
-    bed.it.conf.hand = &hand;
-    bed.it.conf.change = NULL;
-    bed.it.conf.max_outdated_ms = 0;
-    it_takeover(&bed.it);
+    poison_init(&bed, &hand, 0);
 
     web = it_service(&bed.it, "shop", "web");
     a = it_slice(&bed.it, "shop", "a", "web");
@@ -1074,11 +1072,7 @@ test_publisher_poison_again(void **state)
     kube_hand_t  hand;
 
     (void) state;
-    bed_init(&bed, 128u << 10);
-    memset(&hand, 0, sizeof(kube_hand_t));
-    bed.it.conf.hand = &hand;
-    bed.it.conf.max_outdated_ms = OUTDATED_MS;
-    it_takeover(&bed.it);
+    poison_init(&bed, &hand, OUTDATED_MS);
 
     web = it_service(&bed.it, "shop", "web");
     bed_poison(&bed, &web);
@@ -1115,11 +1109,7 @@ test_publisher_poison_waits(void **state)
     kube_hand_t  hand;
 
     (void) state;
-    bed_init(&bed, 128u << 10);
-    memset(&hand, 0, sizeof(kube_hand_t));
-    bed.it.conf.hand = &hand;
-    bed.it.conf.max_outdated_ms = OUTDATED_MS;
-    it_takeover(&bed.it);
+    poison_init(&bed, &hand, OUTDATED_MS);
 
     web = it_service(&bed.it, "shop", "web");
     api = it_service(&bed.it, "shop", "api");
