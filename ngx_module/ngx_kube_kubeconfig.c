@@ -28,6 +28,7 @@ typedef struct {
     kube_rc_t             rc;
     unsigned              denied:1;     /* "user" may not read the file */
     unsigned              public:1;     /* a secret in it, which all may read */
+    unsigned              unverified:1; /* it says not to verify the server */
     char                  what[256];
 } ngx_kube_verdict_t;
 
@@ -36,6 +37,8 @@ typedef struct {
                          "directories, or name another one with \"user\""
 
 
+static void ngx_kube_kubeconfig_warn(ngx_cycle_t *cycle,
+    const ngx_kube_informer_t *block, const ngx_kube_verdict_t *verdict);
 static void ngx_kube_kubeconfig_child(void *data, void *answer);
 static unsigned ngx_kube_kubeconfig_public(const ngx_kube_informer_t *block,
     const kube_config_t *config);
@@ -103,14 +106,7 @@ ngx_kube_kubeconfig_check(ngx_cycle_t *cycle, ngx_kube_informer_t *block)
     verdict.what[sizeof(verdict.what) - 1] = '\0';
 
     if (verdict.rc == KUBE_OK) {
-
-        if (verdict.public) {
-            ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                          "kubeconfig \"%V\" holds a token or a key, and may "
-                          "be read by all users of this host: chmod o-r",
-                          &block->kubeconfig);
-        }
-
+        ngx_kube_kubeconfig_warn(cycle, block, &verdict);
         return NGX_OK;
     }
 
@@ -126,6 +122,28 @@ ngx_kube_kubeconfig_check(ngx_cycle_t *cycle, ngx_kube_informer_t *block)
                   &block->file, block->api_line);
 
     return NGX_ERROR;
+}
+
+
+/* What is weak in a file that is good. */
+static void
+ngx_kube_kubeconfig_warn(ngx_cycle_t *cycle, const ngx_kube_informer_t *block,
+    const ngx_kube_verdict_t *verdict)
+{
+    if (verdict->public) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "kubeconfig \"%V\" holds a token or a key, and may "
+                      "be read by all users of this host: chmod o-r",
+                      &block->kubeconfig);
+    }
+
+    if (verdict->unverified) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "kubeconfig \"%V\" has insecure-skip-tls-verify: "
+                      "whoever can reach the network can read the token and "
+                      "choose the endpoints; name a certificate-authority "
+                      "instead", &block->kubeconfig);
+    }
 }
 
 
@@ -164,6 +182,8 @@ ngx_kube_kubeconfig_child(void *data, void *answer)
         verdict->public = verdict->rc == KUBE_OK
                           && ngx_kube_kubeconfig_public(question->block,
                                                         &config);
+
+        verdict->unverified = verdict->rc == KUBE_OK && config.tls_verify_off;
     }
 
     if (verdict->rc != KUBE_OK && error.what != NULL) {

@@ -344,7 +344,8 @@ ngx_kube_ref_tie(ngx_cycle_t *cycle, ngx_kube_conf_t *kcf,
     if (ref->informer == NULL) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
                       "no kube_informer \"%V\", which is needed in %V:%ui: "
-                      "add a kube_informer block of that name beside http {}",
+                      "add a kube_informer block of that name beside http {}, "
+                      "or name one that is there with \"informer=\"",
                       &ref->informer_name, &ref->file, ref->line);
         return NGX_ERROR;
     }

@@ -403,7 +403,7 @@ SERVICE_ERRORS = [
     ("kube_service web.;", r"invalid|namespace"),
     ("kube_service shop/web nonsense=1;", r'"nonsense=1"'),
     ("kube_service shop/web nonsense;", r'"nonsense"'),
-    ("kube_service shop/web informer=none;", r'"none".*kube_informer'),
+    ("kube_service shop/web informer=none;", r'"none".*kube_informer.*"informer="'),
     ("kube_service shop/web informer=;", r"informer="),
     ("kube_service shop/web form=other;", r"form="),
     ("kube_service shop/web family=ipx;", r"family.*ipv4"),
@@ -724,6 +724,19 @@ def test_kubeconfig_that_all_may_read():
             os.umask(old)
         said = re.search(r'\[warn\].*kubeconfig "\S+k\.yaml".*all users.*chmod o-r', told)
         assert bool(said) == warns, told
+
+
+@pytest.mark.parametrize("skips", ["true", "false"])
+def test_unverified_kubeconfig_warns(skips):
+    """As "tls_verify off" does."""
+    conf = full_conf("", main="kube_informer { api kubeconfig=k.yaml; }\n")
+    line = f"    insecure-skip-tls-verify: {skips}\n    server:"
+    told = accepted(conf, {"k.yaml": KUBECONFIG.replace("    server:", line)})
+    said = re.search(
+        r'\[warn\].*kubeconfig "\S+k\.yaml" has insecure-skip-tls-verify.*certificate-authority',
+        told,
+    )
+    assert bool(said) == (skips == "true"), told
 
 
 def test_in_cluster_inside():
