@@ -164,7 +164,7 @@ def test_forbidden(cluster, gateway):
     assert metrics.value(watching, resource="endpointslices", namespace="") == 0
     cluster.api.clear_faults()
     back(gateway, "forbidden")
-    one_line(gateway, "forbidden", "endpointslices at " + cluster.api.url, "grant list and watch")
+    one_line(gateway, "forbidden", "endpointslices at " + cluster.api.url, "by a ClusterRole")
 
 
 def test_wrong_ca(cluster, gateway, pki, pki_of):

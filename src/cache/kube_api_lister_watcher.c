@@ -139,10 +139,12 @@ api_on_response(void *ctx, const kube_response_t *response)
 
     /*
      * Another address may do better where this one is ill, does not know the
-     * credentials, or is no API server; a 429 of one is plain text.
+     * credentials, is not for us (RFC 9110: 408, 421), or is no API server; a
+     * 429 of one is plain text.
      */
 
     good = call->code < 500 && call->code != 401 && call->code != 404
+           && call->code != 408 && call->code != 421
            && (call->json || call->protobuf || call->code == 429);
 
     call->lw->conf.io.verdict(call->lw->conf.io.ctx, response->server, good);
@@ -271,6 +273,11 @@ api_remedy(const api_call_t *call, const kube_status_t *status, int code)
     }
 
     switch (status->verdict) {
+
+    case KUBE_VERDICT_FORBIDDEN:
+        return (call->lw->conf.ns.len != 0) ? NULL
+               : "grant list and watch of it to this user by a ClusterRole, "
+                 "or name the namespaces that it may list";
 
     case KUBE_VERDICT_REDIRECT:
         return "name the API server itself, for redirects are not followed";

@@ -44,7 +44,7 @@
     XX(UNREACHABLE, "unreachable", true, KUBE_UNREACHABLE_MS,                 \
        "see that the API server runs and can be reached from here")           \
     XX(UNAUTHORIZED, "unauthorized", true, KUBE_CAUSE_GRACE_MS,               \
-       "renew the token or the client certificate")                           \
+       "renew the token or the client certificate, or name one")              \
     XX(FORBIDDEN, "forbidden", true, KUBE_CAUSE_GRACE_MS,                     \
        "grant list and watch of it to this user")                             \
     XX(TLS, "tls", true, KUBE_CAUSE_GRACE_MS,                                 \

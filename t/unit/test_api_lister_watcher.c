@@ -58,31 +58,38 @@ static const kube_list_options_t  page_of_2 = {
 };
 
 
-static kube_rc_t
-bed_make(bed_t *b, const kube_alloc_t *alloc)
+static void
+bed_conf(bed_t *b, kube_api_lister_watcher_conf_t *conf)
 {
-    kube_api_lister_watcher_conf_t  conf;
-
     memset(b, 0, sizeof(bed_t));
     alloc_test_init(&b->own);
     b->io.now_ms = 5000000;
 
-    memset(&conf, 0, sizeof(conf));
-    conf.io = io_of(&b->io);
-    conf.resource = KUBE_RESOURCE_SERVICES;
-    conf.ns = KUBE_STR("shop");
-    conf.label_selector = KUBE_STR("app=web");
-    conf.object_bytes_max = KUBE_OBJECT_BYTES_MIN;
-    conf.encoding = bed_encoding;
-    conf.zone = &b->zone;
-    conf.hand = &b->hand;
-    conf.scope = 4;
+    memset(conf, 0, sizeof(kube_api_lister_watcher_conf_t));
+    conf->io = io_of(&b->io);
+    conf->resource = KUBE_RESOURCE_SERVICES;
+    conf->ns = KUBE_STR("shop");
+    conf->label_selector = KUBE_STR("app=web");
+    conf->object_bytes_max = KUBE_OBJECT_BYTES_MIN;
+    conf->encoding = bed_encoding;
+    conf->zone = &b->zone;
+    conf->hand = &b->hand;
+    conf->scope = 4;
 
     memset(zone_memory, 0, sizeof(zone_memory));
     assert_int_equal(kube_zone_create(&b->zone, zone_memory,
                                       sizeof(zone_memory),
                                       (kube_seed_t) { 1, 2 }),
                      KUBE_OK);
+}
+
+
+static kube_rc_t
+bed_make(bed_t *b, const kube_alloc_t *alloc)
+{
+    kube_api_lister_watcher_conf_t  conf;
+
+    bed_conf(b, &conf);
 
     return kube_api_lister_watcher_create(alloc ? alloc : &b->own.alloc,
                                           &conf, &b->lw);
@@ -360,6 +367,80 @@ test_blame_of_streams(void **state)
         b.lw.cancel(b.lw.ctx, call);
 
         assert_int_equal(b.io.bad != 0, cases[i].bad);
+        bed_done(&b);
+    }
+}
+
+
+/* Whose head says that another address may do better. */
+static void
+test_blame_of_heads(void **state)
+{
+    bed_t           b;
+    size_t          i;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    static const struct {
+        int          code;
+        const char  *type;
+        unsigned     bad;
+    } cases[] = {
+        { 200, "application/json", 0 },
+        { 200, "text/html", 1 },
+        { 401, "application/json", 1 },
+        { 403, "application/json", 0 },
+        { 404, "application/json", 1 },
+        { 408, "application/json", 1 },
+        { 410, "application/json", 0 },
+        { 421, "application/json", 1 },
+        { 429, "text/plain", 0 },
+        { 429, "application/json", 0 },
+        { 500, "application/json", 1 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bed_init(&b);
+        call = bed_list(&b);
+        x = io_find(&b.io, "/");
+        assert_true(io_head(x, cases[i].code, cases[i].type, 0));
+        assert_int_equal(b.io.bad, cases[i].bad);
+        assert_int_equal(b.io.good, !cases[i].bad);
+        b.lw.cancel(b.lw.ctx, call);
+        bed_done(&b);
+    }
+}
+
+
+/* A Role grants in its namespace alone. */
+static void
+test_remedy_of_forbidden(void **state)
+{
+    size_t                          i;
+    bed_t                           b;
+    kube_call_t                    *call;
+    kube_result_t                   r;
+    kube_api_lister_watcher_conf_t  conf;
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        bed_conf(&b, &conf);
+        conf.ns = kube_str(i ? "shop" : "");
+        assert_int_equal(kube_api_lister_watcher_create(&b.own.alloc, &conf,
+                                                        &b.lw),
+                         KUBE_OK);
+        call = bed_list(&b);
+        io_answer(&b.io, io_find(&b.io, "/"), 403,
+                  "{\"kind\":\"Status\",\"code\":403}");
+        assert_int_equal(b.lw.next(b.lw.ctx, call, &r), KUBE_OK);
+        assert_int_equal(r.kind, KUBE_RESULT_STATUS);
+        assert_int_equal(r.status->remedy != NULL
+                         && strstr(r.status->remedy, "ClusterRole") != NULL,
+                         i == 0);
+        b.lw.cancel(b.lw.ctx, call);
         bed_done(&b);
     }
 }
@@ -1295,6 +1376,8 @@ main(void)
         cmocka_unit_test(test_two_calls_at_once),
         cmocka_unit_test(test_blame),
         cmocka_unit_test(test_blame_of_streams),
+        cmocka_unit_test(test_blame_of_heads),
+        cmocka_unit_test(test_remedy_of_forbidden),
         cmocka_unit_test(test_failures_wait),
         cmocka_unit_test(test_objects),
         cmocka_unit_test(test_another_answer),

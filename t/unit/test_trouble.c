@@ -268,7 +268,8 @@ test_changes(void **state)
     bed_wait(&b, 1000);
     bed_scope(&b, SLICES, KUBE_CAUSE_UNAUTHORIZED, 5);
     bed_says(&b, "error degraded: unauthorized: endpointslices at https://api: "
-                 "refused; renew the token or the client certificate\n");
+                 "refused; renew the token or the client certificate, "
+                 "or name one\n");
 
     /* over before it was said, but what it followed was */
 
