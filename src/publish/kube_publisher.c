@@ -445,8 +445,9 @@ kube_publisher_on_change(void *ctx, kube_item_event_t event,
 
 
 /*
- * Publishes one Service, in hand meanwhile.  What the process has died of is
- * not published, unless it is deleted; false: it is that.
+ * Publishes one Service, in hand meanwhile: the caller's pin keeps its names.
+ * What the process has died of is not published, unless it is deleted; false:
+ * it is that.
  */
 static bool
 publisher_publish(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
@@ -469,14 +470,9 @@ publisher_publish(kube_publisher_t *p, kube_group_t *group, uint64_t read_ms)
         return false;
     }
 
-    /* its names are in hand */
-    group->pins++;
     kube_hand_take(hand, &blame.what, KUBE_STAGE_PUBLISH);
     kube_publisher_publish(p, group, read_ms);
     kube_hand_leave(hand);
-    group->pins--;
-
-    kube_eviction_release(&p->eviction, group);
 
     return true;
 }
