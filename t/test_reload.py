@@ -13,7 +13,7 @@ import threading
 import pytest
 from cluster import informer, root
 from library import preloaded
-from nginx import NGINX, WAIT, children, rss, wait_until
+from nginx import NGINX, WAIT, children, full_conf, load_modules, rss, wait_until
 from ports import claimed
 
 CONF = """
@@ -37,6 +37,12 @@ def following(cluster, gateway, ns=None):
     new = cluster.pods(1, "after")
     gateway.status.wait_rv(cluster.slice("shop", "web", new), ns=ns)
     gateway.wait_backends({"after-1"})
+
+
+def plain_conf(gateway):
+    """A configuration at the gateway's port that follows nothing."""
+    plain = "    server { listen 127.0.0.1:PORT; location / { return 200 plain; } }\n"
+    return full_conf(plain.replace("PORT", str(gateway.port)))
 
 
 NEW = {"new-1", "new-2"}
@@ -540,13 +546,22 @@ class TestInformerLeaves:
         assert load.failures == []
         following(cluster, gateway)
 
+    def test_first_configuration(self, cluster):
+        """The modules, too, come with a reload."""
+        cluster.service("shop", "web")
+        gateway = cluster.nginx(CONF, start=False)
+        made = gateway.conf
+        gateway.write_conf(plain_conf(gateway).replace(load_modules(), ""))
+        gateway.start()
+        assert gateway.get().text == "plain"
+        gateway.reload(made, gone=True)
+        gateway.wait_status_code(200)
+        following(cluster, gateway)
+
     def test_removed_and_added(self, cluster):
         cluster.service("shop", "web")
         gateway = cluster.nginx(CONF)
-        plain = "    server { listen 127.0.0.1:PORT; location / { return 200 plain; } }\n"
-        from nginx import full_conf
-
-        gateway.reload(full_conf(plain.replace("PORT", str(gateway.port))), gone=True)
+        gateway.reload(plain_conf(gateway), gone=True)
         assert gateway.get().text == "plain"
         wait_until(lambda: gateway.informer() is None)
         cluster.api.wait(lambda: cluster.api.watches(SLICES) == 0)
