@@ -399,16 +399,21 @@ fuzz: ## on demand: the targets of t/fuzz, FUZZ_SECONDS=60 each; FUZZ=decode for
 
 BENCH = build/bench
 
-BENCH_RUN = $(PYTHON) bench/run.py --program $(OUT)/kube-informer \
-    --peer $(BENCH)/follow --lists $(BENCH)/lists --data $(BENCH)/data
+BENCH_WITH = --program $(OUT)/kube-informer --peer $(BENCH)/follow \
+    --lists $(BENCH)/lists --data $(BENCH)/data
+BENCH_RUN = $(PYTHON) bench/run.py $(BENCH_WITH)
+BENCH_LATENCY = $(PYTHON) bench/latency.py $(BENCH_WITH) \
+    --reader $(BENCH)/reader
 
 bench: bench-programs ## on demand: ours beside client-go, writes bench/RESULTS.md (needs Go)
 	@$(BENCH_RUN) --out bench/RESULTS.md $(BENCH_ARGS)
+	@$(BENCH_LATENCY) --append bench/RESULTS.md
 
 bench-smoke: ## on demand: does "make bench" run?  Says nothing of speed
 	@if $(GO) version >/dev/null 2>&1; then \
 	    $(SUBMAKE) bench-programs \
-	    && $(BENCH_RUN) --sizes 20 --events 50 --rounds 1; \
+	    && $(BENCH_RUN) --sizes 20 --events 50 --rounds 1 \
+	    && $(BENCH_LATENCY) --sizes 20 --events 50 --rounds 1; \
 	else \
 	    echo "bench-smoke: SKIPPED, there is no Go" >&2; \
 	fi
@@ -418,6 +423,8 @@ bench-programs:
 	@$(SUBMAKE) cli
 	@mkdir -p $(BENCH)
 	@cd t/cluster && $(GO) build -buildvcs=false -o $(abspath $(BENCH))/ ./lists ./follow
+	@$(CC) $(STD) $(WARN_TEST) $(OPT_$(BUILD)) $(INC_cli) \
+	    -o $(BENCH)/reader bench/reader.c $(OUT)/libkube.a $(LIBS)
 
 # callgrind counts each byte of a "rep movsb" or "rep stosb" as an instruction:
 # memcpy() and memset() have another way.

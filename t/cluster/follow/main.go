@@ -4,7 +4,9 @@
 //	follow -server http://127.0.0.1:8001 -form pb -last 910000
 //
 // Prints "synced" once both hold everything, and "last" once the EndpointSlice
-// of that resourceVersion has come. All else is client-go's default; its feature
+// of that resourceVersion has come; with -stamps before it a line for each
+// EndpointSlice since: resourceVersion, and the wall clock's ns as the handler
+// was called. All else is client-go's default; its feature
 // WatchListClient is set by the environment (KUBE_FEATURE_WatchListClient).
 //
 // Copyright (C) the nginx-kube-informer authors
@@ -30,6 +32,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// stamp is when the handler was given a version.
+type stamp struct {
+	version string
+	ns      int64
+}
+
 func version() string {
 	info, _ := debug.ReadBuildInfo()
 	for _, dep := range info.Deps {
@@ -47,6 +55,7 @@ func main() {
 	server := flag.String("server", "", "URL")
 	form := flag.String("form", "pb", "pb or json")
 	last := flag.String("last", "", "resourceVersion")
+	stamps := flag.Bool("stamps", false, "say when each EndpointSlice came")
 	show := flag.Bool("version", false, "print client-go's and Go's")
 	flag.Parse()
 	if *show {
@@ -66,14 +75,23 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	var came []stamp
 	see := func(obj any) {
 		if s, ok := obj.(*discoveryv1.EndpointSlice); ok && s.ResourceVersion == *last {
+			for _, c := range came {
+				fmt.Println(c.version, c.ns)
+			}
 			fmt.Println("last")
 		}
 	}
 	handler := cache.ResourceEventHandlerFuncs{
-		AddFunc:    see,
-		UpdateFunc: func(_, obj any) { see(obj) },
+		AddFunc: see,
+		UpdateFunc: func(_, obj any) {
+			if s, ok := obj.(*discoveryv1.EndpointSlice); ok && *stamps {
+				came = append(came, stamp{s.ResourceVersion, time.Now().UnixNano()})
+			}
+			see(obj)
+		},
 	}
 	factory := informers.NewSharedInformerFactory(clients, 0)
 	var synced []cache.InformerSynced
