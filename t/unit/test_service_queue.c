@@ -285,6 +285,37 @@ test_queue_held(void **state)
 }
 
 
+/*
+ * A Service is held with another one by the lists that both have scopes of, and
+ * not at all once it is deleted.
+ */
+static void
+test_queue_held_with(void **state)
+{
+    bed_t  bed;
+
+    (void) state;
+    bed_init(&bed);
+    bed.b->scope[KUBE_RESOURCE_ENDPOINTSLICES] = KUBE_SCOPES_MAX;
+    assert_false(kube_service_queue_hold_with(&bed.queue, bed.b, bed.a));
+
+    kube_service_queue_list_begin(&bed.queue, SLICES);
+    kube_service_queue_hold(&bed.queue, bed.a, bed.slice, KUBE_NEVER);
+    assert_false(kube_service_queue_hold_with(&bed.queue, bed.b, bed.a));
+    kube_service_queue_add(&bed.queue, bed.b, KUBE_RESOURCE_SERVICES, 5);
+    bed_expect(&bed, bed.b, 5);
+
+    bed.b->scope[KUBE_RESOURCE_ENDPOINTSLICES] = SLICES;
+    assert_true(kube_service_queue_hold_with(&bed.queue, bed.b, bed.a));
+    kube_service_queue_add(&bed.queue, bed.b, KUBE_RESOURCE_SERVICES, 6);
+    bed_expect(&bed, NULL, 0);
+
+    kube_member_set(&bed.index.members[2], KUBE_LIFE_DELETING);
+    assert_false(kube_service_queue_hold_with(&bed.queue, bed.b, bed.a));
+    bed_done(&bed);
+}
+
+
 /* Deleted while it is held, and held while it is deleted. */
 static void
 test_queue_deleting(void **state)
@@ -403,6 +434,7 @@ main(void)
         cmocka_unit_test(test_queue_waits),
         cmocka_unit_test(test_queue_waits_in),
         cmocka_unit_test(test_queue_held),
+        cmocka_unit_test(test_queue_held_with),
         cmocka_unit_test(test_queue_refill),
         cmocka_unit_test(test_queue_deleting),
         cmocka_unit_test(test_queue_metrics),
