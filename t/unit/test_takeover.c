@@ -772,6 +772,7 @@ takeover_keeps_order(beside_t beside)
     kube_zone_writer_t  *w;
 
     e = takeover_lone(&b, &w);
+
     server_put_slice(b.server, "shop", "api-a", "api", 31);
     takeover_beside(&b, w, beside);
     server_put_slice(b.server, "infra", "echo-a", "echo", 32);
@@ -807,6 +808,86 @@ test_repeated_change_keeps_order(void **state)
     takeover_keeps_order(BESIDE_NOTHING);
     takeover_keeps_order(BESIDE_A_LIST);
     takeover_keeps_order(BESIDE_ANOTHER);
+}
+
+
+/* So many Services or slices of a namespace, in a version. */
+static void
+takeover_many(bed_t *b, kube_resource_t resource, const char *ns, unsigned n,
+    unsigned version)
+{
+    char  name[16];
+
+    while (n-- > 0) {
+        snprintf(name, sizeof(name), "many-%u", n);
+
+        if (resource == KUBE_RESOURCE_SERVICES) {
+            server_put_service(b->server, ns, name, version);
+
+        } else {
+            server_put_slice(b->server, ns, name, "many", version);
+        }
+    }
+}
+
+
+#define MANY_SERVICES  248     /* of infra, slices of it, and slices of shop: */
+#define MANY_INFRA     160     /* what is read of each at a time, and more */
+#define MANY_SHOP      112     /* than is applied */
+
+/*
+ * The same where what waits for a list is not applied at once with what stands
+ * before it, for so much has changed of other scopes.
+ */
+static void
+test_repeated_change_among_many(void **state)
+{
+    bed_t                b;
+    char                 rv[32];
+    unsigned             i;
+    kube_takeover_t      takeover;
+    kube_zone_writer_t  *w;
+
+    (void) state;
+    bed_make(&b, ZONE_BYTES);
+    b.namespaces[0] = KUBE_STR("infra");
+    b.namespaces[1] = KUBE_STR("shop");
+    b.namespaces_n = 2;
+    bed_shop(&b);
+    server_put_slice(b.server, "shop", "lone-a", "lone", 3);
+    takeover_many(&b, KUBE_RESOURCE_ENDPOINTSLICES, "shop", MANY_SHOP, 1);
+    bed_start(&b);
+    bed_settle(&b);
+    bed_stop(&b);
+
+    takeover_many(&b, KUBE_RESOURCE_SERVICES, "infra", MANY_SERVICES, 1);
+    takeover_many(&b, KUBE_RESOURCE_ENDPOINTSLICES, "infra", MANY_INFRA, 1);
+    server_put_slice(b.server, "shop", "api-a", "api", 31);
+    takeover_many(&b, KUBE_RESOURCE_ENDPOINTSLICES, "shop", MANY_SHOP, 2);
+    server_put_slice(b.server, "shop", "new-a", "new", 32);
+    server_put_slice(b.server, "shop", "api-b", "api", 33);
+    server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "lone-a");
+    snprintf(rv, sizeof(rv), "%llu", (unsigned long long) b.server->rv);
+    server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "api-a");
+
+    w = takeover_writer(&b, &takeover);
+    assert_int_equal(kube_zone_scope_floor(w, 3, kube_str(rv)), KUBE_OK);
+    kube_zone_remove(w, kube_zone_writer_find(w, KUBE_RESOURCE_ENDPOINTSLICES,
+                                              KUBE_STR("shop"),
+                                              KUBE_STR("lone-a")));
+    kube_zone_writer_destroy(w);
+    bed_start(&b);
+
+    for (i = 0; i < 10; i++) {
+        (void) bed_process(&b);
+        assert_int_equal(takeover_slices(&b, "api"), 1);
+        server_run(b.server);
+    }
+
+    bed_settle(&b);
+    bed_assert_equal(&b);
+    assert_int_equal(b.server->lists, 5);
+    bed_done(&b);
 }
 
 
@@ -980,9 +1061,10 @@ test_new_in_a_burst(void **state)
 /*
  * A slice that was on its way from one Service to another is let go, and its
  * version with it: the watch repeats an older one, which readers do not see.
+ * That is so for who lets it go, and for who follows where that one dies.
  */
 static void
-test_let_go(void **state)
+takeover_let_go(bool dies)
 {
     bed_t                b;
     bool                 changed;
@@ -992,8 +1074,6 @@ test_let_go(void **state)
     kube_zone_writer_t  *w;
 
     static view_t  view;
-
-    (void) state;
 
     bed_init(&b);
     server_put_service(b.server, "shop", "web", 1);
@@ -1014,7 +1094,10 @@ test_let_go(void **state)
     assert_int_equal(kube_zone_publish(w, service, NULL, 0, &changed),
                      KUBE_OK);
     kube_zone_writer_destroy(w);
-    takeover_dies(&b);
+
+    if (dies) {
+        takeover_dies(&b);
+    }
 
     server_put_slice(b.server, "shop", "web-a", "api", 2);
     b.server->log_n -= 2;
@@ -1032,6 +1115,16 @@ test_let_go(void **state)
     bed_assert_equal(&b);
     assert_int_equal(b.server->lists, lists + 1);
     bed_done(&b);
+}
+
+
+static void
+test_let_go(void **state)
+{
+    (void) state;
+
+    takeover_let_go(true);
+    takeover_let_go(false);
 }
 
 
@@ -1270,6 +1363,18 @@ test_scope_without_room(void **state)
     bed_converge(&b);
     bed_assert_equal(&b);
     assert_int_equal(b.logged[KUBE_EV_SYNCED], 2);
+
+    /* and the next version is not left for what else may happen */
+    takeover_full = 1;
+    server_put_slice(b.server, "shop", "web-a", "web", 9);
+    bed_settle(&b);
+    assert_true(bed_version(&b, 1) < b.server->rv);
+    takeover_full = KUBE_SCOPES_MAX;
+    assert_in_range(kube_informer_deadline(b.inf), b.server->io.now_ms + 1,
+                    b.server->io.now_ms + KUBE_INFORMER_RETRY_MS);
+    b.server->io.now_ms += KUBE_INFORMER_RETRY_MS;
+    bed_settle(&b);
+    assert_int_equal(bed_version(&b, 1), b.server->rv);
     bed_done(&b);
 }
 
@@ -2036,6 +2141,7 @@ main(void)
         cmocka_unit_test(test_repeated_change),
         cmocka_unit_test(test_repeated_change_beside_others),
         cmocka_unit_test(test_repeated_change_keeps_order),
+        cmocka_unit_test(test_repeated_change_among_many),
         cmocka_unit_test(test_lost_without_a_store),
         cmocka_unit_test(test_sums_agree),
         cmocka_unit_test(test_stored_since),
