@@ -415,6 +415,74 @@ test_publisher_swap(void **state)
 }
 
 
+/* A slice that is another Service's from now on. */
+static void
+bed_move(bed_t *bed, it_object_t *slice, const char *service)
+{
+    snprintf(slice->service, sizeof(slice->service), "%s", service);
+    slice->version++;
+    it_stamp(&bed->it, slice);
+    assert_int_equal(bed_event(bed, KUBE_ITEM_PUT, slice, false), KUBE_OK);
+}
+
+
+/*
+ * What is gone leaves nothing in memory; nor does a Service that is published,
+ * or ends, before its turn, for the sake of one that waits for it.
+ */
+static void
+test_publisher_frees(void **state)
+{
+    bed_t        bed;
+    size_t       live;
+    unsigned     ends;
+    it_object_t  a, b, x;
+
+    (void) state;
+    bed_init(&bed, 128u << 10);
+    a = it_service(&bed.it, "shop", "once");
+    PUT(&a);
+    DELETED(&a);
+    it_publish(&bed.it);
+    live = bed.it.at.live;
+
+    for (ends = 0; ends < 2; ends++) {
+        a = it_service(&bed.it, "shop", "a");
+        b = it_service(&bed.it, "shop", "b");
+        x = it_slice(&bed.it, "shop", "x", "b");
+        PUT(&a);
+        PUT(&b);
+        PUT(&x);
+        it_publish(&bed.it);
+        PUT(&a);
+        bed_move(&bed, &x, "a");
+
+        if (ends) {
+            DELETED(&b);
+        }
+
+        assert_int_equal(kube_publisher_run(bed.it.publisher, 1, 1000, 0), 2);
+        IT_READS(&bed.it, "shop", "a", "1 x=2*2");
+        IT_READS(&bed.it, "shop", "b", ends ? "-" : "1");
+
+        DELETED(&x);
+        DELETED(&a);
+        REFUSED(&b);
+        DELETED(&b);
+        it_publish(&bed.it);
+        assert_int_equal(bed.it.at.live, live);
+    }
+
+    /* nor does one that was never held */
+    x = it_slice(&bed.it, "shop", "x", "b");
+    x.endpoints = KUBE_SLICE_ENDPOINTS_MAX;
+    NOT_TAKEN(&x);
+    DELETED(&x);
+    assert_int_equal(bed.it.at.live, live);
+    it_done(&bed.it);
+}
+
+
 static void
 test_publisher_refused(void **state)
 {
@@ -1135,6 +1203,42 @@ test_publisher_poison_waits(void **state)
 
 
 /*
+ * Whether room has returned since a take-over is told by what is held once the
+ * evictions that a predecessor had begun are finished.
+ */
+static void
+test_publisher_found(void **state)
+{
+    bed_t              bed;
+    it_object_t        a, b;
+    kube_zone_item_t   item;
+    kube_publisher_t  *p;
+
+    (void) state;
+    bed_init(&bed, ZONE);
+    a = it_slice(&bed.it, "shop", "a", "web");
+    b = it_slice(&bed.it, "shop", "b", "api");
+    PUT(&a);
+    PUT(&b);
+    it_publish(&bed.it);
+    assert_int_equal(kube_zone_item_name(bed.it.writer, KUBE_RESOURCE_SERVICES,
+                                         kube_str(a.ns), kube_str("web"),
+                                         &item), KUBE_OK);
+    assert_int_equal(kube_zone_refuse(bed.it.writer, &item, KUBE_STR("1"),
+                                      kube_reason_text(KUBE_REASON_ZONE_FULL)),
+                     KUBE_OK);
+    it_takeover(&bed.it);
+    SUMS(0, 2, 0);
+    it_publish(&bed.it);
+    SUMS(0, 1, 1);
+    p = bed.it.publisher;
+    assert_int_equal(p->publication.scopes[IT_SLICES].room.found_bytes,
+                     p->eviction.bytes);
+    it_done(&bed.it);
+}
+
+
+/*
  * What is asked for where room has returned: a list that replaces, where not
  * all that lacks is known.  One that begins beside the watch answers all that
  * was asked for before.
@@ -1283,6 +1387,7 @@ main(void)
         cmocka_unit_test(test_publisher_moves_ahead),
         cmocka_unit_test(test_publisher_moves_chain),
         cmocka_unit_test(test_publisher_swap),
+        cmocka_unit_test(test_publisher_frees),
         cmocka_unit_test(test_publisher_refused),
         cmocka_unit_test(test_publisher_outdated),
         cmocka_unit_test(test_publisher_list),
@@ -1293,6 +1398,7 @@ main(void)
         cmocka_unit_test(test_publisher_poison_ends),
         cmocka_unit_test(test_publisher_poison_again),
         cmocka_unit_test(test_publisher_poison_waits),
+        cmocka_unit_test(test_publisher_found),
         cmocka_unit_test(test_publisher_room),
         cmocka_unit_test(test_publisher_room_outdated),
         cmocka_unit_test(test_publisher_oom),
