@@ -1203,6 +1203,54 @@ test_publisher_poison_waits(void **state)
 
 
 /*
+ * Of three Services in a circle with another one that crashed one is deleted,
+ * and ends as the first of them has its turn for a fourth one's sake.  It has
+ * no turn then: whoever shows a slice that was to be its goes on.
+ */
+static void
+test_publisher_poison_circle(void **state)
+{
+    bed_t        bed;
+    unsigned     i;
+    it_object_t  services[4], slices[4];
+    kube_hand_t  hand;
+
+    static const char *const  names[] = { "a", "b", "c", "d" };
+    static const char *const  from[] = { "b", "c", "c", "d" };
+    static const char *const  to[] = { "c", "b", "a", "c" };
+    static const char *const  slice[] = { "v", "w", "x", "y" };
+
+    (void) state;
+    poison_init(&bed, &hand, OUTDATED_MS);
+
+    for (i = 0; i < 4; i++) {
+        services[i] = it_service(&bed.it, "shop", names[i]);
+        slices[i] = it_slice(&bed.it, "shop", slice[i], from[i]);
+        PUT(&services[i]);
+        PUT(&slices[i]);
+    }
+
+    it_publish(&bed.it);
+    bed_poison(&bed, &services[3]);
+    PUT(&services[0]);
+
+    for (i = 0; i < 4; i++) {
+        bed_move(&bed, &slices[i], to[i]);
+    }
+
+    DELETED(&services[2]);
+    assert_int_equal(kube_publisher_run(bed.it.publisher, 1, 1000, 0), 4);
+    IT_READS(&bed.it, "shop", "a", "1 x=2*2");
+    IT_READS(&bed.it, "shop", "b", "1 w=2*2");
+    IT_READS(&bed.it, "shop", "c", "-");
+    IT_READS(&bed.it, "shop", "d", "1 y=1*2");
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "d", "1 y=1*2");
+    it_done(&bed.it);
+}
+
+
+/*
  * Whether room has returned since a take-over is told by what is held once the
  * evictions that a predecessor had begun are finished.
  */
@@ -1398,6 +1446,7 @@ main(void)
         cmocka_unit_test(test_publisher_poison_ends),
         cmocka_unit_test(test_publisher_poison_again),
         cmocka_unit_test(test_publisher_poison_waits),
+        cmocka_unit_test(test_publisher_poison_circle),
         cmocka_unit_test(test_publisher_found),
         cmocka_unit_test(test_publisher_room),
         cmocka_unit_test(test_publisher_room_outdated),
