@@ -29,7 +29,7 @@ static const char  *const names[SERVICES] = { "a", "b", "c", "d", "e" };
 
 typedef struct {
     char      text[2048];
-    char      uid[24];
+    char      uid[KUBE_UID_LEN_MAX + 1];
     uint64_t  revision;
 } seen_t;
 

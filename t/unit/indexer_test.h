@@ -36,7 +36,7 @@ typedef struct {
     char             ns[24];
     char             name[32];
     char             service[32];      /* slices: the label */
-    char             uid[24];
+    char             uid[KUBE_UID_LEN_MAX + 1];
     char             rv[16];
     unsigned         version;          /* of the content */
     unsigned         endpoints;        /* slices */

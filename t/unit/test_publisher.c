@@ -1203,6 +1203,205 @@ test_publisher_poison_waits(void **state)
 
 
 /*
+ * What was staged before its Service was found to have crashed is given up: no
+ * more is held than was, nor for longer than what is outdated may be, however
+ * long ago anything was.  refused: its version is so, too.
+ */
+static void
+poison_withdraws(bool refused)
+{
+    bed_t        bed;
+    uint64_t     bytes;
+    it_object_t  web, a;
+    kube_hand_t  hand;
+
+    poison_init(&bed, &hand, OUTDATED_MS);
+    web = it_service(&bed.it, "shop", "web");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    PUT(&web);
+    PUT(&a);
+    it_publish(&bed.it);
+    bytes = bed.it.publisher->eviction.bytes;
+
+    /* one was outdated, and is looked at when its time would be over */
+    REFUSED(&a);
+    it_publish(&bed.it);
+    PUT(&a);
+    bed.it.now_ms += OUTDATED_MS;
+    it_publish(&bed.it);
+
+    a.endpoints = 40;
+    PUT(&web);
+    PUT(&a);
+
+    if (refused) {
+        REFUSED(&a);
+    }
+
+    bed_poison(&bed, &web);
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+    SUMS(0, 0, 1);
+    assert_int_equal(bed.it.publisher->eviction.bytes, bytes);
+
+    bed.it.now_ms += OUTDATED_MS;
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "-");
+    it_done(&bed.it);
+}
+
+
+static void
+test_publisher_poison_withdraws(void **state)
+{
+    (void) state;
+
+    poison_withdraws(false);
+    poison_withdraws(true);
+}
+
+
+/* Nothing of a Service that crashed is left in memory once it is gone. */
+static void
+test_publisher_poison_frees(void **state)
+{
+    bed_t        bed;
+    size_t       live;
+    it_object_t  web;
+    kube_hand_t  hand;
+
+    (void) state;
+    poison_init(&bed, &hand, OUTDATED_MS);
+
+    web = it_service(&bed.it, "shop", "once");
+    PUT(&web);
+    DELETED(&web);
+    it_publish(&bed.it);
+    live = bed.it.at.live;
+
+    web = it_service(&bed.it, "shop", "web");
+    PUT(&web);
+    it_publish(&bed.it);
+    PUT(&web);
+    bed_poison(&bed, &web);
+    it_publish(&bed.it);
+    DELETED(&web);
+    it_publish(&bed.it);
+    assert_int_equal(bed.it.at.live, live);
+    it_done(&bed.it);
+}
+
+
+/*
+ * What moves to a Service that crashed is given up there once nobody else shows
+ * it; another one that crashed does until it is tried anew.
+ */
+static void
+test_publisher_poison_moves(void **state)
+{
+    char         text[64];
+    bed_t        bed;
+    it_object_t  web, api, other, a, b;
+    kube_hand_t  hand;
+
+    (void) state;
+    poison_init(&bed, &hand, OUTDATED_MS);
+
+    web = it_service(&bed.it, "shop", "web");
+    api = it_service(&bed.it, "shop", "api");
+    other = it_service(&bed.it, "shop", "other");
+    a = it_slice(&bed.it, "shop", "a", "api");
+    b = it_slice(&bed.it, "shop", "b", "other");
+    PUT(&web);
+    PUT(&api);
+    PUT(&other);
+    PUT(&a);
+    PUT(&b);
+    it_publish(&bed.it);
+    bed_poison(&bed, &web);
+    bed_poison(&bed, &api);
+
+    NOT_TAKEN(&web);
+    bed_move(&bed, &a, "web");
+    bed_move(&bed, &b, "web");
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "1");
+    IT_READS(&bed.it, "shop", "api", "1 a=1*2");
+    IT_READS(&bed.it, "shop", "other", "1");
+    assert_string_equal(outdated_reason(&bed, &a, text, sizeof(text)), "");
+    assert_string_equal(outdated_reason(&bed, &b, text, sizeof(text)),
+                        "crashed_informer");
+
+    bed.it.now_ms += KUBE_POISON_MS;
+    PUT(&web);
+    PUT(&api);
+    PUT(&b);
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "1 a=2*2 b=2*2");
+    IT_READS(&bed.it, "shop", "api", "1");
+    it_done(&bed.it);
+}
+
+
+/* A name of a Service that crashed is of the version that came last. */
+static void
+test_publisher_poison_named(void **state)
+{
+    bed_t             bed;
+    unsigned          i;
+    it_object_t       web, a;
+    kube_hand_t       hand;
+    kube_zone_item_t  item;
+
+    (void) state;
+    poison_init(&bed, &hand, OUTDATED_MS);
+
+    web = it_service(&bed.it, "shop", "web");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    PUT(&web);
+    it_publish(&bed.it);
+    bed_poison(&bed, &web);
+
+    for (i = 0; i < 2; i++) {
+        it_stamp(&bed.it, &a);
+        NOT_TAKEN(&a);
+        assert_int_equal(kube_zone_item_name(bed.it.writer, a.resource,
+                                             kube_str(a.ns), kube_str(a.name),
+                                             &item), KUBE_OK);
+        assert_true(kube_str_eq(item.held.meta.rv, kube_str(a.rv)));
+        it_publish(&bed.it);
+        SUMS(0, 0, 1);
+    }
+
+    it_done(&bed.it);
+}
+
+
+/* Two uids of the greatest length: the other one is of another Service. */
+static void
+test_publisher_poison_uid(void **state)
+{
+    bed_t        bed;
+    it_object_t  web, a;
+    kube_hand_t  hand;
+
+    (void) state;
+    poison_init(&bed, &hand, OUTDATED_MS);
+
+    web = it_service(&bed.it, "shop", "web");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    memset(web.uid, 'u', sizeof(web.uid) - 1);
+    bed_poison(&bed, &web);
+    web.uid[0] = 'v';
+    PUT(&web);
+    PUT(&a);
+    it_publish(&bed.it);
+    IT_READS(&bed.it, "shop", "web", "1 a=1*2");
+    it_done(&bed.it);
+}
+
+
+/*
  * Of three Services in a circle with another one that crashed one is deleted,
  * and ends as the first of them has its turn for a fourth one's sake.  It has
  * no turn then: whoever shows a slice that was to be its goes on.
@@ -1446,6 +1645,11 @@ main(void)
         cmocka_unit_test(test_publisher_poison_ends),
         cmocka_unit_test(test_publisher_poison_again),
         cmocka_unit_test(test_publisher_poison_waits),
+        cmocka_unit_test(test_publisher_poison_withdraws),
+        cmocka_unit_test(test_publisher_poison_frees),
+        cmocka_unit_test(test_publisher_poison_moves),
+        cmocka_unit_test(test_publisher_poison_named),
+        cmocka_unit_test(test_publisher_poison_uid),
         cmocka_unit_test(test_publisher_poison_circle),
         cmocka_unit_test(test_publisher_found),
         cmocka_unit_test(test_publisher_room),
