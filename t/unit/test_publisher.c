@@ -892,11 +892,15 @@ bed_poison(bed_t *bed, const it_object_t *web)
 }
 
 
-/* What of the publication is in hand when a listener is told of web. */
+/*
+ * What of the publication is in hand when a listener is told of web: what is
+ * read at the end does not lie in the zone, where records move meanwhile.
+ */
 static void
 poison_hear(void *ctx, kube_change_t change, const kube_record_t *record)
 {
     const bed_t        *bed = ctx;
+    kube_record_id_t    id;
     const kube_hand_t  *hand;
 
     (void) change;
@@ -908,6 +912,11 @@ poison_hear(void *ctx, kube_change_t change, const kube_record_t *record)
         assert_int_equal(hand->resource, KUBE_RESOURCE_SERVICES);
         assert_true(kube_str_eq(*hand->name, KUBE_STR("web"))
                     || kube_str_eq(*hand->name, KUBE_STR("other")));
+        assert_int_equal(kube_record_id(record, record->size, &id), KUBE_OK);
+        assert_true(kube_str_eq(*hand->uid, id.meta.uid));
+        assert_not_in_range((uintptr_t) hand->uid->data,
+                            (uintptr_t) bed->it.mem,
+                            (uintptr_t) bed->it.mem + bed->it.size - 1);
     }
 }
 
