@@ -76,10 +76,11 @@ ngx_http_kube_events(ngx_http_request_t *r, ngx_http_kube_body_t *body,
     ngx_int_t                rc;
     ngx_http_kube_client_t  *client;
 
-    if (r != r->main || ns.len > KUBE_NAMESPACE_LEN_MAX) {
+    if (r != r->main || (ns.len != 0 && !kube_name_is_label(ns))) {
         return ngx_http_kube_body_error(body, NGX_HTTP_BAD_REQUEST,
                                         r != r->main ? "not in a subrequest"
-                                                     : "no such namespace");
+                                                     : "namespace is not a "
+                                                       "name");
     }
 
     if (kube_zone_ring_size(&informer->zone) == 0) {

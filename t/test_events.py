@@ -169,7 +169,8 @@ def test_requests(cluster):
     assert gateway.get("/api/api/v1/events").status == 404
     assert gateway.get("/e/api/v1/status").status == 404
     assert gateway.get("/only?informer=none").status == 404
-    assert gateway.get(f"/only?namespace={'n' * 64}").status == 400
+    for name in ("n" * 64, "Shop", "shop/", "%ff"):
+        assert gateway.get(f"/only?namespace={name}", method="HEAD").status == 400
 
 
 def test_resume(cluster):
