@@ -6,6 +6,7 @@
 """Objects no API server should send, and those it may."""
 
 import json
+import re
 
 import objects
 import pytest
@@ -307,7 +308,9 @@ class TestObjects:
         row = unharmed(cluster, gateway, SLICES)
         assert row["skipped"] == 1 == skipped(gateway, SLICES)
         assert row["objects"] == cluster.held(SLICES) - 1
-        assert gateway.wait_log(r"skipped_object.*max_object")
+        (line,) = gateway.wait_log(r"skipped_object.*max_object")
+        size, limit = re.search(r"its (\d+) bytes are more than max_object, (\d+)", line).groups()
+        assert 100000 < int(size) < 102000 and limit == "65536", line
         gateway.status.wait_rv(put(cluster, SLICES, GOOD))
         assert gateway.status.used("shop", "bad") == ["127.60.0.1"]
         assert cluster.api.count(verb="list", resource=SLICES) == 1

@@ -40,6 +40,9 @@
 /* What is kept of a transport's error. */
 #define API_TEXT_MAX      KUBE_MESSAGE_LEN_MAX
 
+/* Two sizes, and what they are of. */
+#define API_WHAT_MAX      96
+
 typedef struct {
     kube_alloc_t                     alloc;
     kube_api_lister_watcher_conf_t   conf;
@@ -47,6 +50,7 @@ typedef struct {
     kube_status_t                    status;   /* of one result */
     kube_frame_item_t                item;     /* of one result */
     kube_decode_scan_t               scan;     /* of one result */
+    char                             what[API_WHAT_MAX];    /* of one result */
     bool                             refused;  /* Protocol Buffers, with a 406
                                                   or 415 */
 } api_lw_t;
@@ -559,6 +563,19 @@ api_metadata(api_call_t *call, kube_str_t text, kube_result_t *result)
 }
 
 
+/* Both sizes: what to set max_object to is for the log to say. */
+static const char *
+api_too_large(api_lw_t *lw)
+{
+    (void) snprintf(lw->what, sizeof(lw->what),
+                    "its %zu bytes are more than max_object, %zu",
+                    lw->item.size_bytes,
+                    kube_frame_item_bytes(lw->conf.object_bytes_max));
+
+    return lw->what;
+}
+
+
 /*
  * An item of a list, or an event.  It stays in hand until the reflector is
  * done with the result.  One that the process has died of is not decoded: as
@@ -589,6 +606,11 @@ api_object(api_call_t *call, kube_result_t *result)
     if (poison && result->refusal == KUBE_REFUSAL_TOO_LARGE) {
         result->refusal = KUBE_REFUSAL_CRASHED;
         result->what = api_poison;
+
+    } else if (envelope->too_large
+               && result->refusal == KUBE_REFUSAL_TOO_LARGE)
+    {
+        result->what = api_too_large(call->lw);
     }
 
     return rc;

@@ -94,7 +94,7 @@ typedef struct {
      */
     kube_object_t          object;
     kube_refusal_t         refusal;
-    const char            *what;       /* static text, for the log */
+    const char            *what;       /* for the log */
     uint32_t               dropped;    /* malformed parts left out of object */
     kube_surprise_t        surprise;   /* ITEM, EVENT: why it was read slowly */
 
