@@ -28,6 +28,7 @@
 
 #include <sys/file.h>
 
+#include "kube_zone_cause.h"
 #include "kube_zone_guard.h"
 
 
@@ -238,8 +239,19 @@ ngx_kube_state_name(ngx_kube_state_t *state, char **name, const char *suffix)
 void
 ngx_kube_state_show(ngx_kube_state_t *state)
 {
-    kube_zone_set_state_file(&state->informer->zone, state->written_ms,
-                             state->in_use, state->failed);
+    kube_zone_t  *zone;
+
+    zone = &state->informer->zone;
+
+    kube_zone_set_state_file(zone, state->written_ms, state->in_use,
+                             state->failed);
+
+    if (!state->failed) {
+        kube_zone_cause_set(zone, KUBE_CAUSE_STATE_FILE, 0);
+
+    } else if (kube_zone_cause_since(zone, KUBE_CAUSE_STATE_FILE) == 0) {
+        kube_zone_cause_set(zone, KUBE_CAUSE_STATE_FILE, ngx_kube_now());
+    }
 }
 
 
@@ -267,6 +279,7 @@ ngx_kube_state_off(ngx_kube_informer_t *informer, kube_informer_t *inf)
 
     kube_zone_set_state_file(&informer->zone,
                              in_use ? writer.state_written_ms : 0, in_use, 0);
+    kube_zone_cause_set(&informer->zone, KUBE_CAUSE_STATE_FILE, 0);
 }
 
 

@@ -501,6 +501,8 @@ class TestFile:
         level = re.search(r"\[(\w+)\]", line).group(1)
         assert level in ("warn", "notice")
         assert 'at level "warn" or "notice"' in found["state_file"]["error"]
+        (cause,) = found["degraded"]
+        assert cause["cause"] == "state_file" and cause["since"] is not None
 
         # and of another directory after a reload, once more
         os.makedirs(gateway.path("other"), mode=0o755)

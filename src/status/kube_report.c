@@ -639,8 +639,13 @@ report_degraded(kube_report_t *report, kube_arena_t *arena)
     }
 
     if (rc == KUBE_OK && report->writer.state_failed) {
-        rc = kube_report_degrade(report, arena, KUBE_CAUSE_STATE_FILE, 0,
-                            "the state file could not be written");
+        since_ms = report_unix_ms(report,
+                                  kube_zone_cause_since(report->zone,
+                                                       KUBE_CAUSE_STATE_FILE));
+
+        rc = kube_report_degrade(report, arena, KUBE_CAUSE_STATE_FILE,
+                                 since_ms, "the state file could not be "
+                                 "written");
     }
 
     return rc;
