@@ -118,8 +118,8 @@ ngx_kube_informer_block(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         if (!kube_name_is_label(ngx_kube_str(&block->name))) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid kube_informer name \"%V\": lower "
-                               "case letters, digits and \"-\" are allowed",
-                               &block->name);
+                               "case letters, digits and \"-\" are allowed, "
+                               "63 of them at most", &block->name);
             return NGX_CONF_ERROR;
         }
     }

@@ -646,7 +646,8 @@ ngx_kube_set_namespaces(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid namespace \"%V\": expected \"auto\", "
                                "\"all\" or names of lower case letters, "
-                               "digits and \"-\"", &args[i]);
+                               "digits and \"-\", 63 of them at most",
+                               &args[i]);
             return NGX_CONF_ERROR;
         }
 

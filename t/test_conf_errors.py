@@ -141,7 +141,7 @@ BLOCK_ERRORS = [
     ("namespaces auto; namespaces auto;", r"duplicate"),
     ("namespaces all; namespaces auto;", r"duplicate"),
     ("namespaces " + " ".join(f"n{i}" for i in range(65)) + ";", r"more than 64"),
-    ("namespaces " + "n" * 64 + ";", r"invalid namespace"),
+    ("namespaces " + "n" * 64 + ";", r"invalid namespace.*63 of them at most"),
     ('label_selector "";', r"empty"),
     ("label_selector services;", r"expression is missing"),
     ("label_selector pods a=b;", r'unknown resource "pods".*services'),
@@ -363,6 +363,8 @@ def test_two_blocks_of_one_zone():
 def test_bad_name_of_a_block():
     conf = full_conf("", main="kube_informer Bad_Name {\n    %s\n}\n" % API)
     refused(conf, "Bad_Name", r"invalid kube_informer name.*lower")
+    conf = full_conf("", main="kube_informer %s {\n    %s\n}\n" % ("n" * 64, API))
+    refused(conf, "nnn", r"invalid kube_informer name.*63 of them at most")
 
 
 def test_block_in_http():
