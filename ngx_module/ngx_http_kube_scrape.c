@@ -29,6 +29,9 @@
 
 #define NGX_HTTP_KUBE_SCRAPE_BUF   (32 * 1024)
 
+/* ms: a worker that leaves waits for timers, not for turns. */
+#define NGX_HTTP_KUBE_SCRAPE_HOLD  60000
+
 
 typedef struct {
     ngx_http_kube_stream_t  stream;      /* the first: it is the scrape */
@@ -139,6 +142,8 @@ ngx_http_kube_scrape_create(ngx_http_request_t *r, ngx_kube_conf_t *kcf,
     scrape->stream.cleanup = ngx_http_kube_scrape_cleanup;
     ngx_http_kube_scrapes++;
 
+    ngx_add_timer(&scrape->event, NGX_HTTP_KUBE_SCRAPE_HOLD);
+
     return scrape;
 }
 
@@ -159,11 +164,15 @@ ngx_http_kube_scrape_cleanup(ngx_http_kube_stream_t *stream)
         ngx_delete_posted_event(&scrape->event);
     }
 
+    if (scrape->event.timer_set) {
+        ngx_del_timer(&scrape->event);
+    }
+
     ngx_http_kube_scrapes--;
 }
 
 
-/* All before was sent. */
+/* All before was sent; or the timer expired, beside which a turn is due. */
 
 static void
 ngx_http_kube_scrape_handler(ngx_event_t *ev)
@@ -178,6 +187,12 @@ ngx_http_kube_scrape_handler(ngx_event_t *ev)
     c = r->connection;
 
     if (ngx_http_kube_stream_lost(&scrape->stream)) {
+        return;
+    }
+
+    if (ev->timedout) {
+        ev->timedout = 0;
+        ngx_add_timer(ev, NGX_HTTP_KUBE_SCRAPE_HOLD);
         return;
     }
 

@@ -15,7 +15,7 @@ import pytest
 from client import raw, request
 from exposition import Metrics
 from library import preloaded
-from nginx import free_port, wait_until
+from nginx import alive, free_port, never, wait_until
 
 NAME = "nginx_kube_service_endpoints"
 
@@ -221,3 +221,26 @@ def test_clients_that_leave_between_turns(cluster, public_path):
         file.unlink()
         assert rows(scrape(gateway))["shop", "web"]["ready"] == 1
         assert gateway.workers() == [worker]
+
+
+def test_over_a_reload(cluster, public_path):
+    """A worker that leaves ends the scrape first, also between two turns."""
+    cluster.service("shop", "web")
+    file = public_path / "shortage"
+    with preloaded("shortage") as library:
+        env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(file)}
+        gateway = cluster.nginx(CONF, workers=1, env=env)
+        file.write_text("stuck")
+        (worker,) = gateway.workers()
+        made = http.client.HTTPConnection("127.0.0.1", gateway.status_port, timeout=60)
+        made.request("GET", "/kube/metrics?service_endpoints=*")
+        answer = made.getresponse()
+        text = answer.read(1000)
+        gateway.reload()
+        wait_until(lambda: gateway.old_workers() == [worker])
+        never(lambda: not alive(worker), 0.5)
+        file.unlink()
+        text += answer.read()
+        made.close()
+        assert rows(Metrics(text.decode()))["shop", "web"]["ready"] == 1
+        wait_until(lambda: not alive(worker))
