@@ -25,6 +25,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -170,6 +171,12 @@ child_program(const int ends[KUBE_CHILD_PIPES], pid_t group, char **argv,
 
     (void) sigemptyset(&none);
     (void) sigprocmask(SIG_SETMASK, &none, NULL);
+
+    /* execvpe() looks in the host's PATH, and in /bin alone without one */
+
+    if (getenv("PATH") == NULL) {
+        environ = env;
+    }
 
     (void) execvpe(argv[0], argv, env);
 }

@@ -329,9 +329,17 @@ exec_names(const char *line, const kube_str_t *lines, size_t n)
 }
 
 
+static bool
+exec_is_info(const char *line)
+{
+    return strncmp(line, EXEC_INFO, sizeof(EXEC_INFO) - 1) == 0;
+}
+
+
 /*
- * Ours, then what the kubeconfig says in its place, and info.  An array of
- * borrowed pointers; NULL: out of memory.
+ * Ours, then what the kubeconfig says in its place, and info.  Each name once:
+ * of two lines programs would take either, and client-go takes the last.  An
+ * array of borrowed pointers; NULL: out of memory.
  */
 static char **
 exec_environment(kube_exec_t *exec, char *info)
@@ -353,14 +361,19 @@ exec_environment(kube_exec_t *exec, char *info)
 
     for (i = 0; environ != NULL && environ[i] != NULL; i++) {
         if (!exec_names(environ[i], conf->env, conf->env_n)
-            && strncmp(environ[i], EXEC_INFO, sizeof(EXEC_INFO) - 1) != 0)
+            && !exec_is_info(environ[i]))
         {
             env[n++] = environ[i];
         }
     }
 
     for (i = 0; i < conf->env_n; i++) {
-        env[n++] = (char *) (uintptr_t) conf->env[i].data;
+        if (!exec_names(conf->env[i].data, &conf->env[i + 1],
+                        conf->env_n - i - 1)
+            && !exec_is_info(conf->env[i].data))
+        {
+            env[n++] = (char *) (uintptr_t) conf->env[i].data;
+        }
     }
 
     for (i = 0; i < n; i++) {
@@ -525,7 +538,9 @@ exec_lifetime(kube_exec_t *exec, const cJSON *status, uint64_t *lifetime_ms)
     *lifetime_ms = KUBE_NEVER;
     text = kube_json_string(status, "expirationTimestamp");
 
-    if (text.len == 0) {
+    /* the second is how Go's programs print a time that was never set */
+
+    if (text.len == 0 || kube_str_eq(text, KUBE_STR("0001-01-01T00:00:00Z"))) {
         return KUBE_OK;
     }
 

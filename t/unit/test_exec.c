@@ -227,6 +227,12 @@ test_exec_expired(void **state)
 
     exec_expect_str(f->result.token, "a");
     assert_int_equal(f->result.lifetime_ms, KUBE_EXEC_EXPIRED_MS);
+
+    /* a time that a program in Go has not set is none */
+
+    assert_int_equal(exec_run(f, CREDENTIAL("\"token\":\"a\","
+        "\"expirationTimestamp\":\"0001-01-01T00:00:00Z\"")), KUBE_OK);
+    assert_true(f->result.lifetime_ms == KUBE_NEVER);
 }
 
 
@@ -453,6 +459,56 @@ test_exec_by_name(void **state)
 }
 
 
+/* nginx has no PATH for its processes; then the plugin's own counts. */
+static void
+test_exec_by_name_without_path(void **state)
+{
+    char            *before, path[128];
+    exec_fixture_t  *f = *state;
+
+    exec_word(f, &f->config.exec.command, "plugin");
+    snprintf(path, sizeof(path), "PATH=%s:/usr/bin:/bin", f->dir);
+    exec_word(f, &f->config.exec.env[f->config.exec.env_n++], path);
+
+    before = getenv("PATH");
+    assert_non_null(before);
+    before = strdup(before);
+    assert_non_null(before);
+
+    /* a PATH that is there counts alone, as for client-go */
+
+    assert_int_equal(exec_run(f, CREDENTIAL("\"token\":\"abc\"")), KUBE_IO);
+
+    assert_int_equal(unsetenv("PATH"), 0);
+    assert_int_equal(exec_run(f, NULL), KUBE_OK);
+
+    assert_int_equal(setenv("PATH", before, 1), 0);
+    free(before);
+}
+
+
+/* As client-go: the last one counts, and what we say of ourselves is ours. */
+static void
+test_exec_environment_twice(void **state)
+{
+    exec_fixture_t  *f = *state;
+
+    exec_word(f, &f->config.exec.env[f->config.exec.env_n++], "PLACE=last");
+    exec_word(f, &f->config.exec.env[f->config.exec.env_n++],
+              "KUBERNETES_EXEC_INFO=theirs");
+
+    /* what the shell was given, not what it made of that */
+
+    assert_int_equal(exec_run(f, "tr '\\0' '\\n' < /proc/$$/environ > trace; "
+        CREDENTIAL("\"token\":\"abc\"")), KUBE_OK);
+    exec_expect_trace(f, "PLACE=last\n");
+    exec_expect_trace(f, "KUBERNETES_EXEC_INFO={");
+
+    assert_int_equal(exec_run(f, "! grep -E 'PLACE=here|INFO=theirs' trace && "
+        CREDENTIAL("\"token\":\"abc\"")), KUBE_OK);
+}
+
+
 /* Starts a program that starts another; the pids of that and its supervisor. */
 static void
 exec_start_two(exec_fixture_t *f, long *pid, long *supervisor)
@@ -623,6 +679,10 @@ main(void)
                                         exec_teardown),
         cmocka_unit_test_setup_teardown(test_exec_by_name, exec_setup,
                                         exec_teardown),
+        cmocka_unit_test_setup_teardown(test_exec_by_name_without_path,
+                                        exec_setup, exec_teardown),
+        cmocka_unit_test_setup_teardown(test_exec_environment_twice,
+                                        exec_setup, exec_teardown),
         cmocka_unit_test_setup_teardown(test_exec_ends_with_us, exec_setup,
                                         exec_teardown),
         cmocka_unit_test_setup_teardown(test_exec_ends_with_supervisor,
