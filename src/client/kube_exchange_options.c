@@ -168,6 +168,30 @@ options_server_name(kube_exchange_t *e, kube_str_t name, kube_str_t authority)
 }
 
 
+/*
+ * A proxy's URL as Go reads it: that of a socks5:// finds the server by its
+ * name, which libcurl calls socks5h, and that of an http:// without a port has
+ * port 80, which would be 1080.
+ */
+static void
+options_proxy(kube_exchange_t *e, kube_str_t url)
+{
+    char  text[KUBE_URL_LEN_MAX + 8];
+
+    if (strncasecmp(url.data, "socks5://", 9) == 0) {
+        (void) snprintf(text, sizeof(text), "socks5h%s", url.data + 6);
+        options_pointer(e, CURLOPT_PROXY, text);
+        explicit_bzero(text, sizeof(text));
+
+    } else {
+        options_pointer(e, CURLOPT_PROXY, url.data);
+    }
+
+    options_long(e, CURLOPT_PROXYPORT,
+                 strncasecmp(url.data, "http://", 7) == 0 ? 80 : 0);
+}
+
+
 /* Where it goes: the URL, and the unix socket or the proxy on the way. */
 static void
 options_url(kube_exchange_t *e, const char *path)
@@ -224,8 +248,13 @@ options_url(kube_exchange_t *e, const char *path)
      */
 
     options_pointer(e, CURLOPT_NOPROXY, "");
-    options_pointer(e, CURLOPT_PROXY, e->tls && config->proxy_url.len != 0
-                                      ? config->proxy_url.data : "");
+
+    if (e->tls && config->proxy_url.len != 0) {
+        options_proxy(e, config->proxy_url);
+
+    } else {
+        options_pointer(e, CURLOPT_PROXY, "");
+    }
 }
 
 

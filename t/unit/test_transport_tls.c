@@ -697,6 +697,104 @@ test_tls_proxy(void **state)
 }
 
 
+typedef struct {
+    int            fd;
+    unsigned char  request[5 + 7];      /* of SOCKS5, as far as the name */
+} tls_socks_t;
+
+
+static void *
+tls_be_socks(void *arg)
+{
+    int            other;
+    unsigned char  hello[2], methods[255];
+    tls_socks_t   *socks = arg;
+
+    other = accept(socks->fd, NULL, NULL);
+
+    if (other != -1) {
+        if (recv(other, hello, 2, MSG_WAITALL) == 2
+            && recv(other, methods, hello[1], MSG_WAITALL) == hello[1]
+            && send(other, "\5\0", 2, MSG_NOSIGNAL) == 2)
+        {
+            (void) recv(other, socks->request, sizeof(socks->request),
+                        MSG_WAITALL);
+        }
+
+        close(other);
+    }
+
+    return NULL;
+}
+
+
+/* As client-go's: it is the proxy that knows where the server's name leads. */
+static void
+test_tls_proxy_socks(void **state)
+{
+    char                url[64];
+    pthread_t           thread;
+    socklen_t           len;
+    tls_socks_t         socks;
+    tls_fixture_t      *t = *state;
+    struct sockaddr_in  in;
+
+    memset(&socks, 0, sizeof(socks));
+    memset(&in, 0, sizeof(in));
+    in.sin_family = AF_INET;
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    len = sizeof(in);
+    socks.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(socks.fd, (struct sockaddr *) &in, len), 0);
+    assert_int_equal(getsockname(socks.fd, (struct sockaddr *) &in, &len), 0);
+    assert_int_equal(listen(socks.fd, 16), 0);
+
+    snprintf(url, sizeof(url), "SOCKS5://127.0.0.1:%u", ntohs(in.sin_port));
+    assert_int_equal(kube_config_set(&t->f->config, &t->f->config.proxy_url,
+                                     kube_str(url)), KUBE_OK);
+    assert_int_equal(kube_config_add_server(&t->f->config,
+                         KUBE_STR("https://invalid:6443"), NULL), KUBE_OK);
+    assert_int_equal(pthread_create(&thread, NULL, tls_be_socks, &socks), 0);
+
+    transport_bed_open(t->f);
+    assert_int_not_equal(tls_get(t), KUBE_OK);
+    transport_bed_close(t->f);
+
+    /* who resolves the name itself never comes */
+
+    (void) shutdown(socks.fd, SHUT_RDWR);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    close(socks.fd);
+
+    assert_memory_equal(socks.request, "\5\1\0\3\7invalid", 12);
+}
+
+
+/* Nobody is there to answer: where it was looked for is in the text. */
+static void
+test_tls_proxy_port(void **state)
+{
+    tls_fixture_t           *t = *state;
+    transport_bed_client_t   c = { 0 };
+
+    assert_int_equal(kube_config_set(&t->f->config, &t->f->config.proxy_url,
+                                     KUBE_STR("http://127.0.0.83/")), KUBE_OK);
+    assert_int_equal(kube_config_add_server(&t->f->config,
+                         KUBE_STR("https://10.0.0.1:6443"), NULL), KUBE_OK);
+
+    transport_bed_open(t->f);
+    transport_bed_get(t->f, &c);
+
+    if (strstr(c.text, "127.0.0.83 port 80 ") == NULL) {
+        print_error("%s\n", c.text);
+        fail();
+    }
+
+    transport_bed_free(&c);
+    transport_bed_close(t->f);
+}
+
+
 #define TLS_TEST(name)                                                        \
     cmocka_unit_test_setup_teardown(name, tls_setup, tls_teardown)
 
@@ -713,6 +811,8 @@ main(void)
         TLS_TEST(test_tls_cut),
         TLS_TEST(test_tls_handshake),
         TLS_TEST(test_tls_proxy),
+        TLS_TEST(test_tls_proxy_socks),
+        TLS_TEST(test_tls_proxy_port),
     };
 
     return cmocka_run_group_tests(tests, tls_group_setup, tls_group_teardown);
