@@ -191,6 +191,15 @@ config_is_loopback(const kube_addr_t *addr)
 }
 
 
+/* A label that may be a part of an address: 1, 017, 0x7f. */
+static bool
+config_is_number(const char *label)
+{
+    return label[strspn(label, "0123456789")] == '\0'
+           || strncasecmp(label, "0x", 2) == 0;
+}
+
+
 /* host is as libcurl prints it: an IPv6 address in brackets. */
 static const char *
 config_judge_host(const char *host, bool tls)
@@ -216,9 +225,7 @@ config_judge_host(const char *host, bool tls)
         last = strrchr(host, '.');
         last = (last != NULL) ? last + 1 : host;
 
-        if (!config_is_host(s) || *last == '\0'
-            || (*last >= '0' && *last <= '9'))
-        {
+        if (!config_is_host(s) || config_is_number(last)) {
             return CONFIG_BAD_HOST;
         }
     }

@@ -54,6 +54,7 @@ typedef struct {
 /* Keys that change who we are and are not honoured. */
 typedef struct {
     const char  *key;
+    bool         mapping;   /* as {} it is as if it were not there */
     const char  *what;
 } kubeconfig_refused_t;
 
@@ -126,17 +127,29 @@ static const kubeconfig_field_t  kubeconfig_exec_fields[] = {
 };
 
 static const kubeconfig_refused_t  kubeconfig_user_refused[] = {
-    { "auth-provider", "the user logs in with an auth-provider, which is not "
-                       "supported: use a token or a client certificate" },
-    { "username", "username and password are not supported: use a token or a "
-                  "client certificate" },
-    { "password", "username and password are not supported: use a token or a "
-                  "client certificate" },
-    { "as", "impersonation (as) is not supported" },
-    { "as-uid", "impersonation (as-uid) is not supported" },
-    { "as-groups", "impersonation (as-groups) is not supported" },
-    { "as-user-extra", "impersonation (as-user-extra) is not supported" },
-    { NULL, NULL }
+
+    { "auth-provider", false,
+      "the user logs in with an auth-provider, which is not supported: use a "
+      "token or a client certificate" },
+
+    { "username", false,
+      "username and password are not supported: use a token or a client "
+      "certificate" },
+
+    { "password", false,
+      "username and password are not supported: use a token or a client "
+      "certificate" },
+
+    { "as", false, "impersonation (as) is not supported" },
+    { "as-uid", false, "impersonation (as-uid) is not supported" },
+    { "as-groups", false, "impersonation (as-groups) is not supported" },
+
+    /* old versions of kubectl wrote it as {} */
+
+    { "as-user-extra", true,
+      "impersonation (as-user-extra) is not supported" },
+
+    { NULL, false, NULL }
 };
 
 
@@ -296,7 +309,12 @@ kubeconfig_text(kubeconfig_t *k, yaml_node_t *map, const char *key,
         return KUBE_STR_NULL;
     }
 
-    if ((*node)->type != YAML_SCALAR_NODE) {
+    /* of !!binary the text would be another one, its base64 */
+
+    if ((*node)->type != YAML_SCALAR_NODE
+        || strcmp((const char *) (*node)->tag, "tag:yaml.org,2002:binary")
+           == 0)
+    {
         kubeconfig_fail(k, *node, KUBE_INVALID, what);
         return KUBE_STR_NULL;
     }
@@ -377,6 +395,10 @@ kubeconfig_set(kubeconfig_t *k, const kubeconfig_field_t *f, kube_str_t text)
                ? kube_config_set(k->config, field, text) : KUBE_INVALID;
 
     case KUBECONFIG_LINE:
+
+        /* az writes an installHint whose first line is empty */
+
+        text = kube_secret_trim(text);
         end = memchr(text.data, '\n', text.len);
         text.len = (end != NULL) ? (size_t) (end - text.data) : text.len;
         break;
@@ -438,7 +460,8 @@ kubeconfig_bool(kubeconfig_t *k, yaml_node_t *map, const char *key,
     yaml_node_t              *node;
     static const char *const  words[] = {
         "false", "true", "False", "True", "FALSE", "TRUE",
-        "no", "yes", "No", "Yes", "NO", "YES", "off", "on", "Off", "On"
+        "no", "yes", "No", "Yes", "NO", "YES", "off", "on", "Off", "On",
+        "OFF", "ON", "n", "y", "N", "Y"
     };
 
     text = kubeconfig_text(k, map, key, what, &node);
@@ -645,7 +668,9 @@ kubeconfig_read_args(kubeconfig_t *k, yaml_node_t *exec)
             return;
         }
 
-        kubeconfig_add_word(k, node, KUBE_STR(""), kubeconfig_scalar(node),
+        kubeconfig_add_word(k, node, KUBE_STR(""),
+                            kubeconfig_is_null(node) ? KUBE_STR("")
+                                                : kubeconfig_scalar(node),
                             k->config->exec.args, &k->config->exec.args_n);
     }
 }
@@ -762,6 +787,26 @@ kubeconfig_read_exec(kubeconfig_t *k, yaml_node_t *user)
 }
 
 
+/* mapping: whether an empty one says nothing, too. */
+static bool
+kubeconfig_is_empty(const yaml_node_t *node, bool mapping)
+{
+    switch (node->type) {
+
+    case YAML_SCALAR_NODE:
+        return node->data.scalar.length == 0;
+
+    case YAML_SEQUENCE_NODE:
+        return node->data.sequence.items.start
+               == node->data.sequence.items.top;
+
+    default:
+        return mapping && node->data.mapping.pairs.start
+                          == node->data.mapping.pairs.top;
+    }
+}
+
+
 static void
 kubeconfig_read_user(kubeconfig_t *k, kube_str_t name)
 {
@@ -781,9 +826,7 @@ kubeconfig_read_user(kubeconfig_t *k, kube_str_t name)
     for (r = kubeconfig_user_refused; r->key != NULL; r++) {
         node = kubeconfig_find(k, user, r->key);
 
-        if (node != NULL && !(node->type == YAML_SCALAR_NODE
-                              && node->data.scalar.length == 0))
-        {
+        if (node != NULL && !kubeconfig_is_empty(node, r->mapping)) {
             kubeconfig_fail(k, node, KUBE_INVALID, r->what);
         }
     }

@@ -147,6 +147,8 @@ test_config_servers(void **state)
         { "https://[FD00:0:0:0:0:0:0:1]:6443/a/", "https://[" },
         { "https://API.Example.com", "https://API.Example.com" },
         { "https://1.api", "https://1.api" },
+        { "https://01-master:6443", "https://01-master:6443" },
+        { "https://master.2nd/", "https://master.2nd" },
         { "HTTP://UNIX:/run/x", "http://unix:/run/x" },
     };
 
@@ -164,7 +166,7 @@ test_config_servers(void **state)
 
     kube_config_done(&f->config);
 
-    for (i = 0; i < 4; i++) {
+    for (i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
         assert_int_equal(kube_config_add_server(&f->config,
                                                 kube_str(spellings[i][0]),
                                                 &error), KUBE_OK);
@@ -193,6 +195,7 @@ test_config_bad_servers(void **state)
         "https://[::1", "https://::1", "https://[10.0.0.1]", "https://[::1]x",
         "https://[fe80::1%25eth0]", "https://127.1", "https://2130706433",
         "https://0177.0.0.1", "https://1.2.3.4.", "https://a..b", "https://.a",
+        "https://a.0x7f", "https://a.1",
         "https://-a", "https://a\\b", "https://\xc3\xa4.example",
         "http://10.0.0.1", "http://api.example.com", "http://localhost.evil.x",
         "http://127.0.0.1.evil.x", "http://127.0.0.1@evil.x",
@@ -463,6 +466,42 @@ test_config_kubeconfig_proxies(void **state)
 }
 
 
+/* What client-go takes, and says nothing. */
+static void
+test_config_kubeconfig_odd(void **state)
+{
+    char                      text[512];
+    size_t                    i;
+    kube_error_t              error;
+    config_fixture_t         *f = *state;
+    static const char *const  words[] = { "y", "ON", "Y", "on" };
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        snprintf(text, sizeof(text), AROUND("{" SERVER
+                 ", insecure-skip-tls-verify: %s}", "{}"), words[i]);
+        assert_int_equal(config_load(f, text, NULL, &error), KUBE_OK);
+        assert_true(f->config.tls_verify_off);
+    }
+
+    assert_int_equal(config_load(f, AROUND("{" SERVER
+                                           ", insecure-skip-tls-verify: n}",
+                                           "{token: t, as-groups: [], "
+                                           "as-user-extra: {}}"),
+                                 NULL, &error), KUBE_OK);
+    assert_false(f->config.tls_verify_off);
+    config_assert_str(f->config.token.data, "t");
+
+    assert_int_equal(config_load(f, AROUND("{" SERVER "}", "{" EXEC ", args: "
+                                           "[~, 'null'], installHint: "
+                                           "\"\\n Install it.\\nNow.\"}}"),
+                                 NULL, &error), KUBE_OK);
+    assert_int_equal(f->config.exec.args_n, 2);
+    config_assert_str(f->config.exec.args[0], "");
+    config_assert_str(f->config.exec.args[1], "null");
+    config_assert_str(f->config.exec.install_hint, "Install it.");
+}
+
+
 static const config_bad_t  config_bad[] = {
 
     { "", KUBE_INVALID, "not a kubeconfig" },
@@ -557,6 +596,8 @@ static const config_bad_t  config_bad[] = {
     { AROUND("{" SERVER "}", "{" EXEC ", provideClusterInfo: 'yes'}}"),
       KUBE_INVALID, "provideClusterInfo" },
     { AROUND("{" SERVER "}", "{token: t, " EXEC "}}"), KUBE_INVALID, "both" },
+    { AROUND("{" SERVER "}", "{auth-provider: {}}"), KUBE_INVALID,
+      "auth-provider" },
     { AROUND("{" SERVER "}", "{auth-provider: {name: gcp}}"), KUBE_INVALID,
       "auth-provider" },
     { AROUND("{" SERVER "}", "{username: a, password: b}"), KUBE_INVALID,
@@ -575,6 +616,8 @@ static const config_bad_t  config_bad[] = {
     { AROUND("{" SERVER "}", "{token: ' '}"), KUBE_INVALID, "token" },
     { AROUND("{" SERVER "}", "{token: \"t\\u00e4\"}"), KUBE_INVALID, "token" },
     { AROUND("{" SERVER "}", "{token: [t]}"), KUBE_INVALID, "token" },
+    { AROUND("{" SERVER "}", "{token: !!binary dG9rZW4=}"), KUBE_INVALID,
+      "token" },
     { AROUND("{" SERVER "}", "{token: a, token: b}"), KUBE_INVALID, "twice" },
     { AROUND("{" SERVER "}", "{client-certificate: c.pem}"), KUBE_INVALID,
       "both" },
@@ -823,6 +866,8 @@ main(void)
         cmocka_unit_test_setup_teardown(test_config_kubeconfig_merges,
                                         config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(test_config_kubeconfig_proxies,
+                                        config_setup, config_teardown),
+        cmocka_unit_test_setup_teardown(test_config_kubeconfig_odd,
                                         config_setup, config_teardown),
         cmocka_unit_test_setup_teardown(test_config_kubeconfig_bad,
                                         config_setup, config_teardown),
