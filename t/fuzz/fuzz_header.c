@@ -19,12 +19,15 @@
 #include <curl/curl.h>
 
 #undef curl_easy_getinfo
+#undef curl_easy_setopt
 #define curl_easy_header   fuzz_easy_header
 #define curl_easy_getinfo  fuzz_easy_getinfo
+#define curl_easy_setopt   fuzz_easy_setopt
 
 static CURLHcode fuzz_easy_header(CURL *easy, const char *name, size_t index,
     unsigned int origin, int request, struct curl_header **header);
 static CURLcode fuzz_easy_getinfo(CURL *easy, CURLINFO info, ...);
+static CURLcode fuzz_easy_setopt(CURL *easy, CURLoption option, ...);
 
 #include "kube_exchange.c"
 
@@ -105,6 +108,24 @@ fuzz_easy_getinfo(CURL *easy, CURLINFO info, ...)
     }
 
     va_end(args);
+
+    return CURLE_OK;
+}
+
+
+/* A head has its connection closed, and asks for nothing else. */
+static CURLcode
+fuzz_easy_setopt(CURL *easy, CURLoption option, ...)
+{
+    long     on;
+    va_list  args;
+
+    (void) easy;
+    va_start(args, option);
+    on = va_arg(args, long);
+    va_end(args);
+
+    fuzz_assert(option == CURLOPT_FORBID_REUSE && on == 1);
 
     return CURLE_OK;
 }
