@@ -104,7 +104,7 @@ DEPS = @sh t/util/deps.sh
 .PHONY: bench-programs help matrix sim build modules lib cli demo demo-cluster test proof converge \
     model mutants unit tsan arm unit-run instructions bench bench-smoke \
     bench-decode fuzz ring2 e2e testbed lint sources sizes \
-    bare nginx-src install install-lib clean
+    bare nginx-src install install-lib package clean
 
 help: ## print this text
 	@echo "usage: make [target] [VARIABLE=value]"
@@ -495,6 +495,18 @@ install-lib: ## libkube.so, kube.h, kube.pc and kube(3) below $(DESTDIR)$(prefix
 	    src/base/kube_version.h)|" \
 	    src/lib/kube.pc.in >$(DESTDIR)$(libdir)/pkgconfig/kube.pc
 	chmod 644 $(DESTDIR)$(libdir)/pkgconfig/kube.pc
+
+# Of what "make build" makes, for this Debian's nginx or that of NGINX_SRC.
+
+PACKAGES ?= build
+
+package: ## build/nginx-kube-informer_*.deb of what install and install-lib put
+	@rm -rf $(PACKAGES)/package
+	@$(SUBMAKE) install install-lib DESTDIR=$(abspath $(PACKAGES))/package \
+	    prefix=/usr
+	@$(if $(NGINX_SRC),PACKAGE_NGINX=) bash t/util/package.sh \
+	    $(PACKAGES)/package "$$(sed -n 's/.*KUBE_VERSION  "\(.*\)".*/\1/p' \
+	    src/base/kube_version.h)" $(PACKAGES)
 
 clean: ## remove what was built
 	rm -rf build t/cluster/bin

@@ -45,6 +45,31 @@ def fixture_installed(tmp_path_factory):
     return dest / "opt/kube"
 
 
+def test_package(tmp_path):
+    """Everything that is installed, and what it needs."""
+    run(
+        *("make", "-o", "build", "package", "SUBMAKE=make -o build", f"BUILD={FLAVOUR}"),
+        *(f"OUT={BUILD}", f"PACKAGES={tmp_path}", "MODULES_DIR=/usr/lib/nginx/modules"),
+        cwd=ROOT,
+        env={k: v for k, v in os.environ.items() if not k.startswith("MAKE")},
+    )
+    (package,) = tmp_path.glob("nginx-kube-informer_*.deb")
+    names = {line.split()[5] for line in run("dpkg-deb", "-c", package).splitlines()}
+    assert names >= {
+        "./usr/bin/kube-informer",
+        "./usr/include/kube/kube.h",
+        "./usr/lib/libkube.so.0",
+        "./usr/lib/nginx/modules/ngx_kube_module.so",
+        "./usr/lib/nginx/modules/ngx_http_kube_module.so",
+        "./usr/share/man/man3/kube.3",
+    }
+    needs = run("dpkg-deb", "-f", package, "Depends")
+    assert {"libcurl4", "libcjson1", "libyaml-0-2"} <= {
+        re.sub("t64$", "", need.split()[0]) for need in needs.split(", ")
+    }
+    assert os.environ.get("NGINX_SRC") or "nginx-abi-" in needs
+
+
 @pytest.fixture(scope="module", name="flags")
 def fixture_flags(installed):
     """What pkg-config says, as a program would ask it."""
