@@ -770,7 +770,10 @@ test_tls_proxy_socks(void **state)
 }
 
 
-/* Nobody is there to answer: where it was looked for is in the text. */
+/*
+ * Where it was looked for is in the text, as nobody is there to answer; or some
+ * web server of this host is, and takes no CONNECT.
+ */
 static void
 test_tls_proxy_port(void **state)
 {
@@ -785,7 +788,9 @@ test_tls_proxy_port(void **state)
     transport_bed_open(t->f);
     transport_bed_get(t->f, &c);
 
-    if (strstr(c.text, "127.0.0.83 port 80 ") == NULL) {
+    if (strstr(c.text, "127.0.0.83 port 80 ") == NULL
+        && strstr(c.text, "CONNECT") == NULL)
+    {
         print_error("%s\n", c.text);
         fail();
     }
