@@ -67,7 +67,10 @@ fuzz_check_object(const kube_object_t *o)
 
     for (i = 0; i < o->u.slice.endpoints_n; i++) {
         fuzz_assert(o->u.slice.endpoints[i].address.family
-                    == o->u.slice.family);
+                    == o->u.slice.family
+                    || (o->resource == KUBE_RESOURCE_ENDPOINTS
+                        && o->u.slice.endpoints[i].address.family
+                           != KUBE_FAMILY_NONE));
         fuzz_assert(o->u.slice.endpoints[i].node.len <= KUBE_STRING_LEN_MAX);
     }
 }
@@ -303,6 +306,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     what = data[0];
     resource = (what & 1) ? KUBE_RESOURCE_SERVICES
+               : (what & 0xc0) == 0xc0 ? KUBE_RESOURCE_ENDPOINTS
                : (what & 0x80) ? KUBE_RESOURCE_PODS
                : KUBE_RESOURCE_ENDPOINTSLICES;
 
