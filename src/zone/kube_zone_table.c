@@ -625,6 +625,7 @@ table_unlink(kube_zone_writer_t *w, uint32_t entry)
 static void
 table_link(kube_zone_writer_t *w, uint32_t entry, uint32_t hash)
 {
+    uint32_t            next;
     kube_half_t        *bucket;
     kube_zone_entry_t  *taken;
 
@@ -637,10 +638,13 @@ table_link(kube_zone_writer_t *w, uint32_t entry, uint32_t hash)
         kube_head_set(&taken->head, 0);
     }
 
+    /* before it is known to be linked: the bucket may name it already */
+    next = table_step(w, bucket, hash, 0);
+
     w->side[entry].hash = hash;
     w->side[entry].linked = true;
     kube_half_set(&taken->hash, hash);
-    kube_half_set(&taken->next, table_step(w, bucket, hash, 0));
+    kube_half_set(&taken->next, next);
     KUBE_FAILPOINT("entry_unlinked");
     kube_half_set(bucket, entry);
 }
