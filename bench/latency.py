@@ -22,6 +22,7 @@ import statistics
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 from run import PATIENCE, Follower, Server, say, subjects
@@ -107,6 +108,8 @@ def followed(row, folder, reader, last, events):
             )
             if looking.stdout.readline() != b"ready\n":
                 raise RuntimeError("the zone cannot be read")
+            # what it says is not wanted, and must not stop it
+            threading.Thread(target=follower.process.stdout.read, daemon=True).start()
         end = time.monotonic() + PATIENCE
         while not server.watched() and time.monotonic() < end:
             time.sleep(0.001)
