@@ -480,6 +480,8 @@ install: ## modules to $(DESTDIR)$(MODULES_DIR), command to $(prefix)/bin
 	    $(OUT)/ngx_stream_kube_module.so $(DESTDIR)$(MODULES_DIR)
 	install -m 755 $(OUT)/kube-informer $(DESTDIR)$(prefix)/bin
 
+OUR_VERSION = sed -n 's/.*KUBE_VERSION  "\(.*\)".*/\1/p' src/base/kube_version.h
+
 # A program's own build finds it by pkg-config.  strip is the packager's.
 
 install-lib: ## libkube.so, kube.h, kube.pc and kube(3) below $(DESTDIR)$(prefix)
@@ -491,8 +493,7 @@ install-lib: ## libkube.so, kube.h, kube.pc and kube(3) below $(DESTDIR)$(prefix
 	install -m 644 src/lib/kube.h $(DESTDIR)$(prefix)/include/kube
 	install -m 644 src/lib/kube.3 $(DESTDIR)$(prefix)/share/man/man3
 	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' \
-	    -e "s|@version@|$$(sed -n 's/.*KUBE_VERSION  "\(.*\)".*/\1/p' \
-	    src/base/kube_version.h)|" \
+	    -e "s|@version@|$$($(OUR_VERSION))|" \
 	    src/lib/kube.pc.in >$(DESTDIR)$(libdir)/pkgconfig/kube.pc
 	chmod 644 $(DESTDIR)$(libdir)/pkgconfig/kube.pc
 
@@ -505,8 +506,7 @@ package: ## build/nginx-kube-informer_*.deb of what install and install-lib put
 	@$(SUBMAKE) install install-lib DESTDIR=$(abspath $(PACKAGES))/package \
 	    prefix=/usr
 	@$(if $(NGINX_SRC),PACKAGE_NGINX=) bash t/util/package.sh \
-	    $(PACKAGES)/package "$$(sed -n 's/.*KUBE_VERSION  "\(.*\)".*/\1/p' \
-	    src/base/kube_version.h)" $(PACKAGES)
+	    $(PACKAGES)/package "$$($(OUR_VERSION))" $(PACKAGES)
 
 clean: ## remove what was built
 	rm -rf build t/cluster/bin

@@ -14,7 +14,6 @@ kernel's wake-up does not count.  An event is sent when the one before it has lo
 been used; all take turns, in another order each round.
 """
 
-import argparse
 import bisect
 import os
 import socket
@@ -25,7 +24,7 @@ import sys
 import threading
 import time
 
-from run import PATIENCE, Follower, Server, say, subjects
+from run import PATIENCE, Follower, Server, arguments, recorded, subjects
 
 # Between two events: some hundred times what one takes.
 PAUSE_S = 0.002
@@ -110,9 +109,7 @@ def followed(row, folder, reader, last, events):
                 raise RuntimeError("the zone cannot be read")
             # what it says is not wanted, and must not stop it
             threading.Thread(target=follower.process.stdout.read, daemon=True).start()
-        end = time.monotonic() + PATIENCE
-        while not server.watched() and time.monotonic() < end:
-            time.sleep(0.001)
+        server.wait_watched()
         conn, form = server.watches["slices"]
         sent = paced(conn, frames(folder, form))
         if ours:
@@ -189,15 +186,8 @@ def report(got, events, rounds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--program", required=True, help="kube-informer")
-    parser.add_argument("--peer", required=True, help="t/cluster/follow, built")
+    parser = arguments(__doc__, "10,1000,10000", 1000)
     parser.add_argument("--reader", required=True, help="bench/reader.c, built")
-    parser.add_argument("--lists", required=True, help="t/cluster/lists, built")
-    parser.add_argument("--data", required=True, help="folder of recorded bytes")
-    parser.add_argument("--sizes", default="10,1000,10000", help="slices")
-    parser.add_argument("--events", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--append", help="file for the results; none: it is checked that all ran")
     options = parser.parse_args()
 
@@ -205,11 +195,7 @@ def main():
             if row.name.endswith("WatchList off")]
     got = {}
     for size in (int(s) for s in options.sizes.split(",")):
-        folder = os.path.join(options.data, f"{size}-{options.events}")
-        if not os.path.exists(os.path.join(folder, "events.pb")):
-            os.makedirs(folder, exist_ok=True)
-            say(options.lists, "-slices", str(size), "-events",
-                str(options.events), "-dir", folder)
+        folder = recorded(options, size)
         print(f"latency, {size} slices", flush=True)
         got[size] = measure(rows, folder, options)
     text = report(got, options.events, options.rounds)

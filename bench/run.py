@@ -117,9 +117,11 @@ class Server:
         with open(os.path.join(self.folder, name), "rb") as f:
             conn.sendfile(f)
 
-    def watched(self):
-        with self.lock:
-            return len(self.watches) == 2
+    def wait_watched(self):
+        """Until both resources are."""
+        end = time.monotonic() + PATIENCE
+        while len(self.watches) < 2 and time.monotonic() < end:
+            time.sleep(0.001)
 
     def events(self):
         conn, form = self.watches["slices"]
@@ -204,9 +206,7 @@ class Subject:
             got["anon"], got["shared"] = follower.memory()
             if not events:
                 return got
-            end = time.monotonic() + PATIENCE
-            while not server.watched() and time.monotonic() < end:
-                time.sleep(0.001)
+            server.wait_watched()
             before, began = follower.cpu(), time.monotonic()
             sender = threading.Thread(target=server.events, daemon=True)
             sender.start()  # what the follower says must be read meanwhile
@@ -365,15 +365,31 @@ def say(*args):
     return subprocess.run(args, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+def arguments(about, sizes, events):
+    """A parser of what each bench is told."""
+    parser = argparse.ArgumentParser(description=about.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--program", required=True, help="kube-informer")
     parser.add_argument("--peer", required=True, help="t/cluster/follow, built")
     parser.add_argument("--lists", required=True, help="t/cluster/lists, built")
     parser.add_argument("--data", required=True, help="folder of recorded bytes")
-    parser.add_argument("--sizes", default="100,1000,10000", help="slices; the last is judged")
-    parser.add_argument("--events", type=int, default=10000)
+    parser.add_argument("--sizes", default=sizes, help="slices, fewest first")
+    parser.add_argument("--events", type=int, default=events)
     parser.add_argument("--rounds", type=int, default=5)
+    return parser
+
+
+def recorded(options, size):
+    """The folder with the bytes of so many slices, made where it is not there."""
+    folder = os.path.join(options.data, f"{size}-{options.events}")
+    if not os.path.exists(os.path.join(folder, "events.pb")):
+        os.makedirs(folder, exist_ok=True)
+        say(options.lists, "-slices", str(size), "-events",
+            str(options.events), "-dir", folder)
+    return folder
+
+
+def main():
+    parser = arguments(__doc__, "100,1000,10000", 10000)
     parser.add_argument("--core", type=int, help="followers run on this processor alone")
     parser.add_argument("--out", help="file for the results; none: it is checked that all ran")
     options = parser.parse_args()
@@ -382,11 +398,7 @@ def main():
     rows = subjects(options.program, options.peer, 900000 + options.events)
     got = {}
     for size in [0, *sizes]:
-        folder = os.path.join(options.data, f"{size}-{options.events}")
-        if not os.path.exists(os.path.join(folder, "events.pb")):
-            os.makedirs(folder, exist_ok=True)
-            say(options.lists, "-slices", str(size), "-events",
-                str(options.events), "-dir", folder)
+        folder = recorded(options, size)
         if size == 0:
             empty = folder
             continue

@@ -25,6 +25,14 @@ CONF = """
 """
 
 
+@contextlib.contextmanager
+def shortage(cluster, file):
+    """A gateway of one worker that is short of what the file says (t/lib/shortage.c)."""
+    with preloaded("shortage") as library:
+        env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(file)}
+        yield cluster.nginx(CONF, workers=1, env=env)
+
+
 def scrape(gateway, ns="*", **more):
     """All metrics with those of each Service of a namespace."""
     answer = gateway.status.get(f"/metrics?service_endpoints={ns}", **more)
@@ -177,9 +185,7 @@ def test_turns_that_end_anywhere(cluster, public_path):
         cluster.service("shop", name)
     file = public_path / "shortage"
     file.write_text("nothing")
-    with preloaded("shortage") as library:
-        env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(file)}
-        gateway = cluster.nginx(CONF, workers=1, env=env)
+    with shortage(cluster, file) as gateway:
         made = rows(scrape(gateway))
         assert len(made) == 2
         file.write_text("lines")
@@ -196,9 +202,7 @@ def test_clients_that_leave_between_turns(cluster, public_path):
     """Of a scrape that has nothing to send yet: it has no turn any more."""
     cluster.service("shop", "web")
     file = public_path / "shortage"
-    with preloaded("shortage") as library:
-        env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(file)}
-        gateway = cluster.nginx(CONF, workers=1, env=env)
+    with shortage(cluster, file) as gateway:
         (worker,) = gateway.workers()
 
         def turns():
@@ -227,9 +231,7 @@ def test_over_a_reload(cluster, public_path):
     """A worker that leaves ends the scrape first, also between two turns."""
     cluster.service("shop", "web")
     file = public_path / "shortage"
-    with preloaded("shortage") as library:
-        env = {"LD_PRELOAD": library, "KUBE_SHORTAGE_FILE": str(file)}
-        gateway = cluster.nginx(CONF, workers=1, env=env)
+    with shortage(cluster, file) as gateway:
         file.write_text("stuck")
         (worker,) = gateway.workers()
         made = http.client.HTTPConnection("127.0.0.1", gateway.status_port, timeout=60)

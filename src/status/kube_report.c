@@ -49,6 +49,14 @@ report_unix_ms(const kube_report_t *report, uint64_t ms)
 }
 
 
+/* The unix time since when there is a cause; 0: there is not. */
+static int64_t
+report_since(const kube_report_t *report, kube_cause_t cause)
+{
+    return report_unix_ms(report, kube_zone_cause_since(report->zone, cause));
+}
+
+
 /* The last digits of a version, as many as a double holds. */
 static uint64_t
 report_version(kube_str_t rv)
@@ -494,9 +502,7 @@ report_degraded_zone(kube_report_t *report, kube_arena_t *arena)
     kube_rc_t  rc;
 
     rc = KUBE_OK;
-    since_ms = report_unix_ms(report,
-                              kube_zone_cause_since(report->zone,
-                                                    KUBE_CAUSE_ZONE_FULL));
+    since_ms = report_since(report, KUBE_CAUSE_ZONE_FULL);
 
     if (since_ms != 0 || report->causes[KUBE_CAUSE_ZONE_FULL]) {
         rc = kube_report_degrade(report, arena, KUBE_CAUSE_ZONE_FULL, since_ms,
@@ -505,9 +511,7 @@ report_degraded_zone(kube_report_t *report, kube_arena_t *arena)
                                  report->zone_name.data);
     }
 
-    since_ms = report_unix_ms(report,
-                              kube_zone_cause_since(report->zone,
-                                                    KUBE_CAUSE_CREDENTIALS));
+    since_ms = report_since(report, KUBE_CAUSE_CREDENTIALS);
 
     if (rc == KUBE_OK && since_ms != 0) {
         rc = kube_report_degrade(report, arena, KUBE_CAUSE_CREDENTIALS,
@@ -605,7 +609,6 @@ static kube_rc_t
 report_degraded(kube_report_t *report, kube_arena_t *arena)
 {
     size_t     i;
-    int64_t    since_ms;
     kube_rc_t  rc;
 
     rc = KUBE_OK;
@@ -621,13 +624,10 @@ report_degraded(kube_report_t *report, kube_arena_t *arena)
     }
 
     if (rc == KUBE_OK && kube_zone_crash_loop(report->zone, report->now_ms)) {
-        since_ms = report_unix_ms(report,
-                                  kube_zone_cause_since(report->zone,
-                                                       KUBE_CAUSE_CRASH_LOOP));
-
         rc = kube_report_degrade(report, arena, KUBE_CAUSE_CRASH_LOOP,
-                                 since_ms, "the informer process dies again "
-                                 "and again; its start is delayed");
+                                 report_since(report, KUBE_CAUSE_CRASH_LOOP),
+                                 "the informer process dies again and again; "
+                                 "its start is delayed");
     }
 
     if (rc == KUBE_OK) {
@@ -639,13 +639,9 @@ report_degraded(kube_report_t *report, kube_arena_t *arena)
     }
 
     if (rc == KUBE_OK && report->writer.state_failed) {
-        since_ms = report_unix_ms(report,
-                                  kube_zone_cause_since(report->zone,
-                                                       KUBE_CAUSE_STATE_FILE));
-
         rc = kube_report_degrade(report, arena, KUBE_CAUSE_STATE_FILE,
-                                 since_ms, "the state file could not be "
-                                 "written");
+                                 report_since(report, KUBE_CAUSE_STATE_FILE),
+                                 "the state file could not be written");
     }
 
     return rc;

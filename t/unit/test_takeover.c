@@ -729,6 +729,25 @@ takeover_slices(const bed_t *b, const char *name)
 }
 
 
+/* The successor shows one slice of api all along, and comes to what is so. */
+static void
+takeover_shows_api(bed_t *b)
+{
+    unsigned  i;
+
+    bed_start(b);
+
+    for (i = 0; i < 10; i++) {
+        (void) bed_process(b);
+        assert_int_equal(takeover_slices(b, "api"), 1);
+        server_run(b->server);
+    }
+
+    bed_settle(b);
+    bed_assert_equal(b);
+}
+
+
 /* What else is in the queue with an event that waits for a list. */
 typedef enum {
     BESIDE_NOTHING,
@@ -768,7 +787,6 @@ takeover_keeps_order(beside_t beside)
     bed_t                b;
     char                 rv[32];
     uint32_t             e;
-    unsigned             i;
     kube_zone_writer_t  *w;
 
     e = takeover_lone(&b, &w);
@@ -784,16 +802,7 @@ takeover_keeps_order(beside_t beside)
     kube_zone_writer_destroy(w);
     server_delete(b.server, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "api-a");
 
-    bed_start(&b);
-
-    for (i = 0; i < 10; i++) {
-        (void) bed_process(&b);
-        assert_int_equal(takeover_slices(&b, "api"), 1);
-        server_run(b.server);
-    }
-
-    bed_settle(&b);
-    bed_assert_equal(&b);
+    takeover_shows_api(&b);
     assert_int_equal(b.server->lists, 3 + (beside == BESIDE_A_LIST)
                                       + (beside == BESIDE_ANOTHER));
     bed_done(&b);
@@ -844,7 +853,6 @@ test_repeated_change_among_many(void **state)
 {
     bed_t                b;
     char                 rv[32];
-    unsigned             i;
     kube_takeover_t      takeover;
     kube_zone_writer_t  *w;
 
@@ -876,16 +884,7 @@ test_repeated_change_among_many(void **state)
                                               KUBE_STR("shop"),
                                               KUBE_STR("lone-a")));
     kube_zone_writer_destroy(w);
-    bed_start(&b);
-
-    for (i = 0; i < 10; i++) {
-        (void) bed_process(&b);
-        assert_int_equal(takeover_slices(&b, "api"), 1);
-        server_run(b.server);
-    }
-
-    bed_settle(&b);
-    bed_assert_equal(&b);
+    takeover_shows_api(&b);
     assert_int_equal(b.server->lists, 5);
     bed_done(&b);
 }
