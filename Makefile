@@ -404,16 +404,27 @@ BENCH_WITH = --program $(OUT)/kube-informer --peer $(BENCH)/follow \
 BENCH_RUN = $(PYTHON) bench/run.py $(BENCH_WITH)
 BENCH_LATENCY = $(PYTHON) bench/latency.py $(BENCH_WITH) \
     --reader $(BENCH)/reader
+BENCH_TRANSPORT = $(PYTHON) bench/transport.py $(BENCH_WITH)
+BENCH_ZONE = $(PYTHON) bench/zone.py $(BENCH_WITH)
+BENCH_APISERVER = GO=$(GO) $(TESTBED_ENV) $(PYTHON) bench/apiserver.py \
+    --program $(OUT)/kube-informer --peer $(BENCH)/follow
 
-bench: bench-programs ## on demand: ours beside client-go, writes bench/RESULTS.md (needs Go)
+bench: bench-programs testbed ## on demand: ours beside client-go, writes bench/RESULTS.md (needs Go)
 	@$(BENCH_RUN) --out bench/RESULTS.md $(BENCH_ARGS)
 	@$(BENCH_LATENCY) --append bench/RESULTS.md
+	@$(BENCH_TRANSPORT) --append bench/RESULTS.md
+	@$(BENCH_ZONE) --append bench/RESULTS.md
+	@$(BENCH_APISERVER) --append bench/RESULTS.md
 
 bench-smoke: ## on demand: does "make bench" run?  Says nothing of speed
 	@if $(GO) version >/dev/null 2>&1; then \
 	    $(SUBMAKE) bench-programs \
 	    && $(BENCH_RUN) --sizes 20 --events 50 --rounds 1 \
-	    && $(BENCH_LATENCY) --sizes 20 --events 50 --rounds 1; \
+	    && $(BENCH_LATENCY) --sizes 20 --events 50 --rounds 1 \
+	    && $(BENCH_TRANSPORT) --sizes 20 --events 50 --rounds 1 \
+	    && $(BENCH_ZONE) --sizes 20 --events 50 --rounds 1 \
+	    && $(SUBMAKE) testbed \
+	    && $(BENCH_APISERVER) --slices 20 --events 50 --rounds 1; \
 	else \
 	    echo "bench-smoke: SKIPPED, there is no Go" >&2; \
 	fi

@@ -2,12 +2,14 @@
 // For benchmarks only.
 //
 //	follow -server http://127.0.0.1:8001 -form pb -last 910000
+//	follow -kubeconfig FILE -namespace bench -until end
 //
 // Prints "synced" once both hold everything, and "last" once the EndpointSlice
-// of that resourceVersion has come; with -stamps before it a line for each
-// EndpointSlice since: resourceVersion, and the wall clock's ns as the handler
-// was called. All else is client-go's default; its feature
-// WatchListClient is set by the environment (KUBE_FEATURE_WatchListClient).
+// of that resourceVersion (-last) or name (-until) has come; with -stamps before
+// it a line for each EndpointSlice since: resourceVersion, and the wall clock's
+// ns as the handler was called. All else is client-go's default, gzip too (but
+// with -identity); its feature WatchListClient is set by the environment
+// (KUBE_FEATURE_WatchListClient).
 //
 // Copyright (C) the nginx-kube-informer authors
 // SPDX-License-Identifier: BSD-2-Clause
@@ -27,8 +29,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 )
 
@@ -53,8 +55,13 @@ func version() string {
 
 func main() {
 	server := flag.String("server", "", "URL")
+	file := flag.String("kubeconfig", "", "instead of -server")
+	namespace := flag.String("namespace", "", "follow this alone")
+	ca := flag.String("ca", "", "file of the CA of -server")
+	identity := flag.Bool("identity", false, "do not ask for gzip")
 	form := flag.String("form", "pb", "pb or json")
 	last := flag.String("last", "", "resourceVersion")
+	until := flag.String("until", "", "name of an EndpointSlice")
 	stamps := flag.Bool("stamps", false, "say when each EndpointSlice came")
 	show := flag.Bool("version", false, "print client-go's and Go's")
 	flag.Parse()
@@ -65,7 +72,14 @@ func main() {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)
 
-	config := &rest.Config{Host: *server}
+	config, err := clientcmd.BuildConfigFromFlags(*server, *file)
+	if err != nil {
+		log.Fatal(err)
+	}
+	config.DisableCompression = *identity
+	if *ca != "" {
+		config.CAFile = *ca
+	}
 	config.ContentType = "application/json"
 	if *form == "pb" {
 		config.ContentType = "application/vnd.kubernetes.protobuf"
@@ -77,7 +91,8 @@ func main() {
 	}
 	var came []stamp
 	see := func(obj any) {
-		if s, ok := obj.(*discoveryv1.EndpointSlice); ok && s.ResourceVersion == *last {
+		if s, ok := obj.(*discoveryv1.EndpointSlice); ok &&
+			(s.ResourceVersion == *last || s.Name == *until) {
 			for _, c := range came {
 				fmt.Println(c.version, c.ns)
 			}
@@ -93,7 +108,8 @@ func main() {
 			see(obj)
 		},
 	}
-	factory := informers.NewSharedInformerFactory(clients, 0)
+	factory := informers.NewSharedInformerFactoryWithOptions(clients, 0,
+		informers.WithNamespace(*namespace))
 	var synced []cache.InformerSynced
 	for _, informer := range []cache.SharedIndexInformer{
 		factory.Core().V1().Services().Informer(),
