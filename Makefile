@@ -430,7 +430,7 @@ bench-smoke: ## on demand: does "make bench" run?  Says nothing of speed
 	fi
 
 bench-programs:
-	$(DEPS) test
+	$(DEPS) test e2e
 	@$(SUBMAKE) cli
 	@mkdir -p $(BENCH)
 	@cd t/cluster && $(GO) build -buildvcs=false -o $(abspath $(BENCH))/ ./lists ./follow
