@@ -363,7 +363,7 @@ copy_all(copy_t *copy)
 
     if (rc == KUBE_OK) {
         /* revisions are shown as generations: they must not go back */
-        copy->writer->revision = kube_word_get(&copy->from->image->revision);
+        copy->writer->revision = kube_zone_revision(copy->from);
         kube_word_set(&copy->to->image->revision, copy->writer->revision);
 
         copy->evicting = kube_word_get(&copy->from->image->evicting);

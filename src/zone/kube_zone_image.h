@@ -36,6 +36,9 @@
 /* Crashes whose times are kept. */
 #define KUBE_ZONE_CRASHES   4
 
+/* No writer ever gets there: what is beyond somebody else has written. */
+#define KUBE_ZONE_REVISION_MAX  (1ull << 52)
+
 typedef _Atomic uint64_t  kube_word_t;
 typedef _Atomic uint32_t  kube_half_t;
 
@@ -398,6 +401,18 @@ kube_zone_top(const kube_zone_t *zone)
 
     return (top < zone->geometry.entries_n) ? (uint32_t) top
                                             : zone->geometry.entries_n;
+}
+
+
+/* The last revision given out as the image says; 0: it cannot be that. */
+static inline uint64_t
+kube_zone_revision(const kube_zone_t *zone)
+{
+    uint64_t  revision;
+
+    revision = kube_word_get(&zone->image->revision);
+
+    return (revision <= KUBE_ZONE_REVISION_MAX) ? revision : 0;
 }
 
 

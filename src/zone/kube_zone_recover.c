@@ -81,7 +81,7 @@ recover_reset(kube_zone_writer_t *w)
     kube_zone_log_reset(w);
 
     *w->suspect = false;
-    w->revision = kube_word_get(&w->zone->image->revision);
+    w->revision = kube_zone_revision(w->zone);
     w->entries_used = 0;
     w->refused = 0;
     w->refused_bytes = 0;

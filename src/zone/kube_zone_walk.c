@@ -30,6 +30,7 @@ walk_record(const kube_zone_t *zone, uint32_t number, uint32_t offset,
     return kube_zone_header_at(zone, offset, header)
            && header->entry == number
            && header->resource < KUBE_RESOURCES_ROUTED
+           && header->revision <= KUBE_ZONE_REVISION_MAX
            && kube_record_validate(kube_zone_record_at(zone, offset),
                                    header->size) == KUBE_OK;
 }

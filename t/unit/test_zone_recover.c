@@ -683,6 +683,65 @@ test_recover_reuse(void **state)
 }
 
 
+/* Whoever looks at a Service's revision alone sees that it has changed. */
+static void
+repair_change(zone_test_t *t, unsigned variant)
+{
+    uint64_t         before;
+    kube_snapshot_t  s;
+
+    assert_int_equal(zone_test_read(t, "shop", "web", &s), KUBE_OK);
+    before = s.revision;
+    assert_int_equal(zone_test_put(t, "shop", "web", variant, variant, 2, 3,
+                                   REPAIR_NOW), KUBE_OK);
+    assert_int_equal(zone_test_read(t, "shop", "web", &s), KUBE_OK);
+    assert_int_equal(zone_test_variant(&s), variant);
+    assert_true(s.revision > before);
+}
+
+
+/*
+ * A revision that no writer has given out, in a record or in the image: it is
+ * not gone on from, for what comes after it was given out before.
+ */
+static void
+test_recover_revision(void **state)
+{
+    bool              image;
+    unsigned          i, run;
+    zone_test_t      *t;
+    kube_record_t    *api;
+    kube_takeover_t   takeover;
+
+    (void) state;
+
+    for (run = 0; run < 2; run++) {
+        image = (run == 1);
+        repair_open();
+        t = &repair_now.t;
+        api = repair_record(t, KUBE_RESOURCE_SERVICES, "api");
+
+        if (image) {
+            kube_word_set(&t->zone.image->revision, UINT64_MAX);
+
+        } else {
+            api->revision = UINT64_MAX;
+        }
+
+        for (i = 2; i < 5; i++) {
+            repair_image_take();
+            repair_image_start(t);
+            zone_test_acquire(t, REPAIR_NOW, &takeover);
+            assert_int_equal(takeover.distrust, !image);
+            assert_int_equal(takeover.cut_off, !image && i == 2);
+            repair_change(t, i);
+        }
+
+        repair_close();
+    }
+}
+
+
 static bool
 repair_is_refused(const zone_test_t *t)
 {
@@ -766,6 +825,7 @@ main(void)
         cmocka_unit_test(test_recover_rebuild),
         cmocka_unit_test(test_recover_twin),
         cmocka_unit_test(test_recover_reuse),
+        cmocka_unit_test(test_recover_revision),
         cmocka_unit_test(test_recover_poison),
     };
 
