@@ -74,35 +74,6 @@ recover_entries(const kube_zone_writer_t *w)
 
 
 static void
-recover_reset(kube_zone_writer_t *w)
-{
-    uint32_t  first, top;
-
-    kube_zone_log_reset(w);
-
-    *w->suspect = false;
-    w->revision = kube_zone_revision(w->zone);
-    w->entries_used = 0;
-    w->refused = 0;
-    w->refused_bytes = 0;
-    w->outdated = 0;
-    w->unused = 0;
-    w->quarantine_first = 0;
-    w->quarantine_last = 0;
-
-    first = w->zone->geometry.entries_n + 1;
-    memset(w->side, 0, (w->entries_top + 1ull) * sizeof(kube_zone_side_t));
-    memset(&w->side[first], 0, (kube_zone_server_number(w->zone) + 1ull - first)
-                               * sizeof(kube_zone_side_t));
-
-    /* the image's may have been changed by anybody: it is bounded */
-    top = kube_zone_top(w->zone);
-    w->entries_top = (top > w->entries_top) ? top : w->entries_top;
-    kube_word_set(&w->zone->image->entries_top, w->entries_top);
-}
-
-
-static void
 recover_revision(kube_zone_writer_t *w, const kube_record_t *record)
 {
     if (record->revision > w->revision) {
@@ -134,6 +105,60 @@ recover_distrust(recover_t *recover)
 {
     recover->distrust = true;
     kube_word_set(&recover->w->zone->image->history.distrust, 1);
+}
+
+
+/* They are taken one after the other: none behind the last one ever was. */
+static bool
+recover_is_beyond(const kube_zone_writer_t *w)
+{
+    const kube_zone_entry_t  *next;
+
+    if (w->entries_top == w->zone->geometry.entries_n) {
+        return false;
+    }
+
+    next = kube_zone_entry(w->zone, w->entries_top + 1);
+
+    return kube_half_get(&next->hash) != 0 || kube_word_get(&next->head) != 0;
+}
+
+
+static void
+recover_reset(recover_t *recover)
+{
+    uint32_t             first, top;
+    kube_zone_writer_t  *w;
+
+    w = recover->w;
+
+    kube_zone_log_reset(w);
+
+    *w->suspect = false;
+    w->revision = kube_zone_revision(w->zone);
+    w->entries_used = 0;
+    w->refused = 0;
+    w->refused_bytes = 0;
+    w->outdated = 0;
+    w->unused = 0;
+    w->quarantine_first = 0;
+    w->quarantine_last = 0;
+
+    first = w->zone->geometry.entries_n + 1;
+    memset(w->side, 0, (w->entries_top + 1ull) * sizeof(kube_zone_side_t));
+    memset(&w->side[first], 0, (kube_zone_server_number(w->zone) + 1ull - first)
+                               * sizeof(kube_zone_side_t));
+
+    /* the image's may have been changed by anybody: it is bounded */
+    top = kube_zone_top(w->zone);
+    w->entries_top = (top > w->entries_top) ? top : w->entries_top;
+
+    while (recover_is_beyond(w)) {
+        w->entries_top++;
+        recover_distrust(recover);
+    }
+
+    kube_word_set(&w->zone->image->entries_top, w->entries_top);
 }
 
 
@@ -410,12 +435,15 @@ recover_chains_rebuild(kube_zone_writer_t *w)
  * may have changed buckets that the walk does not see.
  */
 static void
-recover_chains(kube_zone_writer_t *w)
+recover_chains(recover_t *recover)
 {
-    bool          sound;
-    uint32_t      top;
-    uint64_t      odd;
-    kube_word_t  *reuse;
+    bool                 sound;
+    uint32_t             top;
+    uint64_t             odd;
+    kube_word_t         *reuse;
+    kube_zone_writer_t  *w;
+
+    w = recover->w;
 
     reuse = &w->zone->image->reuse;
     odd = kube_word_get(reuse) | 1;
@@ -423,7 +451,13 @@ recover_chains(kube_zone_writer_t *w)
     top = recover_entries(w);
     sound = kube_zone_walk_chains(w->zone, top, recover_link, w);
 
-    if (!sound || kube_word_get(&w->zone->image->history.distrust) != 0) {
+    /* no death leaves them so: what else was written there nobody knows */
+
+    if (!sound) {
+        recover_distrust(recover);
+    }
+
+    if (kube_word_get(&w->zone->image->history.distrust) != 0) {
         kube_word_set(reuse, odd);
         recover_chains_rebuild(w);
         sound = kube_zone_walk_chains(w->zone, top, recover_link, w);
@@ -932,7 +966,7 @@ recover_all(kube_zone_writer_t *w, kube_takeover_t *takeover)
     recover_t  recover;
 
     recover_init(&recover, w, takeover);
-    recover_reset(w);
+    recover_reset(&recover);
 
     kube_zone_walk_heads(w->zone, recover_entries(w), recover_enter,
                          recover_head, &recover);
@@ -945,7 +979,7 @@ recover_all(kube_zone_writer_t *w, kube_takeover_t *takeover)
     kube_zone_walk_refs(w->zone, recover_entries(w), recover_enter,
                         recover_ref, &recover);
     kube_hand_leave(w->hand);
-    recover_chains(w);
+    recover_chains(&recover);
 
     for (e = 1; e <= recover_entries(w); e++) {
         if (w->side[e].freed_ms & RECOVER_TWIN) {

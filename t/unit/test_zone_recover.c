@@ -283,6 +283,15 @@ repair_damage_scope(const zone_test_t *t)
 }
 
 
+/* A chain that leads back: what it had led to is not known. */
+static void
+repair_damage_link(const zone_test_t *t)
+{
+    kube_half_set(&kube_zone_entry(&t->zone, repair_now.service)->next,
+                  repair_now.service);
+}
+
+
 static const struct {
     const char  *name;
     void       (*damage)(const zone_test_t *t);
@@ -295,6 +304,7 @@ static const struct {
     { "an orphan", repair_damage_orphan, true, 1, false },
     { "a ref", repair_damage_ref, true, 0, true },
     { "a scope", repair_damage_scope, false, 0, false },
+    { "a link", repair_damage_link, true, 0, false },
 };
 
 #define REPAIR_DAMAGES  (sizeof(repair_damages) / sizeof(repair_damages[0]))
@@ -583,6 +593,33 @@ repair_find(void)
 }
 
 
+/* Who has not written there himself finds all entries that were taken. */
+static void
+test_recover_top(void **state)
+{
+    uint32_t          top;
+    zone_test_t      *t;
+    kube_takeover_t   takeover;
+
+    (void) state;
+    repair_open();
+    top = repair_now.t.writer->entries_top;
+    kube_word_set(&repair_now.t.zone.image->entries_top, 2);
+    repair_image_take();
+
+    t = &repair_now.copy;
+    assert_int_equal(t->writer->entries_top, 0);
+    repair_image_start(t);
+    zone_test_acquire(t, REPAIR_NOW, &takeover);
+
+    assert_true(takeover.distrust);
+    assert_int_equal(takeover.records, top);
+    assert_int_equal(kube_zone_top(&t->zone), top);
+    assert_int_equal(kube_zone_validate(t->mem, t->size), KUBE_OK);
+    repair_close();
+}
+
+
 /* After damage all chains are made anew, and readers know of it. */
 static void
 test_recover_rebuild(void **state)
@@ -822,6 +859,7 @@ main(void)
         cmocka_unit_test(test_recover_distrust),
         cmocka_unit_test(test_recover_evicting),
         cmocka_unit_test(test_recover_interrupted),
+        cmocka_unit_test(test_recover_top),
         cmocka_unit_test(test_recover_rebuild),
         cmocka_unit_test(test_recover_twin),
         cmocka_unit_test(test_recover_reuse),
