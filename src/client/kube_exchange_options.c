@@ -33,6 +33,10 @@ static const options_number_t  options_numbers[] = {
     { CURLOPT_NOPROGRESS, 1 },
     { CURLOPT_TCP_NODELAY, 1 },
 
+    /* libcurl offers a SOCKS5 proxy GSSAPI, which it cannot speak to the end:
+       one that picks it would be of no use */
+    { CURLOPT_SOCKS5_AUTH, (long) CURLAUTH_BASIC },
+
     /* where a name leads now: connections are few, and its old address may be
        what has failed */
     { CURLOPT_DNS_CACHE_TIMEOUT, 0 },
