@@ -543,6 +543,46 @@ config_is_server_name(kube_str_t name)
 }
 
 
+/*
+ * Whether libcurl will read a proxy's URL.  What it cannot it would quote in
+ * its message, password and all; and it goes without the proxy where user or
+ * password, decoded, hold a control byte.
+ */
+static kube_rc_t
+config_read_proxy(const char *text)
+{
+    char      *part;
+    CURLU     *url;
+    size_t     i;
+    CURLUcode  code;
+
+    static const CURLUPart  parts[] = {
+        CURLUPART_HOST, CURLUPART_USER, CURLUPART_PASSWORD
+    };
+
+    url = curl_url();
+    code = (url != NULL) ? curl_url_set(url, CURLUPART_URL, text,
+                                        CURLU_NON_SUPPORT_SCHEME)
+                         : CURLUE_OUT_OF_MEMORY;
+
+    for (i = 0; code == CURLUE_OK && i < sizeof(parts) / sizeof(parts[0]); i++)
+    {
+        part = NULL;
+        code = curl_url_get(url, parts[i], &part, CURLU_URLDECODE);
+        curl_free(part);
+
+        if (code == CURLUE_NO_USER || code == CURLUE_NO_PASSWORD) {
+            code = CURLUE_OK;
+        }
+    }
+
+    curl_url_cleanup(url);
+
+    return code == CURLUE_OK ? KUBE_OK
+           : code == CURLUE_OUT_OF_MEMORY ? KUBE_NOMEM : KUBE_INVALID;
+}
+
+
 /* The schemes of client-go (clientcmd, parseProxyURL), and socks5h. */
 static bool
 config_is_proxy(kube_str_t url)
@@ -571,6 +611,26 @@ config_is_proxy(kube_str_t url)
     }
 
     return false;
+}
+
+
+static kube_rc_t
+config_check_proxy(kube_str_t url, kube_error_t *error)
+{
+    kube_rc_t  rc;
+
+    if (!config_is_proxy(url)) {
+        return config_error(error, KUBE_INVALID, "a proxy's URL begins with "
+                            "http://, https://, socks5:// or socks5h://");
+    }
+
+    rc = config_read_proxy(url.data);
+
+    return rc == KUBE_OK ? KUBE_OK
+           : config_error(error, rc, rc == KUBE_NOMEM ? "out of memory"
+                          : "the proxy's URL is not scheme://[user:password@]"
+                            "host[:port]; within user and password \"@\" is "
+                            "written %40, \"/\" %2F and \":\" %3A");
 }
 
 
@@ -605,10 +665,6 @@ kube_config_check(const kube_config_t *config, kube_error_t *error)
                             "neither a host name nor an address");
     }
 
-    if (config->proxy_url.len != 0 && !config_is_proxy(config->proxy_url)) {
-        return config_error(error, KUBE_INVALID, "a proxy's URL begins with "
-                            "http://, https://, socks5:// or socks5h://");
-    }
-
-    return KUBE_OK;
+    return config->proxy_url.len != 0
+           ? config_check_proxy(config->proxy_url, error) : KUBE_OK;
 }

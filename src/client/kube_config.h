@@ -130,7 +130,7 @@ kube_rc_t kube_config_set(kube_config_t *config, kube_str_t *field,
 /*
  * What must hold before use: a server; certificate and key both or neither;
  * no CA with tls_verify_off; a usable TLS server name and proxy URL.
- * error->what says the remedy.  KUBE_OK or KUBE_INVALID.
+ * error->what says the remedy.  KUBE_OK, KUBE_INVALID or KUBE_NOMEM.
  */
 kube_rc_t kube_config_check(const kube_config_t *config, kube_error_t *error)
     KUBE_MUST_CHECK;

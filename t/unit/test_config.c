@@ -448,7 +448,8 @@ test_config_kubeconfig_proxies(void **state)
     static const char *const  proxies[] = {
         "http://proxy:3128", "http://10.0.0.1:3128/", "HTTP://proxy",
         "http://user:password@proxy:3128", "https://proxy", "socks5://proxy",
-        "socks5h://[fd00::1]:1080",
+        "socks5h://[fd00::1]:1080", "http://u%40x:p%2f%3A%20@proxy:3128",
+        "http://user@proxy", "http://proxy:/", "socks5://u:p@proxy"
     };
 
     for (i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++) {
@@ -565,6 +566,24 @@ static const config_bad_t  config_bad[] = {
       "TLS server name" },
     { AROUND("{" SERVER ", proxy-url: 'file:///x'}", "{}"), KUBE_INVALID,
       "proxy" },
+
+    /* libcurl would quote it, or go without the proxy */
+
+    { AROUND("{" SERVER ", proxy-url: 'http://u:p@q@proxy:3128'}", "{}"),
+      KUBE_INVALID, "%40" },
+    { AROUND("{" SERVER ", proxy-url: 'http://u:p/q@proxy:3128'}", "{}"),
+      KUBE_INVALID, "%2F" },
+    { AROUND("{" SERVER ", proxy-url: 'http://u:p@proxy:99999'}", "{}"),
+      KUBE_INVALID, "host[:port]" },
+    { AROUND("{" SERVER ", proxy-url: 'http://u:p@[fd00::1'}", "{}"),
+      KUBE_INVALID, "host[:port]" },
+    { AROUND("{" SERVER ", proxy-url: 'http://u:p%0a@proxy'}", "{}"),
+      KUBE_INVALID, "user:password" },
+    { AROUND("{" SERVER ", proxy-url: 'socks5://u%00:p@proxy'}", "{}"),
+      KUBE_INVALID, "user:password" },
+    { AROUND("{" SERVER ", proxy-url: 'http://pro%01xy'}", "{}"),
+      KUBE_INVALID, "user:password" },
+
     { AROUND("{" SERVER ", proxy-url: \"http://a\\nb\"}", "{}"), KUBE_INVALID,
       "proxy-url" },
 
