@@ -307,6 +307,22 @@ config_judge_server(char *const part[SERVER_PARTS], const char *server,
 }
 
 
+/* Of slashes in a row one is sent, as by client-go, which joins paths. */
+static void
+config_join_path(char *path)
+{
+    char  *p;
+
+    for (p = path; *path != '\0'; path++) {
+        if (path[0] != '/' || path[1] != '/') {
+            *p++ = *path;
+        }
+    }
+
+    *p = '\0';
+}
+
+
 /* Writes the address as libcurl reads it, without a slash at its end. */
 static kube_rc_t
 config_parse_server(const char *text, char *server, const char **what)
@@ -362,6 +378,7 @@ config_parse_server(const char *text, char *server, const char **what)
         }
 
         *what = config_judge_server(part, server, text);
+        config_join_path(server + strlen(part[SERVER_SCHEME]) + 3);
 
     } else {
         *what = code == CURLUE_OUT_OF_MEMORY ? "out of memory"

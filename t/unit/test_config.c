@@ -138,6 +138,8 @@ test_config_servers(void **state)
         { "HTTPS://[fd00::1]:443//", "https://[fd00::1]:443" },
         { "https://api.example.com/k8s/clusters/c-1/",
           "https://api.example.com/k8s/clusters/c-1" },
+        { "https://api.example.com///k8s//c-1//",
+          "https://api.example.com/k8s/c-1" },
         { "http://127.0.0.1:8001", "http://127.0.0.1:8001" },
         { "http://[::1]:8001/", "http://[::1]:8001" },
         { "http://localhost", "http://localhost" },
