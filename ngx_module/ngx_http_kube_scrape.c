@@ -154,6 +154,7 @@ ngx_http_kube_scrape_cleanup(ngx_http_kube_stream_t *stream)
     ngx_http_kube_scrape_t  *scrape;
 
     scrape = (ngx_http_kube_scrape_t *) stream;
+    stream->cleanup = NULL;
 
     if (scrape->counting) {
         kube_service_counts_done(&scrape->counts);
@@ -208,6 +209,10 @@ ngx_http_kube_scrape_handler(ngx_event_t *ev)
         ngx_http_kube_stream_send(&scrape->stream, &scrape->stream.out);
 
     } else if (rc == NGX_OK) {
+
+        /* the request may outlive it, by the rest of a body that comes */
+
+        ngx_http_kube_scrape_cleanup(&scrape->stream);
         ngx_http_finalize_request(r, ngx_http_kube_scrape_end(scrape));
 
     } else {

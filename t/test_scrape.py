@@ -179,6 +179,23 @@ class TestClients:
         assert len(rows(scrape(gateway))) == 800
 
 
+def test_bodies_that_come_late(cluster):
+    """Who was answered makes room, whatever of its request is still to come."""
+    cluster.service("shop", "web", pods=[])
+    gateway = cluster.nginx(CONF, workers=1)
+    path = "/kube/metrics?service_endpoints=*"
+    with contextlib.ExitStack() as stack:
+        for _ in range(6):
+            late = http.client.HTTPConnection("127.0.0.1", gateway.status_port, timeout=60)
+            stack.callback(late.close)
+            late.putrequest("GET", path)
+            late.putheader("Content-Length", "2")
+            late.endheaders(b"x")
+            answer = late.getresponse()
+            stack.callback(answer.close)
+            assert answer.status == 200 and rows(Metrics(answer.read().decode()))
+
+
 def test_turns_that_end_anywhere(cluster, public_path):
     """Behind each line, the last one too: nothing is left to send then but the end."""
     for name in ("web", "api"):
