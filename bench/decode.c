@@ -358,9 +358,10 @@ bench_credentials(void *ctx, uint64_t now_ms)
 
 
 static const char *
-bench_remedy(void *ctx)
+bench_remedy(void *ctx, kube_rc_t rc)
 {
     (void) ctx;
+    (void) rc;
 
     return NULL;
 }

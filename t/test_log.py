@@ -184,6 +184,17 @@ def test_wrong_ca(cluster, gateway, pki, pki_of):
     one_line(second, "tls", f"s at {cluster.api.url}: ", "compare the CA", "ours with its key")
 
 
+def test_no_ca(cluster, pki):
+    """None is named, and the system has none or not this one: there is nothing to compare."""
+    cluster.api.set_tls(pki.server_context())
+    second = cluster.nginx(CONF, start=False)
+    second.start()
+    wait_until(lambda: said(second, "error"), timeout=20 * PATIENCE)
+    ((cause, text),) = said(second, "error")
+    assert cause == "tls"
+    assert "; name the server's CA, for none is named, or install " in text
+
+
 def missing(made, remedy):
     """A file is missing: its name is said, once, and what helps."""
     wait_until(lambda: said(made, "error"), timeout=20 * PATIENCE)

@@ -257,8 +257,9 @@ api_end(api_call_t *call, kube_result_t *result, kube_rc_t rc,
     result->kind = KUBE_RESULT_END;
     result->rc = rc;
     result->text = text;
-    result->remedy = (rc == KUBE_NO_CREDENTIALS)
-                     ? call->lw->conf.io.remedy(call->lw->conf.io.ctx) : NULL;
+    result->remedy = (rc == KUBE_NO_CREDENTIALS || rc == KUBE_TLS)
+                     ? call->lw->conf.io.remedy(call->lw->conf.io.ctx, rc)
+                     : NULL;
     result->continue_token = call->token;
 
     return KUBE_OK;

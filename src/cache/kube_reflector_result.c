@@ -645,7 +645,7 @@ reflector_on_end(kube_reflector_t *r, const kube_result_t *result)
     if (result->rc != KUBE_OK) {
         kube_reflector_failed(r, result->rc, result->text);
 
-        if (result->rc == KUBE_NO_CREDENTIALS) {
+        if (result->rc == KUBE_NO_CREDENTIALS || result->rc == KUBE_TLS) {
             r->suffering.remedy = result->remedy;
         }
 

@@ -270,11 +270,11 @@ client_credentials(void *ctx, uint64_t now_ms)
 
 
 static const char *
-client_remedy(void *ctx)
+client_remedy(void *ctx, kube_rc_t rc)
 {
     const kube_client_t  *client = ctx;
 
-    return kube_credentials_remedy(client->credentials);
+    return kube_credentials_remedy(client->credentials, rc);
 }
 
 

@@ -34,10 +34,10 @@ typedef struct {
      */
     kube_rc_t  (*credentials)(void *ctx, uint64_t now_ms);
     /*
-     * What helps where done() is told KUBE_NO_CREDENTIALS, in its time: static;
-     * NULL: what helps against the cause.
+     * What helps where done() is told KUBE_NO_CREDENTIALS or KUBE_TLS, in its
+     * time: static; NULL: what helps against the cause.
      */
-    const char  *(*remedy)(void *ctx);
+    const char  *(*remedy)(void *ctx, kube_rc_t rc);
     /* Returns the now_ms of the process() in which a handler runs. */
     uint64_t   (*now)(void *ctx);
     void        *ctx;

@@ -538,6 +538,13 @@ kube_credentials_refresh(kube_credentials_t *credentials, uint64_t now_ms,
 }
 
 
+static bool
+credentials_names_ca(const kube_config_t *config)
+{
+    return config->ca.path.len != 0 || config->ca.data.len != 0;
+}
+
+
 const char *
 kube_credentials_why(const kube_credentials_t *credentials)
 {
@@ -546,9 +553,25 @@ kube_credentials_why(const kube_credentials_t *credentials)
 
 
 const char *
-kube_credentials_remedy(const kube_credentials_t *credentials)
+kube_credentials_remedy(const kube_credentials_t *credentials, kube_rc_t rc)
 {
-    return credentials->remedy;
+    const kube_config_t  *config;
+
+    if (rc != KUBE_TLS) {
+        return (rc == KUBE_NO_CREDENTIALS) ? credentials->remedy : NULL;
+    }
+
+    config = credentials->config;
+
+    if (credentials_names_ca(config) || config->tls_verify_off) {
+        return NULL;
+    }
+
+    /* the system may have no CAs at all, and seldom has a cluster's */
+
+    return "name the server's CA, for none is named, or install the system's "
+           "(ca-certificates); compare the server's name and its port with "
+           "its certificate, and ours with its key";
 }
 
 
@@ -562,7 +585,7 @@ kube_credentials_ca_marks(const kube_credentials_t *credentials,
 
     config = credentials->config;
 
-    if (config->ca.path.len != 0 || config->ca.data.len != 0) {
+    if (credentials_names_ca(config)) {
         return kube_ca_marks(credentials->now[KUBE_CREDENTIAL_CA], marks);
     }
 

@@ -83,8 +83,12 @@ uint64_t kube_credentials_due(const kube_credentials_t *credentials);
  */
 const char *kube_credentials_why(const kube_credentials_t *credentials);
 
-/* What helps against that: static; NULL: what helps against the cause. */
-const char *kube_credentials_remedy(const kube_credentials_t *credentials);
+/*
+ * What helps against that (KUBE_NO_CREDENTIALS), or against a handshake that
+ * failed (KUBE_TLS): static; NULL: what helps against the cause.
+ */
+const char *kube_credentials_remedy(const kube_credentials_t *credentials,
+    kube_rc_t rc);
 
 /*
  * The marks (kube_ca.h) of those who may vouch for the server now: of the CA,

@@ -295,11 +295,11 @@ recorder_credentials(void *ctx, uint64_t now_ms)
 
 
 static const char *
-recorder_remedy(void *ctx)
+recorder_remedy(void *ctx, kube_rc_t rc)
 {
     kube_recorder_t  *recorder = ctx;
 
-    return recorder->io.remedy(recorder->io.ctx);
+    return recorder->io.remedy(recorder->io.ctx, rc);
 }
 
 
@@ -763,9 +763,10 @@ transcript_credentials(void *ctx, uint64_t now_ms)
 
 /* It is not written. */
 static const char *
-transcript_remedy(void *ctx)
+transcript_remedy(void *ctx, kube_rc_t rc)
 {
     (void) ctx;
+    (void) rc;
 
     return NULL;
 }

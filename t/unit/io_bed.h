@@ -177,9 +177,11 @@ io_credentials(void *ctx, uint64_t now_ms)
 
 
 static inline const char *
-io_remedy(void *ctx)
+io_remedy(void *ctx, kube_rc_t rc)
 {
     const io_bed_t  *io = ctx;
+
+    assert_true(rc == KUBE_NO_CREDENTIALS || rc == KUBE_TLS);
 
     return io->remedy;
 }

@@ -256,7 +256,7 @@ test_no_credentials(void **state)
 
     assert_int_equal(one.done, 1);
     assert_int_equal(one.rc, KUBE_NO_CREDENTIALS);
-    assert_string_equal(b.io.remedy(b.io.ctx),
+    assert_string_equal(b.io.remedy(b.io.ctx, one.rc),
                         "create the file, or correct its path");
     (void) snprintf(text, sizeof(text), "token \"%s\": no such file", b.token);
     assert_string_equal(one.text, text);

@@ -193,7 +193,7 @@ credentials_remedy_is(credentials_fixture_t *f, const char *text)
 {
     const char  *remedy;
 
-    remedy = kube_credentials_remedy(f->credentials);
+    remedy = kube_credentials_remedy(f->credentials, KUBE_NO_CREDENTIALS);
 
     if (text == NULL || remedy == NULL) {
         assert_ptr_equal(text, remedy);
@@ -269,6 +269,28 @@ test_credentials_remedy(void **state)
     credentials_put(f->token, "good");
     credentials_expect(f, 1, true, KUBE_OK, TOKEN, "good");
     credentials_remedy_is(f, NULL);
+}
+
+
+/* Where no CA is named there is none to compare the certificate with. */
+static void
+test_credentials_remedy_tls(void **state)
+{
+    const char             *remedy;
+    credentials_fixture_t  *f = *state;
+
+    remedy = kube_credentials_remedy(f->credentials, KUBE_TLS);
+    assert_non_null(remedy);
+    assert_non_null(strstr(remedy, "name the server's CA"));
+    assert_null(kube_credentials_remedy(f->credentials, KUBE_CONNECT));
+
+    f->config.tls_verify_off = true;
+    assert_null(kube_credentials_remedy(f->credentials, KUBE_TLS));
+    f->config.tls_verify_off = false;
+
+    assert_int_equal(kube_config_set(&f->config, &f->config.ca.path,
+                                     kube_str(f->ca)), KUBE_OK);
+    assert_null(kube_credentials_remedy(f->credentials, KUBE_TLS));
 }
 
 
@@ -828,6 +850,9 @@ main(void)
                                         credentials_setup,
                                         credentials_teardown),
         cmocka_unit_test_setup_teardown(test_credentials_remedy,
+                                        credentials_setup,
+                                        credentials_teardown),
+        cmocka_unit_test_setup_teardown(test_credentials_remedy_tls,
                                         credentials_setup,
                                         credentials_teardown),
         cmocka_unit_test_setup_teardown(test_credentials_bad_token,

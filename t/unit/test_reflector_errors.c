@@ -764,14 +764,14 @@ test_transport_errors(void **state)
 
     /* what helps is the source's to say: it knows what it could not read */
 
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < 4; i++) {
         bed_init(&b);
         bed_start(&b, "");
-        b.io.remedy = (i == 0) ? "create the file" : NULL;
-        io_done(bed_x(&b), KUBE_NO_CREDENTIALS, "why");
+        b.io.remedy = (i & 1) ? "create the file" : NULL;
+        io_done(bed_x(&b), (i < 2) ? KUBE_NO_CREDENTIALS : KUBE_TLS, "why");
         bed_process(&b);
         assert_int_equal(kube_reflector_suffering(b.r)->cause,
-                         KUBE_CAUSE_CREDENTIALS);
+                         (i < 2) ? KUBE_CAUSE_CREDENTIALS : KUBE_CAUSE_TLS);
         assert_ptr_equal(kube_reflector_suffering(b.r)->remedy, b.io.remedy);
         bed_done(&b);
     }
