@@ -509,9 +509,11 @@ ngx_kube_ref_allowed(ngx_cycle_t *cycle, ngx_kube_ref_t *ref)
 
         if (!kube_namespaces_allow(&watched, ref->key.ns)) {
             ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
-                          "namespace of the key in %V:%ui is not watched: add "
-                          "it to \"namespaces\" of kube_informer \"%V\"",
-                          &ref->file, ref->line, &informer->name);
+                          "namespace \"%*s\" of the key in %V:%ui is not "
+                          "watched: add it to \"namespaces\" of "
+                          "kube_informer \"%V\"",
+                          ref->key.ns.len, ref->key.ns.data, &ref->file,
+                          ref->line, &informer->name);
             return NGX_ERROR;
         }
 

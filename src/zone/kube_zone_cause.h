@@ -46,7 +46,7 @@
     XX(UNAUTHORIZED, "unauthorized", true, KUBE_CAUSE_GRACE_MS,               \
        "renew the token or the client certificate, or name one")              \
     XX(FORBIDDEN, "forbidden", true, KUBE_CAUSE_GRACE_MS,                     \
-       "grant list and watch of it to this user")                             \
+       "grant list and watch of it to this user, or name another namespace")  \
     XX(TLS, "tls", true, KUBE_CAUSE_GRACE_MS,                                 \
        "compare the CA, the server's name and its port with its "             \
        "certificate, and ours with its key")                                  \

@@ -289,9 +289,11 @@ test_changes(void **state)
     bed_scope(&b, SLICES, KUBE_CAUSE_FORBIDDEN, 1);
     bed_wait(&b, 1000);
     bed_says(&b, "error degraded: forbidden: services at https://api: "
-                 "refused; grant list and watch of it to this user\n"
+                 "refused; grant list and watch of it to this user, "
+                 "or name another namespace\n"
                  "error degraded: forbidden: endpointslices at https://api: "
-                 "refused; grant list and watch of it to this user\n");
+                 "refused; grant list and watch of it to this user, "
+                 "or name another namespace\n");
     bed_scope(&b, SERVICES, KUBE_CAUSES, 0);
     bed_wait(&b, 2000);
     bed_says(&b, "notice recovered: forbidden: following again after 1 s, 1 "
