@@ -279,7 +279,8 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
  * A changed scope is listed anew while what was there before serves on: then
  * only a static key that cannot be resolved waits.  A key of variables is not
  * evaluated here, where not all of these have their values yet: it waits in a
- * zone that is new.  A state file, which may tell of Pods that are gone, is
+ * zone of which nothing was ever listed, also where another informer process
+ * goes on with it.  A state file, which may tell of Pods that are gone, is
  * for a server that is away: until that has shown, the list is awaited.
  */
 
@@ -296,7 +297,7 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 
     served = (writer.state_in_use && !ref->resolver.unsynced_fail);
 
-    if (writer.takeovers != 0 && (served || !ref->is_static)) {
+    if (writer.takeovers != 0 && served) {
         return 0;
     }
 
@@ -311,7 +312,11 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
                                     : &ref->resolver.namespaces, served,
                                     &arena);
 
-    if (awaited && writer.takeovers != 0) {
+    if (awaited && writer.takeovers != 0 && !ref->is_static) {
+        kube_arena_reset(&arena);
+        awaited = !kube_coverage_seen(&ref->informer->zone, &arena);
+
+    } else if (awaited && writer.takeovers != 0) {
         kube_arena_reset(&arena);
         awaited = kube_resolve(&ref->resolver, &ref->key, 0, &arena,
                                &resolution) == KUBE_OK

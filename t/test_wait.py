@@ -7,6 +7,7 @@
 
 import concurrent.futures
 import select
+import signal
 import socket
 import time
 
@@ -191,6 +192,25 @@ def test_client_goes_while_held(cluster, pool):
     held(cluster, waiting)
     cluster.api.clear_faults()
     assert waiting.result().status == 200
+
+
+@pytest.mark.parametrize("how", ["reload", "killed"])
+def test_another_informer_before_the_first_list(cluster, pool, how):
+    """Its requests wait on, and so do those that come then, whatever their key is."""
+    gateway = unsynced(cluster, workers=1)
+    asked = [("/", None), ("/mapped", {"X": "shop/web:http"})]
+    waiting = [pool.submit(gateway.get, path, headers=key) for path, key in asked]
+    held(cluster, *waiting)
+    if how == "reload":
+        gateway.reload()
+    else:
+        gateway.allow("exited on signal 9")
+        gateway.kill(signal.SIGKILL, gateway.informer())
+    held(cluster, *waiting)
+    waiting += [pool.submit(gateway.get, path, headers=key) for path, key in asked]
+    held(cluster, *waiting)
+    cluster.api.clear_faults()
+    assert [w.result().status for w in waiting] == [200] * 4
 
 
 def test_what_was_there_serves_while_a_changed_scope_is_listed(cluster):

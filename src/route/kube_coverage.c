@@ -42,6 +42,10 @@ kube_coverage_read(const kube_zone_t *zone, kube_arena_t *arena,
         scope->resource = info.resource;
         scope->ns = info.ns;
         scope->synced = info.synced;
+        scope->seen = info.synced
+                      || kube_zone_scope_counter(zone, i,
+                                                 KUBE_COUNTER_GAUGE_CONTACT_MS)
+                         != 0;
         scope->unnamed = (info.refused_unnamed != 0);
         scope->failed = info.error_at_ms != 0
                         || kube_zone_scope_counter(zone, i,
@@ -131,4 +135,31 @@ kube_coverage_awaited(const kube_zone_t *zone,
     }
 
     return false;
+}
+
+
+bool
+kube_coverage_seen(const kube_zone_t *zone, kube_arena_t *arena)
+{
+    bool             services, endpoints;
+    size_t           i;
+    kube_shape_t     shape;
+    kube_coverage_t  coverage;
+
+    if (kube_coverage_read(zone, arena, &coverage) != KUBE_OK) {
+        return false;
+    }
+
+    services = false;
+    endpoints = false;
+
+    for (i = 0; i < coverage.n; i++) {
+        if (coverage.scopes[i].seen) {
+            shape = kube_resource_info(coverage.scopes[i].resource)->shape;
+            services = services || shape == KUBE_SHAPE_SERVICE;
+            endpoints = endpoints || shape != KUBE_SHAPE_SERVICE;
+        }
+    }
+
+    return services && endpoints;
 }

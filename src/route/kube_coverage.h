@@ -23,6 +23,8 @@ typedef struct {
     bool             synced;       /* has completed a list in this zone */
     bool             forbidden;    /* the API server answers 403 now */
     bool             failed;       /* a request of it did, or had no answer */
+    bool             seen;         /* it was current once, maybe before it
+                                      was changed */
     bool             unnamed;      /* it has objects that had no room, nor have
                                       their names */
 } kube_coverage_scope_t;
@@ -55,6 +57,13 @@ kube_resolve_error_t kube_coverage_of(const kube_coverage_t *coverage,
  */
 bool kube_coverage_awaited(const kube_zone_t *zone,
     const kube_namespaces_t *namespaces, bool served, kube_arena_t *arena);
+
+/*
+ * Whether Services and endpoints of some namespace were current once: what a
+ * scope held before it was changed serves until it is listed.  False where the
+ * arena is too small.
+ */
+bool kube_coverage_seen(const kube_zone_t *zone, kube_arena_t *arena);
 
 
 #endif /* KUBE_COVERAGE_H */

@@ -47,6 +47,20 @@ awaited(zone_test_t *t, const char *names)
 }
 
 
+static bool
+seen(zone_test_t *t)
+{
+    bool          yes;
+    kube_arena_t  arena;
+
+    kube_arena_init(&arena, &t->at.alloc, 1u << 20);
+    yes = kube_coverage_seen(&t->zone, &arena);
+    kube_arena_done(&arena);
+
+    return yes;
+}
+
+
 static void
 test_coverage_awaited(void **state)
 {
@@ -135,6 +149,37 @@ test_coverage_awaited_served(void **state)
 }
 
 
+/* A scope that is listed anew, as it was changed, was current before. */
+static void
+test_coverage_seen(void **state)
+{
+    zone_test_t  t;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+
+    assert_false(seen(&t));
+
+    route_test_namespace(&t, 0, "shop", "listing", "listing");
+    assert_false(seen(&t));
+
+    route_test_namespace(&t, 0, "shop", "synced", "listing");
+    assert_false(seen(&t));
+
+    kube_zone_scope_set(&t.zone, 1, KUBE_COUNTER_GAUGE_CONTACT_MS, 1);
+    assert_true(seen(&t));
+
+    route_test_namespace(&t, 2, "infra", "listing", "listing");
+    assert_true(seen(&t));
+
+    alloc_test_fail(&t.at, 1, false);
+    assert_false(seen(&t));
+    assert_true(t.at.failed);
+
+    zone_test_close(&t);
+}
+
+
 /* Nobody waits for what cannot be known. */
 static void
 test_coverage_awaited_nomem(void **state)
@@ -161,6 +206,7 @@ main(void)
         cmocka_unit_test(test_coverage_awaited),
         cmocka_unit_test(test_coverage_awaited_all),
         cmocka_unit_test(test_coverage_awaited_served),
+        cmocka_unit_test(test_coverage_seen),
         cmocka_unit_test(test_coverage_awaited_nomem)
     };
 
