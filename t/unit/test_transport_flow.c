@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
+#include <curl/curl.h>
+
 #include "transport_bed.h"
 
 
@@ -535,12 +537,14 @@ take_and_answer_other(transport_bed_client_t *c)
 /*
  * The request b, over a connection that was kept, is answered at once and
  * paused for want of budget, of which a takes all: libcurl has told nobody of
- * its socket, which is in use.
+ * its socket, which is in use.  A libcurl that takes no kept connection with
+ * bytes to read (Debian 13's) opens another one: there is nothing to test.
  */
 static void
 answered_at_once(transport_bed_t *f, transport_bed_client_t *a,
     transport_bed_client_t *b)
 {
+    unsigned                n;
     transport_bed_client_t  c = { 0 };
 
     f->tick_bytes = 1;
@@ -565,7 +569,20 @@ answered_at_once(transport_bed_t *f, transport_bed_client_t *a,
     transport_bed_until(f, &a->len, 1);
     a->on_bytes = take_and_answer_other;
     transport_bed_start(f, b);
-    transport_bed_step(f);
+
+    for (n = 0; n < 200 && b->responses == 0; n++) {
+        if (http_bed_connections(&f->server) != 2) {
+            print_message("libcurl %s opens a connection of its own\n",
+                          curl_version_info(CURLVERSION_NOW)->version);
+            transport_bed_close(f);
+            transport_bed_free(a);
+            transport_bed_free(b);
+            skip();
+        }
+
+        transport_bed_step(f);
+    }
+
     assert_int_equal(b->responses, 1);
     assert_int_equal(b->len, 0);
 }
