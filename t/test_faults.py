@@ -592,6 +592,22 @@ class TestHistory:
         assert gateway.wait_log(r"rollback")
         settled(cluster, gateway)
 
+    def test_restored_backup_gives_a_version_twice(self, cluster):
+        """It went on to beyond our version: one of ours is another object there."""
+        setup = scene(cluster)
+        backup = cluster.api.rv
+        gateway = cluster.nginx(CONF, more=setup, workers=1)
+        version = cluster.slice("shop", "web", cluster.pods(1, "lost"))
+        gateway.wait_backends({"lost-1"})
+        cluster.api.refuse()
+        cluster.api.restore(backup)
+        assert cluster.slice("shop", "web", cluster.pods(1, "there")) == version
+        cluster.service("infra", "more", pods=cluster.pods())
+        cluster.api.compact()
+        cluster.api.listen()
+        gateway.wait_backends({"there-1"})
+        settled(cluster, gateway)
+
     def test_deleted_while_away(self, cluster):
         setup = scene(cluster, page=2)
         gateway = cluster.nginx(CONF, more=setup, workers=1)

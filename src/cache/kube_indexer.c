@@ -260,8 +260,11 @@ indexer_is_held(const kube_indexer_t *ix, const kube_item_t *item, bool listed)
         return true;
     }
 
+    /* a restored server gives a version a second time, of what is other */
     return kube_str_eq(held->uid, meta->uid)
-           && kube_str_eq(held->rv, meta->rv);
+           && kube_str_eq(held->rv, meta->rv)
+           && kube_zone_place_same(ix->conf.writer, &place, item->zone.record,
+                                   false);
 }
 
 

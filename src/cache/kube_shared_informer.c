@@ -315,10 +315,13 @@ shared_put(kube_shared_informer_t *inf, const kube_delta_t *delta)
                               !shared_saw_end(delta, held));
     }
 
+    /* a restored server gives a version a second time, of what is other */
+
     rv = held->id.meta.rv;
-    newer = !kube_str_eq(rv, delta->rv)
-            && (delta->kind == KUBE_DELTA_REPLACED
-                || !shared_is_older(delta->rv, rv));
+    newer = kube_str_eq(rv, delta->rv)
+                ? !kube_record_same(held->record, delta->record)
+                : (delta->kind == KUBE_DELTA_REPLACED
+                   || !shared_is_older(delta->rv, rv));
 
     if (newer) {
         return kube_store_put(inf->store, delta->record, false);

@@ -284,6 +284,54 @@ test_indexer_other_past(void **state)
 }
 
 
+/*
+ * A server was restored, and has gone on to beyond our version: an object may
+ * have the version that we hold, and be another.
+ */
+static void
+test_indexer_version_twice(void **state)
+{
+    it_t         it;
+    uint64_t     before, after;
+    char         text[256];
+    it_object_t  web, a, b;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    a = it_slice(&it, "shop", "a", "web");
+    b = it_slice(&it, "shop", "b", "web");
+    IT_UPDATE(&it, &web);
+    IT_UPDATE(&it, &a);
+    IT_UPDATE(&it, &b);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "1 a=1*2 b=1*2");
+
+    a.version = 7;
+    IT_BEGIN(&it, IT_SLICES);
+    IT_LIST(&it, &a);
+    IT_LIST(&it, &b);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    it_read(&it, "shop", "web", text, sizeof(text), &before);
+    assert_string_equal(text, "1 a=7*2 b=1*2");
+
+    /* by a WatchList, too */
+    b.version = 8;
+    IT_BEGIN(&it, IT_SLICES);
+    IT_UPDATE(&it, &a);
+    IT_UPDATE(&it, &b);
+    IT_SYNC(&it, IT_SLICES);
+    it_publish(&it);
+    it_read(&it, "shop", "web", text, sizeof(text), &after);
+    assert_string_equal(text, "1 a=7*2 b=8*2");
+    assert_true(after > before);
+
+    it_done(&it);
+}
+
+
 /* Slices of web, of which one is to move to api. */
 typedef struct {
     it_object_t  web;
@@ -564,6 +612,7 @@ main(void)
         cmocka_unit_test(test_indexer_list_moved_away),
         cmocka_unit_test(test_indexer_rollback),
         cmocka_unit_test(test_indexer_other_past),
+        cmocka_unit_test(test_indexer_version_twice),
         cmocka_unit_test(test_indexer_ends_after_rollback),
         cmocka_unit_test(test_indexer_sweep),
     };

@@ -91,10 +91,10 @@ test_recreated_and_removed(void **state)
 
 /*
  * A source that says what stands in a text: for each call what is asked and,
- * word by word, what comes.  "+a@5" ADDED, an item of a list; "-a@5" DELETED;
- * "xa@5" one that cannot be held and has no uid; "=7" the end of initial
- * events, the version of a list; "!" 410; "." the end of a list; ","
- * nothing more for this time.
+ * word by word, what comes.  "+a@5" ADDED, an item of a list; "*a@5" the same
+ * with other content; "-a@5" DELETED; "xa@5" one that cannot be held and has
+ * no uid; "=7" the end of initial events, the version of a list; "!" 410; "."
+ * the end of a list; "," nothing more for this time.
  */
 typedef struct {
     const char   *asked;
@@ -210,6 +210,8 @@ canned_next(void *ctx, kube_call_t *call, kube_result_t *result)
     meta->rv = (kube_str_t) { word.data + 2, word.len - 2 };
     assert_int_equal(kube_rv_parse(meta->rv, &result->rv), KUBE_OK);
 
+    result->object.u.service.headless = (sign == '*');
+
     if (sign == 'x') {
         result->refusal = KUBE_REFUSAL_MALFORMED;
         meta->uid = KUBE_STR_NULL;
@@ -296,6 +298,15 @@ test_older(void **state)
             { "WATCHLIST", "o +a@3 , +b@6 =8 " },
             { "LIST", "o =9 +a@4 , +b@6 ." } },
           "+a@5! +b@6! ~a@5>4", "9", 0 },
+
+        /* a version that comes twice, of what is other; and again */
+        { { { "WATCHLIST", "o +a@5 +b@6 =7 , !" },
+            { "WATCHLIST", "o *a@5 , +b@6 *a@5 =8 " } },
+          "+a@5! +b@6! ~a@5>5", "8", 0 },
+        { { { "WATCHLIST", "o +a@5 +b@6 =7 , !" },
+            { "WATCHLIST", "o !" },
+            { "LIST", "o =8 *a@5 , +b@6 ." } },
+          "+a@5! +b@6! ~a@5>5", "8", 0 },
 
         /* an older end of what was seen to be there */
         { { { "WATCHLIST", "o +a@5 +b@6 =7 , !" },
