@@ -415,6 +415,9 @@ bench: bench-programs testbed ## on demand: ours beside client-go, writes bench/
 	@$(BENCH_TRANSPORT) --append bench/RESULTS.md
 	@$(BENCH_ZONE) --append bench/RESULTS.md
 	@$(BENCH_APISERVER) --append bench/RESULTS.md
+	@$(SUBMAKE) build SKIP_DEPS=1
+	@$(TEST_ENV) $(PYTHON) bench/instructions.py --build $(OUT) \
+	    --append bench/RESULTS.md --calls
 
 bench-smoke: ## on demand: does "make bench" run?  Says nothing of speed
 	@if $(GO) version >/dev/null 2>&1; then \

@@ -21,6 +21,7 @@ give a build with BUILD=debug.
 import argparse
 import contextlib
 import http.client
+import io
 import json
 import os
 import re
@@ -482,6 +483,7 @@ def options():
         help='event, rebuild, "rebuild, special", or the name of a request in the table',
     )
     parser.add_argument("--json", help="write the figures to this file too")
+    parser.add_argument("--append", help="file of results that the table is added to")
     return parser.parse_args()
 
 
@@ -491,6 +493,13 @@ def main():
     builds = args.build or [nginx_lib.BUILD_DIR]
     results = [measure(build, args) for build in builds]
     report(builds, results, args)
+    if args.append:
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            report(builds, results, args)
+        with open(args.append, "a", encoding="utf-8") as f:
+            f.write("\n## Instructions of an event, a rebuild and a request\n\n```\n"
+                    f"{text.getvalue().rstrip()}\n```\n")
     if args.json:
         made = [
             {
