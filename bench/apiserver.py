@@ -32,7 +32,10 @@ import tempfile
 import threading
 import time
 
-from run import FORMS, OURS, OURS_SYNCED, PATIENCE, ROOT, Follower, cpu, say
+from run import (
+    FORMS, OURS, OURS_SYNCED, PATIENCE, ROOT, Follower, Subject, appended, cpu, met, say,
+    spread, takes_append,
+)
 
 sys.path.insert(0, os.path.join(ROOT, "t", "cluster"))
 
@@ -58,32 +61,19 @@ WATCHES = {
 }
 
 
-class Kind:
-    """One that is compared."""
-
-    def __init__(self, name, args, synced, env=None):
-        self.name = name
-        self.args = args
-        self.synced = synced
-        self.env = env or {}
-
-    def start(self):
-        return Follower(self.args, self.env, None)
-
-
-def kinds(options, kubeconfig):
+def subjects(options, kubeconfig):
     where = ["--kubeconfig", kubeconfig, "--namespace", NAMESPACE]
     rows = []
     for form in FORMS:
-        rows.append(Kind(
+        rows.append(Subject(
             OURS_NAME.format(FORMS[form]),
             [options.program, *where, *OURS, "--watch-list", "off", "--encoding", form],
-            OURS_SYNCED))
+            OURS_SYNCED, None))
         for how, more in (("gzip", []), ("identity", ["-identity"])):
-            rows.append(Kind(
+            rows.append(Subject(
                 PEER_NAME.format(FORMS[form], how),
                 [options.peer, *where, *more, "-form", "pb" if form == "protobuf" else form],
-                (rb"synced",), {"KUBE_FEATURE_WatchListClient": "false"}))
+                (rb"synced",), None, {"KUBE_FEATURE_WatchListClient": "false"}))
     return rows
 
 
@@ -147,16 +137,16 @@ def idle(cluster):
     return (cluster.server() - before) / (time.monotonic() - began) / 1e3
 
 
-def a_list(cluster, kind):
+def a_list(cluster, row):
     """Median wall of STARTS, the server's processor for each, in ms; MB."""
     share = idle(cluster)
     began, before = time.monotonic(), cluster.server()
     walls = []
     for _ in range(STARTS):
         at = time.monotonic()
-        follower = kind.start()
+        follower = Follower(row.args, row.env, None)
         try:
-            walls.append((follower.until(*kind.synced) - at) * 1e3)
+            walls.append((follower.until(*row.synced) - at) * 1e3)
             size = received(follower.process.pid)
         finally:
             follower.close()
@@ -228,10 +218,6 @@ AIMS = (
 )
 
 
-def spread(values):
-    return f"{statistics.median(values):.2f} ({min(values):.2f}–{max(values):.2f})"
-
-
 def against(got, aim):
     """The cells of one aim."""
     text, one, other, most = aim
@@ -242,8 +228,7 @@ def against(got, aim):
             continue
         pairs = zip(got[one][figure], got[other][figure], strict=True)
         value = round(statistics.median(a / b for a, b in pairs), 2)
-        met = "met" if value <= most[figure] else "not met"
-        cells.append(f"{value} × of {most[figure]} — {met}")
+        cells.append(f"{value} × of {most[figure]} — {met(value, most[figure])}")
     return cells
 
 
@@ -261,7 +246,7 @@ def report(got, options, version):
             "its default (a watch is never compressed).", ""]
     out += [row_of(["", *(text for _, text in FIGURES)]), "|---" * (len(FIGURES) + 1) + "|"]
     for name, figures in got.items():
-        out.append(row_of([name, *(spread(figures[k]) if k in figures else ""
+        out.append(row_of([name, *(spread(figures[k], 2) if k in figures else ""
                                    for k, _ in FIGURES)]))
     out += ["", row_of(["", *(text for k, text in FIGURES if k in MINE)]),
             "|---" * (len(MINE) + 1) + "|"]
@@ -276,7 +261,7 @@ def main():
     parser.add_argument("--slices", type=int, default=2000)
     parser.add_argument("--events", type=int, default=10000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--append", help="file for the results; none: it is checked that all ran")
+    takes_append(parser)
     options = parser.parse_args()
     why = "it needs root" if os.geteuid() else netns.available()
     if why:
@@ -287,15 +272,12 @@ def main():
         print(f"a real API server, {options.slices} slices", flush=True)
         cluster = Cluster(tb, options.slices)
         cluster.make()
-        rows = kinds(options, tb.kubeconfig)
+        rows = subjects(options, tb.kubeconfig)
         version = re.search(r"k8s.io/kubernetes\s+(v\S+)", say(
             os.environ.get("GO", "go"), "version", "-m", BINARY))[1]
         got = measure(cluster, rows, options)
     text = report(got, options, version)
-    if options.append:
-        with open(options.append, "a", encoding="utf-8") as f:
-            f.write(text)
-    print(text if options.append else f"bench: {len(rows)} followers of a real API server")
+    appended(options, text, f"{len(rows)} followers of a real API server")
     return 0
 
 

@@ -24,7 +24,9 @@ import sys
 import threading
 import time
 
-from run import PATIENCE, Follower, Server, arguments, recorded, subjects
+from run import (
+    PATIENCE, Follower, Server, appended, arguments, met, recorded, subjects, takes_append,
+)
 
 # Between two events: some hundred times what one takes.
 PAUSE_S = 0.002
@@ -177,10 +179,10 @@ def report(got, events, rounds):
     out += ["|---" * (len(sizes) + 2) + "|"]
     for form in ("protobuf", "JSON"):
         ratios = [against(got[s], form) for s in sizes]
-        cells = [f"{r:.2f} × — {'met' if r <= 0.5 else 'not met'}" for r in ratios]
+        cells = [f"{r:.2f} × — {met(r, 0.5)}" for r in ratios]
         out.append(f"| ours over client-go's, {form} | ≤ 0.5 × | " + " | ".join(cells) + " |")
     ours = [statistics.median(got[s][OURS.format("protobuf")]["median"]) for s in sizes]
-    cells = [f"{v / ours[0]:.2f} × — {'met' if v <= 1.3 * ours[0] else 'not met'}" for v in ours]
+    cells = [f"{v / ours[0]:.2f} × — {met(v, 1.3 * ours[0])}" for v in ours]
     out.append("| ours, protobuf, over its smallest | ≤ 1.3 × | " + " | ".join(cells) + " |")
     return "\n".join(out) + "\n"
 
@@ -188,7 +190,7 @@ def report(got, events, rounds):
 def main():
     parser = arguments(__doc__, "10,1000,10000", 1000)
     parser.add_argument("--reader", required=True, help="bench/reader.c, built")
-    parser.add_argument("--append", help="file for the results; none: it is checked that all ran")
+    takes_append(parser)
     options = parser.parse_args()
 
     rows = [row for row in subjects(options.program, options.peer, 900000 + options.events)
@@ -199,10 +201,7 @@ def main():
         print(f"latency, {size} slices", flush=True)
         got[size] = measure(rows, folder, options)
     text = report(got, options.events, options.rounds)
-    if options.append:
-        with open(options.append, "a", encoding="utf-8") as f:
-            f.write(text)
-    print(text if options.append else f"bench: latency of {len(rows)} followers")
+    appended(options, text, f"latency of {len(rows)} followers")
     return 0
 
 

@@ -308,8 +308,11 @@ def measure(rows, folder, empty, options):
     return got
 
 
-def spread(values):
-    return f"{statistics.median(values):.1f} ({min(values):.1f}–{max(values):.1f})"
+def spread(values, digits=1):
+    """The median, and from where to where they go."""
+    low, mid, high = (
+        f"{f(values):.{digits}f}" for f in (min, statistics.median, max))
+    return f"{mid} ({low}–{high})"
 
 
 def ratio(got, name, other, figure):
@@ -370,19 +373,19 @@ def report(got, rows, sizes, about):
         for how in ("off", "on"):
             times = ratio(got[size], f"ours, protobuf, WatchList {how}",
                           f"client-go, {peer}, WatchList {how}", figure)
-            cells.append(f"{times:.2f} × — {'met' if times >= aim else 'not met'}")
+            cells.append(f"{times:.2f} × — {met(aim, times)}")
         out.append(f"| {text}: client-go's, {peer}, over ours | ≥ {aim} × | "
                    + " | ".join(cells) + " |")
     cells = []
     for how in ("off", "on"):
         more = statistics.median(got[size][f"ours, protobuf, WatchList {how}"]["anon"])
-        cells.append(f"{more:.1f} MB — {'met' if more <= 2 else 'not met'}")
+        cells.append(f"{more:.1f} MB — {met(more, 2)}")
     out.append("| RssAnon more than with nothing | ≤ 2 MB | " + " | ".join(cells) + " |")
     cells = []
     for how in ("off", "on"):
         few, many = (statistics.median(got[s][f"ours, protobuf, WatchList {how}"]["event_cpu"])
                      for s in (sizes[0], size))
-        cells.append(f"{many / few:.2f} × — {'met' if many / few <= 1.3 else 'not met'}")
+        cells.append(f"{many / few:.2f} × — {met(many / few, 1.3)}")
     out.append(f"| watch, processor an event: over that of {sizes[0] * 10} endpoints | ≤ 1.3 × | "
                + " | ".join(cells) + " |")
     return "\n".join(out) + "\n"
@@ -426,6 +429,23 @@ def arguments(about, sizes, events):
     parser.add_argument("--events", type=int, default=events)
     parser.add_argument("--rounds", type=int, default=5)
     return parser
+
+
+def met(value, most):
+    return "met" if value <= most else "not met"
+
+
+def takes_append(parser):
+    """For those that add a section to the results."""
+    parser.add_argument("--append", help="file for the results; none: it is checked that all ran")
+
+
+def appended(options, text, otherwise):
+    """Adds the section, or says what ran."""
+    if options.append:
+        with open(options.append, "a", encoding="utf-8") as f:
+            f.write(text)
+    print(text if options.append else f"bench: {otherwise}")
 
 
 def recorded(options, size):

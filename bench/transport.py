@@ -18,7 +18,10 @@ import ssl
 import sys
 import tempfile
 
-from run import FORMS, OURS, OURS_SYNCED, ROOT, Subject, arguments, ratio, recorded, spread
+from run import (
+    FORMS, OURS, OURS_SYNCED, ROOT, Subject, appended, arguments, ratio, recorded, spread,
+    takes_append,
+)
 
 sys.path.insert(0, os.path.join(ROOT, "t", "lib"))
 
@@ -98,7 +101,7 @@ def report(got, size, rounds):
 
 def main():
     parser = arguments(__doc__, "10000", 10000)
-    parser.add_argument("--append", help="file for the results; none: it is checked that all ran")
+    takes_append(parser)
     options = parser.parse_args()
     size = int(options.sizes)
     with tempfile.TemporaryDirectory() as folder:
@@ -109,10 +112,7 @@ def main():
         print(f"TLS and gzip, {size} slices", flush=True)
         got = measure(rows, recorded(options, size), recorded(options, 0), options.rounds)
     text = report(got, size, options.rounds)
-    if options.append:
-        with open(options.append, "a", encoding="utf-8") as f:
-            f.write(text)
-    print(text if options.append else f"bench: {len(rows)} followers over TLS, and without")
+    appended(options, text, f"{len(rows)} followers over TLS, and without")
     return 0
 
 

@@ -17,7 +17,9 @@ import subprocess
 import sys
 import time
 
-from run import OURS_SYNCED, PATIENCE, Follower, Server, arguments, recorded
+from run import (
+    OURS_SYNCED, PATIENCE, Follower, Server, appended, arguments, met, recorded, takes_append,
+)
 
 ZONES = ("64m", "4g")
 RSS_MB, START_MS, BYTES = 3, 50, 80
@@ -69,38 +71,31 @@ def smallest(program, folder):
     return enough
 
 
-def verdict(value, most):
-    return "met" if value <= most else "not met"
-
-
 def report(starts, size, kib):
     """The section of RESULTS.md."""
     out = ["", "## The zone", ""]
     out += ["| an empty one | start, ms | RssAnon, MB | shared memory, MB |", "|---|---|---|---|"]
     for zone, rows in starts.items():
         ms, anon, shared = (statistics.median(column) for column in zip(*rows, strict=True))
-        out.append(f"| {zone} | {ms:.1f} of {START_MS} — {verdict(ms, START_MS)} | {anon:.1f} of "
-                   f"{RSS_MB} — {verdict(anon, RSS_MB)} | {shared:.1f} |")
+        out.append(f"| {zone} | {ms:.1f} of {START_MS} — {met(ms, START_MS)} | {anon:.1f} of "
+                   f"{RSS_MB} — {met(anon, RSS_MB)} | {shared:.1f} |")
     each = kib * 1024 / (size * 10)
     out += ["", f"The smallest zone that takes {size * 10} endpoints, {size} slices of 10 and "
             f"{size} Services: {kib} KiB, {each:.1f} bytes an endpoint (of {BYTES} — "
-            f"{verdict(each, BYTES)})."]
+            f"{met(each, BYTES)})."]
     return "\n".join(out) + "\n"
 
 
 def main():
     parser = arguments(__doc__, "10000", 10000)
-    parser.add_argument("--append", help="file for the results; none: it is checked that all ran")
+    takes_append(parser)
     options = parser.parse_args()
     size = int(options.sizes)
     empty, folder = recorded(options, 0), recorded(options, size)
     starts = {zone: [started(options.program, empty, zone) for _ in range(options.rounds)]
               for zone in ZONES}
     text = report(starts, size, smallest(options.program, folder))
-    if options.append:
-        with open(options.append, "a", encoding="utf-8") as f:
-            f.write(text)
-    print(text if options.append else "bench: zones of two sizes, and the smallest")
+    appended(options, text, "zones of two sizes, and the smallest")
     return 0
 
 

@@ -2,12 +2,12 @@
 // For benchmarks only.
 //
 //	follow -server http://127.0.0.1:8001 -form pb -last 910000
-//	follow -kubeconfig FILE -namespace bench -until end
+//	follow -kubeconfig FILE -namespace bench
 //
 // Prints "synced" once both hold everything, and "last" once the EndpointSlice
-// of that resourceVersion (-last) or name (-until) has come; with -stamps before
-// it a line for each EndpointSlice since: resourceVersion, and the wall clock's
-// ns as the handler was called. All else is client-go's default, gzip too (but
+// of that resourceVersion has come; with -stamps before it a line for each
+// EndpointSlice since: resourceVersion, and the wall clock's ns as the handler
+// was called. All else is client-go's default, gzip too (but
 // with -identity); its feature WatchListClient is set by the environment
 // (KUBE_FEATURE_WatchListClient).
 //
@@ -61,7 +61,6 @@ func main() {
 	identity := flag.Bool("identity", false, "do not ask for gzip")
 	form := flag.String("form", "pb", "pb or json")
 	last := flag.String("last", "", "resourceVersion")
-	until := flag.String("until", "", "name of an EndpointSlice")
 	stamps := flag.Bool("stamps", false, "say when each EndpointSlice came")
 	show := flag.Bool("version", false, "print client-go's and Go's")
 	flag.Parse()
@@ -91,8 +90,7 @@ func main() {
 	}
 	var came []stamp
 	see := func(obj any) {
-		if s, ok := obj.(*discoveryv1.EndpointSlice); ok &&
-			(s.ResourceVersion == *last || s.Name == *until) {
+		if s, ok := obj.(*discoveryv1.EndpointSlice); ok && s.ResourceVersion == *last {
 			for _, c := range came {
 				fmt.Println(c.version, c.ns)
 			}
