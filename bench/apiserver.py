@@ -33,8 +33,8 @@ import threading
 import time
 
 from run import (
-    FORMS, OURS, OURS_SYNCED, PATIENCE, ROOT, Follower, Subject, appended, cpu, met, say,
-    spread, takes_append,
+    FORMS, PATIENCE, ROOT, Follower, appended, client_go, cpu, met, ours, ratio, say, spread,
+    takes_append, turned,
 )
 
 sys.path.insert(0, os.path.join(ROOT, "t", "cluster"))
@@ -50,7 +50,6 @@ STARTS = 10  # of a follower in a row: one takes too little to be measured
 END = "the-last-one"
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-OURS_NAME, PEER_NAME = "ours, {}", "client-go, {}, {}"
 
 # What either sends for a watch: the version of HTTP, and Accept.
 WATCHES = {
@@ -65,15 +64,10 @@ def subjects(options, kubeconfig):
     where = ["--kubeconfig", kubeconfig, "--namespace", NAMESPACE]
     rows = []
     for form in FORMS:
-        rows.append(Subject(
-            OURS_NAME.format(FORMS[form]),
-            [options.program, *where, *OURS, "--watch-list", "off", "--encoding", form],
-            OURS_SYNCED, None))
+        rows.append(ours(f"ours, {FORMS[form]}", options.program, where, form))
         for how, more in (("gzip", []), ("identity", ["-identity"])):
-            rows.append(Subject(
-                PEER_NAME.format(FORMS[form], how),
-                [options.peer, *where, *more, "-form", "pb" if form == "protobuf" else form],
-                (rb"synced",), None, {"KUBE_FEATURE_WatchListClient": "false"}))
+            rows.append(client_go(f"client-go, {FORMS[form]}, {how}", options.peer,
+                                  [*where, *more], form))
     return rows
 
 
@@ -180,7 +174,7 @@ def measure(cluster, rows, options):
     """{name: {figure: [a value a round]}}"""
     got = {row.name: {} for row in rows}
     for number in range(options.rounds + 1):
-        turn = rows[number % len(rows):] + rows[:number % len(rows)]
+        turn = turned(rows, number)
         found = {row.name: a_list(cluster, row) for row in turn}
         path, version = cluster.change(options.events)
         for row in turn:
@@ -226,8 +220,7 @@ def against(got, aim):
         if figure not in most:
             cells.append("")
             continue
-        pairs = zip(got[one][figure], got[other][figure], strict=True)
-        value = round(statistics.median(a / b for a, b in pairs), 2)
+        value = round(ratio(got, other, one, figure), 2)
         cells.append(f"{value} × of {most[figure]} — {met(value, most[figure])}")
     return cells
 

@@ -25,7 +25,8 @@ import threading
 import time
 
 from run import (
-    PATIENCE, Follower, Server, appended, arguments, met, recorded, subjects, takes_append,
+    PATIENCE, Follower, Server, appended, arguments, met, ratio, recorded, subjects,
+    takes_append, turned,
 )
 
 # Between two events: some hundred times what one takes.
@@ -140,7 +141,7 @@ def measure(rows, folder, options):
     got[RAW] = {"median": [], "p99": []}
     for number in range(options.rounds + 1):
         found = {RAW: bytes_alone(options.reader, folder)}
-        for row in rows[number % len(rows):] + rows[:number % len(rows)]:
+        for row in turned(rows, number):
             found[row.name] = followed(row, folder, options.reader, last, options.events)
         if number == 0:
             continue  # files are cold, and so are the programs
@@ -156,8 +157,7 @@ def measure(rows, folder, options):
 
 def against(got, form):
     """Ours over client-go's, the median of the rounds."""
-    pairs = zip(got[OURS.format(form)]["median"], got[PEER.format(form)]["median"], strict=True)
-    return statistics.median(a / b for a, b in pairs)
+    return ratio(got, PEER.format(form), OURS.format(form), "median")
 
 
 def report(got, events, rounds):

@@ -255,38 +255,44 @@ class Subject:
             server.close()
 
 
-# What kube-informer is called with, and prints once it holds both resources.
-OURS = ["--zone-size", "64m", "--quiet", "--digest"]
+# What kube-informer prints once it holds both resources.
 OURS_SYNCED = (
     rb'"services".*"synced"|"synced".*"services"',
     rb'"endpointslices".*"synced"|"synced".*"endpointslices"',
 )
 
 
+def ours(name, program, where, form, watch_list="off", last=None, tls=None):
+    """kube-informer; where: arguments that name the server."""
+    args = [program, *where, "--zone-size", "64m", "--quiet", "--digest",
+            "--watch-list", watch_list, "--encoding", form]
+    seen = rb'"resource_version":"%d"' % last if last else None
+    return Subject(name, args, OURS_SYNCED, seen, tls=tls)
+
+
+def client_go(name, program, where, form, watch_list="off", last=None, tls=None):
+    """t/cluster/follow, likewise."""
+    args = [program, *where, "-form", "pb" if form == "protobuf" else form]
+    args += ["-last", str(last)] if last else []
+    feature = {"off": "false", "on": "true"}[watch_list]
+    return Subject(name, args, (rb"synced",), rb"last",
+                   {"KUBE_FEATURE_WatchListClient": feature}, tls)
+
+
 def subjects(program, peer, last):
     """Ours, and client-go as it may be used."""
-    rows = []
-    for form, how in itertools.product(FORMS, ("off", "on")):
-        rows.append(
-            Subject(
-                f"ours, {FORMS[form]}, WatchList {how}",
-                [program, "--server", "URL", *OURS, "--watch-list", how, "--encoding", form],
-                OURS_SYNCED,
-                rb'"resource_version":"%d"' % last,
-            )
-        )
-    for form, text in (("pb", "protobuf"), ("json", "JSON")):
-        for how, value in (("off", "false"), ("on", "true")):
-            rows.append(
-                Subject(
-                    f"client-go, {text}, WatchList {how}",
-                    [peer, "-server", "URL", "-form", form, "-last", str(last)],
-                    (rb"synced",),
-                    rb"last",
-                    {"KUBE_FEATURE_WatchListClient": value},
-                )
-            )
-    return rows
+    return [
+        make(f"{who}, {FORMS[form]}, WatchList {how}", path, [server, "URL"], form, how, last)
+        for who, make, path, server in (
+            ("ours", ours, program, "--server"), ("client-go", client_go, peer, "-server"))
+        for form, how in itertools.product(FORMS, ("off", "on"))
+    ]
+
+
+def turned(rows, number):
+    """The rows in another order each round."""
+    at = number % len(rows)
+    return rows[at:] + rows[:at]
 
 
 def measure(rows, folder, empty, options):
@@ -295,7 +301,7 @@ def measure(rows, folder, empty, options):
     for row in rows:
         base[row.name] = row.run(empty, 0, options.core)
     for number in range(options.rounds + 1):
-        for row in rows[number % len(rows):] + rows[:number % len(rows)]:
+        for row in turned(rows, number):
             result = row.run(folder, options.events, options.core)
             for figure in ("cpu", "anon"):
                 result[figure] -= base[row.name][figure]

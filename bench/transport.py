@@ -19,8 +19,8 @@ import sys
 import tempfile
 
 from run import (
-    FORMS, OURS, OURS_SYNCED, ROOT, Subject, appended, arguments, ratio, recorded, spread,
-    takes_append,
+    FORMS, ROOT, appended, arguments, client_go, ours, ratio, recorded, spread, takes_append,
+    turned,
 )
 
 sys.path.insert(0, os.path.join(ROOT, "t", "lib"))
@@ -38,25 +38,14 @@ def subjects(options, context, ca):
     """Ours without gzip, client-go with and without; each plain and over TLS."""
     rows = []
     for form, tls in itertools.product(FORMS, HOW):
-        more = ["--ca-file", ca] if tls else []
-        rows.append(
-            Subject(
-                name_of("ours", form, tls, False),
-                [options.program, "--server", "URL", *OURS, *more,
-                 "--watch-list", "off", "--encoding", form],
-                OURS_SYNCED, None, tls=context if tls else None,
-            )
-        )
+        where = ["--server", "URL", *(["--ca-file", ca] if tls else [])]
+        rows.append(ours(name_of("ours", form, tls, False), options.program, where, form,
+                         tls=context if tls else None))
         for gzip in (False, True):
-            args = [options.peer, "-server", "URL",
-                    "-form", "pb" if form == "protobuf" else form]
-            args += ["-ca", ca] if tls else []
-            args += [] if gzip else ["-identity"]
-            rows.append(
-                Subject(name_of("client-go", form, tls, gzip), args, (rb"synced",), None,
-                        {"KUBE_FEATURE_WatchListClient": "false"},
-                        tls=context if tls else None)
-            )
+            where = ["-server", "URL", *(["-ca", ca] if tls else []),
+                     *([] if gzip else ["-identity"])]
+            rows.append(client_go(name_of("client-go", form, tls, gzip), options.peer, where,
+                                  form, tls=context if tls else None))
     return rows
 
 
@@ -65,7 +54,7 @@ def measure(rows, folder, empty, rounds):
     base = {row.name: row.run(empty, 0, None) for row in rows}
     got = {row.name: {"wall": [], "cpu": []} for row in rows}
     for number in range(rounds + 1):
-        for row in rows[number % len(rows):] + rows[:number % len(rows)]:
+        for row in turned(rows, number):
             result = row.run(folder, 0, None)
             result["cpu"] -= base[row.name]["cpu"]
             if number == 0:
