@@ -320,11 +320,11 @@ bench_resume(void *ctx, kube_exchange_t *exchange)
 
 
 static void
-bench_verdict(void *ctx, size_t server, bool good)
+bench_verdict(void *ctx, size_t server, kube_server_verdict_t verdict)
 {
     (void) ctx;
     (void) server;
-    (void) good;
+    (void) verdict;
 }
 
 

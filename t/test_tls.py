@@ -282,6 +282,43 @@ def test_unix_socket(cluster):
         gateway.stop()
 
 
+REFUSALS = {
+    "403": {"status": 403},
+    "406": {"status": 406},
+    "410": {"status": 410},
+    "429": {"status": 429, "retry_after": 1},
+}
+
+
+@pytest.mark.parametrize("how", REFUSALS)
+def test_address_that_only_refuses_is_left(cluster, how):
+    """The next one may grant what this one does not."""
+    from apiserver import ApiServer
+    from cluster import informer
+
+    cluster.service("shop", "web")
+    with ApiServer() as other:
+        other.fault(times=None, **REFUSALS[how])
+        block = informer(f"api {other.url} {cluster.api.url};")
+        works(cluster, cluster.nginx(CONF, block=block, sync=False))
+        assert other.requests
+
+
+def test_what_is_forbidden_everywhere_leaves_no_address(cluster):
+    """Others, whose namespaces are granted, stay where they are."""
+    from apiserver import ApiServer
+    from cluster import informer
+
+    cluster.service("shop", "web")
+    forbidden = cluster.api.fault(status=403, ns="infra", times=None)
+    with ApiServer() as other:
+        block = informer(f"api {cluster.api.url} {other.url}; namespaces shop infra;")
+        gateway = cluster.nginx(CONF, block=block, sync=False)
+        gateway.wait_status_code(200)
+        cluster.api.wait(lambda: forbidden.fired >= 8)
+        assert other.requests == []
+
+
 def test_several_addresses_are_tried_in_turn(cluster):
     """One address of the cluster is dead, the next one answers."""
     from cluster import informer

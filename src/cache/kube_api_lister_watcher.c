@@ -76,6 +76,7 @@ typedef struct {
     bool               whole;      /* a list that was read to its end, or the
                                       items that a watch begins with */
     bool               blameless;  /* its end is no word on its address */
+    bool               granted;    /* some of what was asked for has come */
     kube_rc_t          ended_rc;
     int                code;       /* 0: no head yet */
     size_t             server;     /* of the head */
@@ -128,10 +129,21 @@ api_is_type(kube_str_t type, const char *text)
 }
 
 
+static void
+api_verdict(const api_call_t *call, kube_server_verdict_t verdict)
+{
+    const kube_io_t  *io;
+
+    io = &call->lw->conf.io;
+
+    io->verdict(io->ctx, call->server, verdict);
+}
+
+
 static kube_take_t
 api_on_response(void *ctx, const kube_response_t *response)
 {
-    bool         good;
+    bool         known;
     api_call_t  *call = ctx;
 
     call->code = response->code;
@@ -147,11 +159,13 @@ api_on_response(void *ctx, const kube_response_t *response)
      * 429 of one is plain text.
      */
 
-    good = call->code < 500 && call->code != 401 && call->code != 404
-           && call->code != 408 && call->code != 421
-           && (call->json || call->protobuf || call->code == 429);
+    known = call->code < 500 && call->code != 401 && call->code != 404
+            && call->code != 408 && call->code != 421
+            && (call->json || call->protobuf || call->code == 429);
 
-    call->lw->conf.io.verdict(call->lw->conf.io.ctx, response->server, good);
+    api_verdict(call, !known ? KUBE_SERVER_BAD
+                      : (call->code == 200) ? KUBE_SERVER_ANSWERS
+                                            : KUBE_SERVER_REFUSES);
 
     return KUBE_TAKE_MORE;
 }
@@ -234,6 +248,55 @@ static const kube_exchange_handler_t  api_handler = {
 };
 
 
+static void
+api_hang_up(api_call_t *call)
+{
+    kube_io_t  *io;
+
+    io = &call->lw->conf.io;
+
+    if (call->exchange != NULL) {
+        io->cancel(io->ctx, call->exchange);
+        call->exchange = NULL;
+    }
+}
+
+
+/* A watch that is refused by its first event: its 200 was no yes. */
+static void
+api_refused(api_call_t *call)
+{
+    if (!call->granted) {
+        api_hang_up(call);
+        api_verdict(call, KUBE_SERVER_REFUSES);
+    }
+}
+
+
+/* The first of what was asked for is told. */
+static void
+api_note(api_call_t *call, kube_result_kind_t kind)
+{
+    switch (kind) {
+
+    case KUBE_RESULT_META:
+    case KUBE_RESULT_ITEM:
+    case KUBE_RESULT_EVENT:
+    case KUBE_RESULT_BOOKMARK:
+
+        if (!call->granted) {
+            call->granted = true;
+            api_verdict(call, KUBE_SERVER_GRANTS);
+        }
+
+        break;
+
+    default:
+        break;
+    }
+}
+
+
 static kube_frame_mode_t
 api_mode(const api_call_t *call)
 {
@@ -251,7 +314,7 @@ api_end(api_call_t *call, kube_result_t *result, kube_rc_t rc,
     /* bytes that are none of this API's, behind a head that looked good */
 
     if (rc == KUBE_PROTO && call->code == 200) {
-        call->lw->conf.io.verdict(call->lw->conf.io.ctx, call->server, false);
+        api_verdict(call, KUBE_SERVER_BAD);
     }
 
     result->kind = KUBE_RESULT_END;
@@ -509,6 +572,7 @@ api_event(api_call_t *call, const kube_envelope_t *envelope,
         return KUBE_OK;
 
     case KUBE_WATCH_ERROR:
+        api_refused(call);
         return api_status(call, result, 0, event.status_text);
 
     case KUBE_WATCH_UNKNOWN:
@@ -896,20 +960,6 @@ api_send(api_call_t *call, uint64_t now_ms)
 }
 
 
-static void
-api_hang_up(api_call_t *call)
-{
-    kube_io_t  *io;
-
-    io = &call->lw->conf.io;
-
-    if (call->exchange != NULL) {
-        io->cancel(io->ctx, call->exchange);
-        call->exchange = NULL;
-    }
-}
-
-
 /*
  * A server, or what stands before it, that cannot do without an Accept it
  * knows, is asked once more, for JSON, and from then on for nothing else.
@@ -999,6 +1049,7 @@ api_next(void *ctx, kube_call_t *handle, kube_result_t *result)
     }
 
     if (api_parse(call, result) == KUBE_OK) {
+        api_note(call, result->kind);
         return KUBE_OK;
     }
 
@@ -1054,8 +1105,9 @@ api_free(api_call_t *call)
 static void
 api_cancel(void *ctx, kube_call_t *handle)
 {
-    api_lw_t    *lw = ctx;
     api_call_t  *call = (void *) handle;
+
+    (void) ctx;
 
     api_hang_up(call);
 
@@ -1064,7 +1116,7 @@ api_cancel(void *ctx, kube_call_t *handle)
     if (call->code == 200 && !call->whole && !call->blameless
         && (!call->watch || call->request.initial_events))
     {
-        lw->conf.io.verdict(lw->conf.io.ctx, call->server, false);
+        api_verdict(call, KUBE_SERVER_BAD);
     }
 
     api_free(call);

@@ -211,11 +211,11 @@ client_resume(void *ctx, kube_exchange_t *exchange)
 
 
 static void
-client_verdict(void *ctx, size_t server, bool good)
+client_verdict(void *ctx, size_t server, kube_server_verdict_t verdict)
 {
     kube_client_t  *client = ctx;
 
-    kube_transport_verdict(client->transport, server, good);
+    kube_transport_verdict(client->transport, server, verdict);
 }
 
 

@@ -25,7 +25,8 @@ typedef struct {
                    uint64_t now_ms, kube_exchange_t **exchange);
     void       (*cancel)(void *ctx, kube_exchange_t *exchange);
     void       (*resume)(void *ctx, kube_exchange_t *exchange);
-    void       (*verdict)(void *ctx, size_t server, bool good);
+    void       (*verdict)(void *ctx, size_t server,
+                   kube_server_verdict_t verdict);
     bool       (*suspect)(void *ctx, const kube_exchange_t *exchange);
     uint64_t   (*healed)(void *ctx);
     /*

@@ -514,6 +514,7 @@ exchange_on_head(kube_exchange_t *e)
     }
 
     e->responded = 1;
+    e->granted = (code == 200);
     e->stage = KUBE_STAGE_HEAD;
     e->suspect = 0;
     e->env->heard = true;

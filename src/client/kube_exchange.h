@@ -120,6 +120,7 @@ struct kube_exchange_s {
     unsigned                        peer_gone:1;
     unsigned                        added:1;       /* to the multi handle */
     unsigned                        responded:1;   /* response() was called */
+    unsigned                        granted:1;     /* with a 200 */
     unsigned                        cancelled:1;   /* no callback any more */
     unsigned                        held:1;        /* paused by the owner */
     unsigned                        paused:1;      /* inside libcurl */

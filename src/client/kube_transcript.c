@@ -258,11 +258,11 @@ recorder_resume(void *ctx, kube_exchange_t *exchange)
 
 
 static void
-recorder_verdict(void *ctx, size_t server, bool good)
+recorder_verdict(void *ctx, size_t server, kube_server_verdict_t verdict)
 {
     kube_recorder_t  *recorder = ctx;
 
-    recorder->io.verdict(recorder->io.ctx, server, good);
+    recorder->io.verdict(recorder->io.ctx, server, verdict);
 }
 
 
@@ -723,11 +723,11 @@ transcript_resume(void *ctx, kube_exchange_t *exchange)
 
 
 static void
-transcript_verdict(void *ctx, size_t server, bool good)
+transcript_verdict(void *ctx, size_t server, kube_server_verdict_t verdict)
 {
     (void) ctx;
     (void) server;
-    (void) good;
+    (void) verdict;
 }
 
 

@@ -51,6 +51,8 @@
 typedef struct {
     kube_backoff_t  backoff;
     uint64_t        again_ms;       /* passed over until then */
+    unsigned        refusals;       /* in a row */
+    uint64_t        refused_ms;     /* when the last one counted */
 } transport_server_t;
 
 struct kube_transport_s {
@@ -327,45 +329,104 @@ transport_choose_server(const kube_transport_t *t)
 }
 
 
-void
-kube_transport_verdict(kube_transport_t *transport, size_t server, bool good)
+/*
+ * Takes an address's refusal.  Returns whether it is one too many: where
+ * another exchange stands, what is refused is a matter of what was asked for.
+ * Those that come together count once, as in an expired version's case.
+ */
+static bool
+transport_refused(kube_transport_t *t, size_t server)
+{
+    uint64_t                now_ms;
+    transport_server_t     *s;
+    const kube_exchange_t  *e;
+
+    s = &t->servers[server];
+    now_ms = t->env.now_ms;
+
+    for (e = t->exchanges; e != NULL; e = e->next) {
+        if (e->server == server && e->granted && !e->cancelled) {
+            return false;
+        }
+    }
+
+    if (s->refusals != 0 && now_ms - s->refused_ms < KUBE_SERVER_FIRST_MS) {
+        return false;
+    }
+
+    s->refusals++;
+    s->refused_ms = now_ms;
+
+    return s->refusals == KUBE_SERVER_REFUSALS;
+}
+
+
+static void
+transport_leave(kube_transport_t *t, size_t server)
 {
     size_t               next;
     uint64_t             now_ms;
     transport_server_t  *s;
 
-    s = &transport->servers[server];
-    now_ms = transport->env.now_ms;
-
-    if (good) {
-        kube_backoff_healthy(&s->backoff, now_ms);
-        s->again_ms = now_ms;
-        return;
-    }
+    s = &t->servers[server];
+    s->refusals = 0;
+    now_ms = t->env.now_ms;
 
     /* a body that is none of this API's, or not what was asked for, may be the
        answer to another request, and ours the next on that connection; what a
        head says of its connection, kube_exchange has looked at */
 
-    if (!transport->processing) {
-        kube_exchange_shut_idle(&transport->env);
+    if (!t->processing) {
+        kube_exchange_shut_idle(&t->env);
     }
 
     /* exchanges that fail together count once */
 
     if (s->again_ms <= now_ms) {
-        s->again_ms = now_ms + kube_backoff_next(&s->backoff,
-                                                 &transport->random, now_ms,
-                                                 false, 0);
+        s->again_ms = now_ms + kube_backoff_next(&s->backoff, &t->random,
+                                                 now_ms, false, 0);
     }
 
     /* whoever is asked next is another one, though it be asked after a pause
        that is longer than this one is passed over */
 
-    next = transport_choose_server(transport);
+    next = transport_choose_server(t);
 
-    if (transport->servers[next].again_ms <= now_ms) {
-        transport->server = next;
+    if (t->servers[next].again_ms <= now_ms) {
+        t->server = next;
+    }
+}
+
+
+void
+kube_transport_verdict(kube_transport_t *transport, size_t server,
+    kube_server_verdict_t verdict)
+{
+    transport_server_t  *s;
+
+    s = &transport->servers[server];
+
+    switch (verdict) {
+
+    case KUBE_SERVER_GRANTS:
+        s->refusals = 0;
+        break;
+
+    case KUBE_SERVER_ANSWERS:
+        kube_backoff_healthy(&s->backoff, transport->env.now_ms);
+        s->again_ms = transport->env.now_ms;
+        break;
+
+    case KUBE_SERVER_REFUSES:
+        if (transport_refused(transport, server)) {
+            transport_leave(transport, server);
+        }
+
+        break;
+
+    case KUBE_SERVER_BAD:
+        transport_leave(transport, server);
+        break;
     }
 }
 

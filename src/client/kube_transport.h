@@ -33,6 +33,9 @@
 #define KUBE_SERVER_FIRST_MS  1000
 #define KUBE_SERVER_MAX_MS    60000
 
+/* Refusals in a row, a second apart, after which an address is bad. */
+#define KUBE_SERVER_REFUSALS  3
+
 typedef struct kube_transport_s  kube_transport_t;
 typedef struct kube_exchange_s   kube_exchange_t;
 
@@ -44,6 +47,16 @@ typedef struct {
     uint32_t    retry_after_s;     /* 0: none; at most KUBE_RETRY_AFTER_MAX */
     kube_str_t  content_type;      /* borrowed, without parameters */
 } kube_response_t;
+
+/* What an answer tells of the address that it came from. */
+typedef enum {
+    KUBE_SERVER_BAD = 0,  /* another address may do better: 5xx, 401, 404, HTML,
+                             a list that has no end */
+    KUBE_SERVER_REFUSES,  /* this API server's word, and a no: by a head, or an
+                             ERROR event that a watch begins with */
+    KUBE_SERVER_ANSWERS,  /* this API server's head, with a yes */
+    KUBE_SERVER_GRANTS    /* what was asked for: an object, a list's metadata */
+} kube_server_verdict_t;
 
 typedef enum {
     KUBE_TAKE_MORE = 0,
@@ -174,11 +187,15 @@ void kube_transport_credentials_changed(kube_transport_t *transport,
 bool kube_transport_answered(const kube_transport_t *transport);
 
 /*
- * Says what the answer of an address was worth: good is an answer of this API
- * server, a refusal included; bad is anything that another address may do
- * better (5xx, 401, 404, HTML, a list that has no end).  An exchange that
- * failed before its head counts as bad by itself, and so does one that is
- * cancelled when it had waited for its head for long.
+ * Says what the answer of an address was worth.  An exchange that failed
+ * before its head counts as bad by itself, and so does one that is cancelled
+ * when it had waited for its head for long.
+ *
+ * A refusal alone says nothing of the address: what is forbidden here may be so
+ * everywhere.  It counts only while no exchange has a 200 of that address, and
+ * once in KUBE_SERVER_FIRST_MS; KUBE_SERVER_REFUSALS of them with nothing
+ * granted in between are bad.  So the caller cancels the exchange of an ERROR
+ * event before it says so.
  *
  * Where an answer turns out bad once it is over, connections that nobody uses
  * are closed: what is to come over one of them may be an answer that is late.
@@ -188,7 +205,7 @@ bool kube_transport_answered(const kube_transport_t *transport);
  * all are bad: then the one whose time is over first is asked.
  */
 void kube_transport_verdict(kube_transport_t *transport, size_t server,
-    bool good);
+    kube_server_verdict_t verdict);
 
 /*
  * True: the peer of that exchange, whose head has come, is silent (probes get

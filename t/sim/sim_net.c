@@ -198,11 +198,11 @@ net_resume(void *ctx, kube_exchange_t *exchange)
 
 
 static void
-net_verdict(void *ctx, size_t server, bool good)
+net_verdict(void *ctx, size_t server, kube_server_verdict_t verdict)
 {
     (void) ctx;
     (void) server;
-    (void) good;
+    (void) verdict;
 }
 
 

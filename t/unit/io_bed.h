@@ -49,8 +49,7 @@ typedef struct {
     unsigned       cancelled;
     unsigned       resumed;
     unsigned       credentials;
-    unsigned       good;           /* verdicts */
-    unsigned       bad;
+    unsigned       verdicts[KUBE_SERVER_GRANTS + 1];
     size_t         chunk;          /* bytes a delivery; 0: all at once */
     io_exchange_t *suspect;        /* its peer is silent; NULL: none */
     uint64_t       healed;
@@ -130,18 +129,13 @@ io_resume(void *ctx, kube_exchange_t *exchange)
 
 
 static inline void
-io_verdict(void *ctx, size_t server, bool good)
+io_verdict(void *ctx, size_t server, kube_server_verdict_t verdict)
 {
     io_bed_t  *io = ctx;
 
     assert_int_equal(server, 0);
 
-    if (good) {
-        io->good++;
-
-    } else {
-        io->bad++;
-    }
+    io->verdicts[verdict]++;
 }
 
 

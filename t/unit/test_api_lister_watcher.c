@@ -316,8 +316,8 @@ test_blame(void **state)
         (void) yielded(&b, call);
         b.lw.cancel(b.lw.ctx, call);
 
-        assert_int_equal(b.io.bad != 0, cases[i].bad);
-        assert_int_equal(b.io.good, 1);
+        assert_int_equal(b.io.verdicts[KUBE_SERVER_BAD] != 0, cases[i].bad);
+        assert_int_equal(b.io.verdicts[KUBE_SERVER_ANSWERS], 1);
         bed_done(&b);
     }
 }
@@ -366,9 +366,68 @@ test_blame_of_streams(void **state)
         (void) yielded(&b, call);
         b.lw.cancel(b.lw.ctx, call);
 
-        assert_int_equal(b.io.bad != 0, cases[i].bad);
+        assert_int_equal(b.io.verdicts[KUBE_SERVER_BAD] != 0, cases[i].bad);
         bed_done(&b);
     }
+}
+
+
+/*
+ * What is given is told once.  An ERROR event with nothing before it refuses,
+ * and its exchange is none that stands by then.
+ */
+static void
+test_blame_of_first_events(void **state)
+{
+    bed_t           b;
+    size_t          i;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    static const struct {
+        const char  *body;
+        unsigned     refuses;
+        unsigned     grants;
+    } cases[] = {
+        { "", 0, 0 },
+        { EVENT("ERROR", "{\"kind\":\"Status\",\"code\":410}"), 1, 0 },
+        { EVENT("ADDED", SERVICE("a", "6")) EVENT("ADDED", SERVICE("b", "7"))
+          EVENT("ERROR", "{\"kind\":\"Status\",\"code\":410}"), 0, 1 },
+        { EVENT("BOOKMARK", "{\"kind\":\"Service\",\"metadata\":{"
+                "\"resourceVersion\":\"7\"}}"), 0, 1 }
+    };
+
+    (void) state;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bed_init(&b);
+        call = bed_watch(&b);
+        x = io_find(&b.io, "/");
+        assert_true(io_head(x, 200, "application/json", 0));
+
+        if (cases[i].body[0] != '\0') {
+            (void) io_body(&b.io, x, cases[i].body);
+        }
+
+        (void) yielded(&b, call);
+        assert_int_equal(b.io.verdicts[KUBE_SERVER_REFUSES], cases[i].refuses);
+        assert_int_equal(b.io.verdicts[KUBE_SERVER_GRANTS], cases[i].grants);
+        assert_int_equal(x->live, !cases[i].refuses);
+        b.lw.cancel(b.lw.ctx, call);
+        bed_done(&b);
+    }
+
+    /* an empty list is given, too */
+
+    bed_init(&b);
+    call = bed_list(&b);
+    io_answer(&b.io, io_find(&b.io, "/"), 200,
+              "{\"kind\":\"ServiceList\",\"metadata\":{"
+              "\"resourceVersion\":\"7\"},\"items\":[]}");
+    (void) yielded(&b, call);
+    assert_int_equal(b.io.verdicts[KUBE_SERVER_GRANTS], 1);
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
 }
 
 
@@ -382,21 +441,21 @@ test_blame_of_heads(void **state)
     io_exchange_t  *x;
 
     static const struct {
-        int          code;
-        const char  *type;
-        unsigned     bad;
+        int                     code;
+        const char             *type;
+        kube_server_verdict_t   verdict;
     } cases[] = {
-        { 200, "application/json", 0 },
-        { 200, "text/html", 1 },
-        { 401, "application/json", 1 },
-        { 403, "application/json", 0 },
-        { 404, "application/json", 1 },
-        { 408, "application/json", 1 },
-        { 410, "application/json", 0 },
-        { 421, "application/json", 1 },
-        { 429, "text/plain", 0 },
-        { 429, "application/json", 0 },
-        { 500, "application/json", 1 }
+        { 200, "application/json", KUBE_SERVER_ANSWERS },
+        { 200, "text/html", KUBE_SERVER_BAD },
+        { 401, "application/json", KUBE_SERVER_BAD },
+        { 403, "application/json", KUBE_SERVER_REFUSES },
+        { 404, "application/json", KUBE_SERVER_BAD },
+        { 408, "application/json", KUBE_SERVER_BAD },
+        { 410, "application/json", KUBE_SERVER_REFUSES },
+        { 421, "application/json", KUBE_SERVER_BAD },
+        { 429, "text/plain", KUBE_SERVER_REFUSES },
+        { 429, "application/json", KUBE_SERVER_REFUSES },
+        { 500, "application/json", KUBE_SERVER_BAD }
     };
 
     (void) state;
@@ -406,8 +465,7 @@ test_blame_of_heads(void **state)
         call = bed_list(&b);
         x = io_find(&b.io, "/");
         assert_true(io_head(x, cases[i].code, cases[i].type, 0));
-        assert_int_equal(b.io.bad, cases[i].bad);
-        assert_int_equal(b.io.good, !cases[i].bad);
+        assert_int_equal(b.io.verdicts[cases[i].verdict], 1);
         b.lw.cancel(b.lw.ctx, call);
         bed_done(&b);
     }
@@ -596,7 +654,7 @@ test_another_answer(void **state)
         io_answer(&b.io, x, 200, cases[i].list);
         assert_string_equal(yielded(&b, call), cases[i].yields);
         b.lw.cancel(b.lw.ctx, call);
-        assert_int_equal(b.io.bad != 0, i == 0);
+        assert_int_equal(b.io.verdicts[KUBE_SERVER_BAD] != 0, i == 0);
         bed_done(&b);
     }
 
@@ -1050,7 +1108,7 @@ test_messages_list(void **state)
         }
 
         b.lw.cancel(b.lw.ctx, call);
-        assert_int_equal(b.io.bad != 0, k != 0);
+        assert_int_equal(b.io.verdicts[KUBE_SERVER_BAD] != 0, k != 0);
         bed_done(&b);
     }
 
@@ -1066,7 +1124,7 @@ test_messages_list(void **state)
     io_done(x, KUBE_OK, "");
     assert_non_null(strstr(yielded(&b, call), "END:the peer broke"));
     b.lw.cancel(b.lw.ctx, call);
-    assert_true(b.io.bad != 0);
+    assert_true(b.io.verdicts[KUBE_SERVER_BAD] != 0);
     bed_done(&b);
 }
 
@@ -1376,6 +1434,8 @@ main(void)
         cmocka_unit_test(test_two_calls_at_once),
         cmocka_unit_test(test_blame),
         cmocka_unit_test(test_blame_of_streams),
+        cmocka_unit_test(test_blame_of_first_events),
+        cmocka_unit_test(test_blame_of_first_events),
         cmocka_unit_test(test_blame_of_heads),
         cmocka_unit_test(test_remedy_of_forbidden),
         cmocka_unit_test(test_failures_wait),

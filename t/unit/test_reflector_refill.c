@@ -1100,7 +1100,7 @@ test_watch_ends(void **state)
                         EVENT("ERROR", STATUS(410, "Expired", ""))));
     assert_string_equal(drained(&b), "!");
     assert_false(list->live);
-    assert_int_equal(b.io.bad, 0);
+    assert_int_equal(b.io.verdicts[KUBE_SERVER_BAD], 0);
     assert_false(is_watched(watch));
     io_answer(&b.io, bed_x(&b), 200, LIST("9", "", SERVICE("web", "3")));
     assert_string_equal(drained(&b), "[ R:shop/web@3 ]");

@@ -136,7 +136,7 @@ test_transport_late_answer(void **state)
     /* nor one that brought what cannot be the answer */
 
     known = http_bed_connections(&f->server);
-    kube_transport_verdict(f->transport, 0, false);
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_BAD);
     transport_bed_get(f, &c);
     assert_int_equal(c.code, 200);
     transport_bed_free(&c);
@@ -633,22 +633,22 @@ test_transport_verdicts(void **state)
     now_ms = 1000000;
     servers_at(f, now_ms, 0);
 
-    kube_transport_verdict(f->transport, 0, true);
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_ANSWERS);
     servers_at(f, now_ms, 0);
 
-    kube_transport_verdict(f->transport, 0, false);
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_BAD);
     servers_at(f, now_ms, 1);
-    kube_transport_verdict(f->transport, 1, false);
+    kube_transport_verdict(f->transport, 1, KUBE_SERVER_BAD);
     servers_at(f, now_ms, 2);
 
     /* all are bad: the first one to be over; more blame changes nothing */
 
-    kube_transport_verdict(f->transport, 2, false);
+    kube_transport_verdict(f->transport, 2, KUBE_SERVER_BAD);
 
     for (i = 0; i < 10; i++) {
-        kube_transport_verdict(f->transport, 0, false);
-        kube_transport_verdict(f->transport, 1, false);
-        kube_transport_verdict(f->transport, 2, false);
+        kube_transport_verdict(f->transport, 0, KUBE_SERVER_BAD);
+        kube_transport_verdict(f->transport, 1, KUBE_SERVER_BAD);
+        kube_transport_verdict(f->transport, 2, KUBE_SERVER_BAD);
     }
 
     servers_at(f, now_ms + KUBE_SERVER_FIRST_MS, 2);
@@ -656,10 +656,10 @@ test_transport_verdicts(void **state)
     /* a good answer ends it at once */
 
     now_ms += KUBE_SERVER_FIRST_MS;
-    kube_transport_verdict(f->transport, 0, false);
-    kube_transport_verdict(f->transport, 1, false);
-    kube_transport_verdict(f->transport, 2, false);
-    kube_transport_verdict(f->transport, 1, true);
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_BAD);
+    kube_transport_verdict(f->transport, 1, KUBE_SERVER_BAD);
+    kube_transport_verdict(f->transport, 2, KUBE_SERVER_BAD);
+    kube_transport_verdict(f->transport, 1, KUBE_SERVER_ANSWERS);
     servers_at(f, now_ms, 1);
 
     /* never longer than the ceiling, and that long in the end */
@@ -668,12 +668,12 @@ test_transport_verdicts(void **state)
         now_ms += KUBE_SERVER_MAX_MS;
         server = (2 + 2 * i) % 3;
         servers_at(f, now_ms, server);
-        kube_transport_verdict(f->transport, server, false);
-        kube_transport_verdict(f->transport, (server + 1) % 3, false);
-        kube_transport_verdict(f->transport, (server + 2) % 3, false);
+        kube_transport_verdict(f->transport, server, KUBE_SERVER_BAD);
+        kube_transport_verdict(f->transport, (server + 1) % 3, KUBE_SERVER_BAD);
+        kube_transport_verdict(f->transport, (server + 2) % 3, KUBE_SERVER_BAD);
     }
 
-    kube_transport_verdict(f->transport, server, true);
+    kube_transport_verdict(f->transport, server, KUBE_SERVER_ANSWERS);
     servers_at(f, now_ms + KUBE_SERVER_MAX_MS / 2 - 1, server);
 
     /* after a pause that is longer than it is passed over it is not the next */
@@ -681,8 +681,57 @@ test_transport_verdicts(void **state)
     now_ms += 2 * KUBE_SERVER_MAX_MS;
     server = (server + 2) % 3;
     servers_at(f, now_ms, server);
-    kube_transport_verdict(f->transport, server, false);
+    kube_transport_verdict(f->transport, server, KUBE_SERVER_BAD);
     servers_at(f, now_ms + 2 * KUBE_SERVER_MAX_MS, (server + 1) % 3);
+}
+
+
+/* Some refusals in a row are bad; what is granted starts the count again. */
+static void
+test_transport_refusals(void **state)
+{
+    unsigned          i;
+    uint64_t          now_ms;
+    transport_bed_t  *f = *state;
+
+    transport_bed_add_port(f, "http", 1);
+    transport_bed_add_port(f, "http", 2);
+    transport_bed_open(f);
+    now_ms = 1000000;
+
+    for (i = 0; i < 10; i++) {
+        servers_at(f, now_ms, 0);
+        kube_transport_verdict(f->transport, 0, KUBE_SERVER_REFUSES);
+        now_ms += KUBE_SERVER_FIRST_MS;
+
+        if (i % (KUBE_SERVER_REFUSALS - 1) == 0) {
+            kube_transport_verdict(f->transport, 0, KUBE_SERVER_GRANTS);
+        }
+    }
+
+    /* many scopes refused together are one refusal; a head grants nothing */
+
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_GRANTS);
+
+    for (i = 0; i < 10 * KUBE_SERVER_REFUSALS - 1; i++) {
+        servers_at(f, now_ms + i / 10 * KUBE_SERVER_FIRST_MS, 0);
+        kube_transport_verdict(f->transport, 0, KUBE_SERVER_ANSWERS);
+        kube_transport_verdict(f->transport, 0, KUBE_SERVER_REFUSES);
+
+        if (i == 10 * (KUBE_SERVER_REFUSALS - 1)) {
+            servers_at(f, now_ms + i / 10 * KUBE_SERVER_FIRST_MS, 1);
+            break;
+        }
+    }
+
+    /* and from then on they are counted anew */
+
+    now_ms += 2 * KUBE_SERVER_MAX_MS;
+    servers_at(f, now_ms, 1);
+    kube_transport_verdict(f->transport, 1, KUBE_SERVER_BAD);
+    servers_at(f, now_ms, 0);
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_REFUSES);
+    servers_at(f, now_ms, 0);
 }
 
 
@@ -1154,6 +1203,7 @@ main(void)
         TRANSPORT_TEST(test_transport_redirect),
         TRANSPORT_TEST(test_transport_servers),
         TRANSPORT_TEST(test_transport_verdicts),
+        TRANSPORT_TEST(test_transport_refusals),
         TRANSPORT_TEST(test_transport_silent),
         TRANSPORT_TEST(test_transport_bad_by_itself),
         TRANSPORT_TEST(test_transport_no_descriptors),

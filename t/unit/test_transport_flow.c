@@ -451,6 +451,48 @@ flow_watch(transport_bed_t *f, transport_bed_client_t *c)
 }
 
 
+/* Whether so many refusals of the first address, in time, have it left. */
+static bool
+flow_refused(transport_bed_t *f, unsigned n)
+{
+    static uint64_t  later_ms;
+
+    while (n-- != 0) {
+        later_ms += KUBE_SERVER_FIRST_MS;
+        f->processing = true;
+        kube_transport_process(f->transport, transport_bed_now_ms() + later_ms);
+        f->processing = false;
+
+        kube_transport_verdict(f->transport, 0, KUBE_SERVER_REFUSES);
+    }
+
+    return !kube_str_eq(kube_transport_server(f->transport),
+                        f->config.servers[0]);
+}
+
+
+/* Beside what an address has granted, its refusals are of what was asked. */
+static void
+test_transport_refusals_beside_a_watch(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  watch = { 0 };
+
+    transport_bed_serve(f, serve_scope, NULL);
+    transport_bed_add_port(f, "http", f->server.port);
+    transport_bed_add_port(f, "http", 1);
+    transport_bed_open(f);
+
+    flow_watch(f, &watch);
+    assert_false(flow_refused(f, 3 * KUBE_SERVER_REFUSALS));
+
+    kube_transport_cancel(f->transport, watch.exchange);
+    transport_bed_free(&watch);
+    assert_false(flow_refused(f, KUBE_SERVER_REFUSALS - 1));
+    assert_true(flow_refused(f, 1));
+}
+
+
 static void
 flow_pages(transport_bed_t *f, size_t n)
 {
@@ -599,7 +641,7 @@ test_transport_idle_by_looks(void **state)
 
     /* neither shuts it */
 
-    kube_transport_verdict(f->transport, 0, false);
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_BAD);
     assert_true(http_bed_deliver(f->server.fds[1], "cd"));
     transport_bed_start(f, &c);
 
@@ -619,7 +661,7 @@ test_transport_idle_by_looks(void **state)
 static kube_take_t
 take_bad(transport_bed_client_t *c)
 {
-    kube_transport_verdict(c->f->transport, 0, false);
+    kube_transport_verdict(c->f->transport, 0, KUBE_SERVER_BAD);
 
     return KUBE_TAKE_MORE;
 }
@@ -650,7 +692,7 @@ test_transport_idle_again(void **state)
     transport_bed_free(&c);
     assert_int_equal(http_bed_connections(&f->server), n);
 
-    kube_transport_verdict(f->transport, 0, false);
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_BAD);
     transport_bed_get(f, &c);
     assert_int_equal(http_bed_connections(&f->server), n + 1);
 
@@ -740,6 +782,7 @@ main(void)
         TRANSPORT_TEST(test_transport_cancel_other),
         TRANSPORT_TEST(test_transport_abort),
         TRANSPORT_TEST(test_transport_connections),
+        TRANSPORT_TEST(test_transport_refusals_beside_a_watch),
         TRANSPORT_TEST(test_transport_idle_by_looks),
         TRANSPORT_TEST(test_transport_idle_again),
         TRANSPORT_TEST(test_transport_idle_beside_bad_head),

@@ -318,7 +318,7 @@ test_which_is_back(void **state)
         transport_bed_get(f, &c);
         assert_int_equal(c.rc, KUBE_CONNECT);
         transport_bed_free(&c);
-        kube_transport_verdict(f->transport, 1, false);
+        kube_transport_verdict(f->transport, 1, KUBE_SERVER_BAD);
         silence_run(f, 700);
     }
 
