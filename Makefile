@@ -103,7 +103,7 @@ DEPS = @sh t/util/deps.sh
 
 .PHONY: bench-programs help matrix sim build modules lib cli demo demo-cluster test proof converge \
     model mutants unit tsan arm unit-run instructions bench bench-smoke \
-    bench-decode fuzz ring2 e2e testbed lint sources sizes \
+    bench-decode fuzz fuzz-coverage ring2 e2e testbed lint sources sizes \
     bare nginx-src install install-lib package clean
 
 help: ## print this text
@@ -394,6 +394,37 @@ fuzz: ## on demand: the targets of t/fuzz, FUZZ_SECONDS=60 each; FUZZ=decode for
 	    echo "fuzz $$f: $$(sed -n 's/^stat::number_of_executed_units: *//p' \
 	        build/fuzz/$$f.log) inputs, nothing found"; \
 	done
+
+# Once over the seeds and what "make fuzz" has learnt; the programs of clang
+# alone, for those of another version read no profile of its.
+
+FUZZ_COVER = -g -O1 -fprofile-instr-generate -fcoverage-mapping -DKUBE_DEBUG=1
+FUZZ_COVERED = $(wildcard src/api/kube_decode*.c src/api/kube_envelope.c \
+    src/api/kube_frame.c src/api/kube_json.c src/api/kube_lexer.c \
+    src/api/kube_protobuf*.c)
+LLVM = $$(clang -print-prog-name=$(1))
+
+fuzz-coverage: ## on demand: the decoder's lines that the targets of t/fuzz come to
+	$(DEPS) fuzz
+	@mkdir -p build/cover
+	@+$(SUBMAKE) -j$(JOBS) lib CC=clang BUILD=asan WARN= OUT=build/cover \
+	    OPT_asan="$(FUZZ_COVER) -fsanitize=fuzzer-no-link"
+	@for f in $(FUZZ); do \
+	    mkdir -p build/fuzz/corpus/$$f; \
+	    clang $(STD) $(FUZZ_COVER) -fsanitize=fuzzer $(CORPUS_INC) \
+	        -o build/cover/$$f t/fuzz/fuzz_$$f.c build/cover/libkube.a $(LIBS) \
+	    && LLVM_PROFILE_FILE=build/cover/$$f.raw build/cover/$$f -runs=0 \
+	        build/fuzz/corpus/$$f $$(ls -d t/fuzz/corpus/$$f 2>/dev/null) \
+	        >build/cover/$$f.log 2>&1 \
+	    || { tail -40 build/cover/$$f.log; exit 1; }; \
+	done
+	@$(call LLVM,llvm-profdata) merge -o build/cover/profile \
+	    $(FUZZ:%=build/cover/%.raw)
+	@$(call LLVM,llvm-cov) report build/cover/decode \
+	    $(FUZZ:%=-object build/cover/%) $(FUZZ_COVERED) \
+	    -instr-profile=build/cover/profile \
+	    | awk '$$1 ~ /[.]c$$|^TOTAL$$/ { printf "%-28s %6d lines %8s\n", \
+	                                          $$1, $$8, $$10 }'
 
 # Lists as an API server's own serializer writes them; its types are t/cluster's.
 

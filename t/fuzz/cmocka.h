@@ -35,6 +35,8 @@ _fail(const char *file, int line)
 #define assert_null(p)      assert_true((p) == NULL)
 #define assert_non_null(p)  assert_true((p) != NULL)
 
+#define assert_ptr_not_equal(a, b)  assert_true((a) != (b))
+
 
 static inline void
 cmocka_equal(long long a, long long b, const char *file, int line)

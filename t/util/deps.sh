@@ -25,7 +25,7 @@ test="libnginx-mod-stream libnginx-mod-http-upstream-fair python3-pytest
     python3-prometheus-client python3-psutil python3-yaml python3-venv
     chromium curl procps valgrind binutils g++ man-db pkg-config"
 e2e="iproute2 nftables iptables python3-requests"
-fuzz="clang libclang-rt-dev"
+fuzz="clang libclang-rt-dev llvm"
 lint="cppcheck clang clang-tidy clang-tidy-19 codespell shellcheck pmccabe
     flake8 libnginx-mod-stream binutils g++ git man-db"
 
