@@ -197,9 +197,9 @@ test_second_watch(void **state)
     assert_int_equal(b.r.deadline_ms, first_ms);
     assert_int_equal(b.r.state, KUBE_REFLECTOR_WATCHING);
 
-    /* one at a time, and not soon again */
+    /* one at a time, and once in ten seconds */
 
-    b.now_ms += KUBE_SECOND_MS - 1;
+    b.now_ms += 9999;
     assert_int_equal(say(&b, KUBE_INPUT_SUSPECT), KUBE_ACTION_NONE);
     b.now_ms++;
     assert_int_equal(say(&b, KUBE_INPUT_SUSPECT), KUBE_ACTION_SECOND);
@@ -1334,7 +1334,7 @@ test_pace_beside(void **state)
     }
 
     assert_true(b.r.demand.due_ms - b.now_ms > KUBE_DEMAND_FIRST_MS);
-    assert_true(b.r.demand.urgent_ms - b.now_ms > KUBE_URGENT_FIRST_MS);
+    assert_in_range(b.r.demand.urgent_ms - b.now_ms, 4000, 8000);
 
     b.now_ms += KUBE_BACKOFF_RESET_MS;
     assert_int_equal(say_fill(&b), KUBE_ACTION_BESIDE);
