@@ -70,8 +70,7 @@ void kube_list_turn_give(kube_list_turn_t *turn, unsigned scope);
 
 /*
  * When a waiting scope should ask again: in the past where it would get the
- * turn now,
- * KUBE_NEVER where another one has to go before it.
+ * turn now, KUBE_NEVER where another one has to go before it.
  */
 uint64_t kube_list_turn_deadline(const kube_list_turn_t *turn,
     unsigned scope);

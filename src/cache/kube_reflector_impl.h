@@ -92,9 +92,13 @@ struct kube_reflector_s {
     bool                       starved;   /* the last watch that was open ended
                                              for want of memory, and nothing
                                              was taken since */
-    bool                       waiting;   /* for its turn to list */
-    bool                       lined;     /* the same, with a watch */
-    bool                       turn;
+    bool                       waiting;   /* action is a list that waits for
+                                             its turn, or a WatchList until
+                                             lists are allowed; no call */
+    bool                       lined;     /* a list is wanted that has a place
+                                             in the line; the watch goes on */
+    bool                       turn;      /* it was got for a list; a slow one
+                                             may have lost it since */
     bool                       paused;    /* the FIFO was full */
     bool                       rollback;
     uint64_t                   healed;    /* of the source, when last asked */
