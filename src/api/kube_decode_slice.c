@@ -271,6 +271,36 @@ slice_expect_target(kube_expect_t *x, kube_str_t *pod)
 }
 
 
+KUBE_EXPECT_INLINE bool
+slice_expect_hint(kube_expect_t *x)
+{
+    return KUBE_EXPECT(x, "\":[{\"name\":\"")
+           && kube_expect_unused(x)
+           && KUBE_EXPECT(x, "\"}]");
+}
+
+
+/* Reads hints behind their brace: of zones, of nodes (KEP-3015), or both. */
+KUBE_EXPECT_INLINE bool
+slice_expect_hints(kube_expect_t *x)
+{
+    if (KUBE_EXPECT(x, "\"forZones")) {
+
+        if (!slice_expect_hint(x)) {
+            return false;
+        }
+
+        if (!KUBE_EXPECT(x, ",")) {
+            return KUBE_EXPECT(x, "}");
+        }
+    }
+
+    return KUBE_EXPECT(x, "\"forNodes")
+           && slice_expect_hint(x)
+           && KUBE_EXPECT(x, "}");
+}
+
+
 /*
  * Reads an endpoint as API servers write one, good in every field, into one
  * that is without any: the same that slice_endpoint() makes of it.  Otherwise
@@ -319,11 +349,7 @@ slice_expected(kube_expect_t *x, kube_endpoint_t *endpoint)
         return KUBE_SURPRISE_NAMES;
     }
 
-    if (KUBE_EXPECT(x, ",\"hints\":{\"forZones\":[{")
-        && (!KUBE_EXPECT(x, "\"name\":\"")
-            || !kube_expect_unused(x)
-            || !KUBE_EXPECT(x, "\"}]}")))
-    {
+    if (KUBE_EXPECT(x, ",\"hints\":{") && !slice_expect_hints(x)) {
         return KUBE_SURPRISE_ENDPOINT;
     }
 
@@ -342,8 +368,8 @@ slice_endpoint_init(kube_endpoint_t *endpoint)
 }
 
 
-/* Above what an endpoint has: 8 texts, and less than 500 bytes between them. */
-#define SLICE_ROOM  (8 * (KUBE_EXPECT_ROOM + KUBE_SIMD_TEXT) + 512)
+/* Above what an endpoint has: 9 texts, and less than 500 bytes between them. */
+#define SLICE_ROOM  (9 * (KUBE_EXPECT_ROOM + KUBE_SIMD_TEXT) + 512)
 
 
 /*

@@ -43,6 +43,8 @@
 
 #define HINTS  ",\"hints\":{\"forZones\":[{\"name\":\"eu-central-1a\"}]}"
 
+#define NODES  "\"forNodes\":[{\"name\":\"node-1\"}]"
+
 /* 253 bytes, which a name may have, less one. */
 #define LONG28  "abcdefghijklmnopqrstuvwxyz01"
 #define LONG    LONG28 LONG28 LONG28 LONG28 LONG28 LONG28 LONG28 LONG28 LONG28
@@ -50,7 +52,7 @@
 #define WHOLE  ADDRESS CONDITIONS TARGET NAMES HINTS "}"
 
 /* More than what an endpoint has room for in kube_decode_slice. */
-#define ROOM   1700
+#define ROOM   1800
 
 /* Texts of the most bytes that are read without looking for the end. */
 #define WIDE   LONG28 LONG28 LONG28 LONG28
@@ -59,7 +61,8 @@
     "\"targetRef\":{\"kind\":\"Pod\",\"namespace\":\"" WIDE "\","             \
     "\"name\":\"" WIDE "\",\"uid\":\"" WIDE "\"},"                             \
     "\"nodeName\":\"" WIDE "\",\"zone\":\"" WIDE "\","                         \
-    "\"hints\":{\"forZones\":[{\"name\":\"" WIDE "\"}]}}"
+    "\"hints\":{\"forZones\":[{\"name\":\"" WIDE "\"}],"                     \
+    "\"forNodes\":[{\"name\":\"" WIDE "\"}]}}"
 
 #define PORTS(ports)                                                          \
     HEAD "},\"addressType\":\"IPv4\",\"ports\":[" ports "]}"
@@ -343,6 +346,9 @@ test_surprises(void **state)
         ROW(SLICES, OK, NONE, ONE(ADDRESS ",\"conditions\":{\"ready\":false}"
                                   NAMES "}")),
         ROW(SLICES, OK, NONE, ONE(ADDRESS "}")),
+        ROW(SLICES, OK, NONE, ONE(ADDRESS ",\"hints\":{" NODES "}}")),
+        ROW(SLICES, OK, NONE, ONE(ADDRESS ",\"hints\":{\"forZones\":"
+                                  "[{\"name\":\"a\"}]," NODES "}}")),
         ROW(SLICES, OK, NONE, ONE("{\"addresses\":[\"fd00::1\"]}")),
 
         ROW(SLICES, OK, NONE, ONE(ADDRESS ",\"nodeName\":\"" LONG "a\"}")),
@@ -379,6 +385,12 @@ test_surprises(void **state)
         ROW(SLICES, OK, ENDPOINT, ONE(ADDRESS ",\"new\":{\"a\":[]}}")),
         ROW(SLICES, OK, ENDPOINT,
             ONE(ADDRESS ",\"hints\":{\"forZones\":null}}")),
+        ROW(SLICES, OK, ENDPOINT, ONE(ADDRESS ",\"hints\":{}}")),
+        ROW(SLICES, OK, ENDPOINT,
+            ONE(ADDRESS ",\"hints\":{\"forZones\":[{\"name\":\"a\"}],"
+                "\"new\":[]}}")),
+        ROW(SLICES, OK, ENDPOINT,
+            ONE(ADDRESS ",\"hints\":{" NODES ",\"new\":[]}}")),
 
         /* the item does */
         ROW(SLICES, INVALID, HEAD, "{ " META "}"),
