@@ -28,12 +28,12 @@ pytestmark = pytest.mark.skipif(
 class Demo:
     """The demo as a process; what it started is known by pid."""
 
-    def __init__(self, *arguments, env=None):
+    def __init__(self, *arguments, env=None, stderr=subprocess.STDOUT):
         self.port = free_port()
         self.process = subprocess.Popen(
             [sys.executable, DEMO, "--port", str(self.port), *arguments],
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=stderr,
             env={**os.environ, "KUBECONFIG": "", **(env or {})},
         )
         os.set_blocking(self.process.stdout.fileno(), False)
@@ -143,6 +143,21 @@ def test_ends_by_itself():
     demo = Demo("--seconds", "2")
     code, text = demo.finish(running=False)
     assert code == 0 and "nothing is left behind" in text
+
+
+def test_nobody_reads_any_more(tmp_path):
+    """As in "make demo | head": it ends, and says nothing of Python's."""
+    with open(tmp_path / "errors", "w+", encoding="utf-8") as errors:
+        demo = Demo(stderr=errors)
+        demo.wait_status(200)
+        demo.look()
+        demo.process.stdout.close()
+        wait_until(lambda: demo.process.poll() is not None, 20 * PATIENCE)
+        wait_until(lambda: not any(alive(p) for p in demo.family))
+        assert demo.process.returncode == 0
+        errors.seek(0)
+        assert errors.read() == ""
+    assert demo.prefixes and not [p for p in demo.prefixes if os.path.exists(p)]
 
 
 def test_killed():

@@ -62,6 +62,7 @@ def test_package(tmp_path):
         "./usr/lib/nginx/modules/ngx_kube_module.so",
         "./usr/lib/nginx/modules/ngx_http_kube_module.so",
         "./usr/share/man/man3/kube.3",
+        "./usr/share/doc/nginx-kube-informer/copyright",
     }
     needs = run("dpkg-deb", "-f", package, "Depends")
     assert {"libcurl4", "libcjson1", "libyaml-0-2"} <= {

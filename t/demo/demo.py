@@ -41,8 +41,12 @@ class DemoError(Exception):
 
 
 def say(text=""):
-    """Prints a line at once."""
-    print(text, flush=True)
+    """Prints a line at once; where nobody reads any more the demo ends."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def roll(stop, steps):

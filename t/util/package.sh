@@ -48,6 +48,9 @@ Description: Kubernetes shared informer inside nginx
  process lists and watches; the command kube-informer, and libkube.
 END
 
+install -D -m 644 "$(dirname "$0")/../../LICENSE" \
+    "$stage/usr/share/doc/$name/copyright"
+
 # the loader's cache has libkube
 printf 'activate-noawait ldconfig\n' >"$stage/DEBIAN/triggers"
 
