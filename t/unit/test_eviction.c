@@ -174,6 +174,9 @@ static const struct {
     { "and a newcomer of it is last against them",
       "shop/a=300 shop/s1=900", 0, 100, 0, "full" },
 
+    { "not those of another namespace whose name is as long",
+      "stop/a=300 stop/s1=900 stop/t=400", 0, 100, 0, "stop/s1" },
+
     { "but a namespace is not larger for them",
       "a/x=300 shop/s1=900 b/y=700", 0, 100, 0, "shop/s1" },
 

@@ -978,6 +978,107 @@ test_indexer_latency(void **state)
 }
 
 
+/* An event of the slice, read at 990, whose trigger is of trigger_ms. */
+static void
+latency_update(it_t *it, const it_object_t *slice, int64_t trigger_ms)
+{
+    kube_delta_t    d;
+    kube_record_t  *record;
+
+    record = it_record(slice);
+    memset(&d, 0, sizeof(kube_delta_t));
+    d.kind = KUBE_DELTA_UPDATED;
+    d.scope = IT_SLICES;
+    d.record = record;
+    d.read_ms = 990;
+    d.trigger_ms = trigger_ms;
+    assert_int_equal(kube_indexer_apply(it->ix, &d, it->now_ms), KUBE_OK);
+    free(record);
+}
+
+
+/* Of whichever resource. */
+static void
+latency_is(const it_t *it, kube_histogram_id_t id, unsigned count,
+    unsigned sum_ms)
+{
+    uint64_t          n, sum;
+    kube_resource_t   r;
+    kube_histogram_t  h;
+
+    n = 0;
+    sum = 0;
+
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
+        kube_zone_histogram_read(&it->zone, id, r, &h);
+        n += h.count;
+        sum += h.sum;
+    }
+
+    assert_int_equal(n, count);
+    assert_int_equal(sum, sum_ms * 1000);
+}
+
+
+/*
+ * Of the triggers that wait for one publication the oldest counts, whichever
+ * came first; one of a Service that ended before is nobody's, nor that of the
+ * Service that is made anew.  A deletion is a change as any other.
+ */
+static void
+test_indexer_latency_of_several(void **state)
+{
+    it_t         it;
+    it_object_t  web, a, b;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    a = it_slice(&it, "shop", "a", "web");
+    b = it_slice(&it, "shop", "b", "web");
+    IT_BEGIN(&it, IT_SERVICES);
+    IT_LIST(&it, &web);
+    IT_SYNC(&it, IT_SERVICES);
+    it_publish(&it);
+
+    latency_update(&it, &a, 5000);
+    latency_update(&it, &b, 4500);
+    assert_int_equal(kube_publisher_run(it.publisher, 10, 1000, 5250), 1);
+    latency_is(&it, KUBE_HISTOGRAM_PROGRAMMING_LATENCY, 1, 750);
+    latency_is(&it, KUBE_HISTOGRAM_PUBLISH_LATENCY, 1, 10);
+
+    a.version++;
+    it_stamp(&it, &a);
+    latency_update(&it, &a, 5300);
+    b.version++;
+    it_stamp(&it, &b);
+    latency_update(&it, &b, 5400);
+    assert_int_equal(kube_publisher_run(it.publisher, 10, 1000, 5500), 1);
+    latency_is(&it, KUBE_HISTOGRAM_PROGRAMMING_LATENCY, 2, 950);
+    latency_is(&it, KUBE_HISTOGRAM_PUBLISH_LATENCY, 2, 20);
+
+    it_stamp(&it, &b);
+    assert_int_equal(it_apply_read(&it, KUBE_DELTA_DELETED, &b, 970), KUBE_OK);
+    assert_int_equal(kube_publisher_run(it.publisher, 10, 1000, 5500), 1);
+    latency_is(&it, KUBE_HISTOGRAM_PUBLISH_LATENCY, 3, 50);
+    IT_READS(&it, "shop", "web", "1 a=2*2");
+
+    a.version++;
+    it_stamp(&it, &a);
+    latency_update(&it, &a, 5600);
+    it_delete(&it, &web);
+    assert_int_equal(kube_publisher_run(it.publisher, 10, 1000, 5700), 1);
+    it_stamp(&it, &web);
+    IT_UPDATE(&it, &web);
+    assert_int_equal(kube_publisher_run(it.publisher, 10, 1000, 5800), 1);
+    IT_READS(&it, "shop", "web", "1 a=3*2");
+    latency_is(&it, KUBE_HISTOGRAM_PROGRAMMING_LATENCY, 2, 950);
+
+    it_done(&it);
+}
+
+
 /*
  * A slice that was refused as too large, or is outdated for that: a successor
  * who allows more asks for a list, as does who follows before one has ended;
@@ -1066,6 +1167,7 @@ main(void)
         cmocka_unit_test(test_indexer_changes),
         cmocka_unit_test(test_too_large_under_a_predecessor),
         cmocka_unit_test(test_indexer_latency),
+        cmocka_unit_test(test_indexer_latency_of_several),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -980,6 +980,9 @@ test_publisher_poison(void **state)
         assert_int_equal(it_sum(&bed.it, IT_SLICES).refused, 2);
         assert_false(kube_publisher_pending(bed.it.publisher, IT_SERVICES));
         assert_false(kube_publisher_pending(bed.it.publisher, IT_SLICES));
+        assert_int_equal(kube_zone_scope_counter(&bed.it.zone, IT_SERVICES,
+                                                 KUBE_COUNTER_SKIPPED_CRASHED),
+                         1);
 
         /* again, and by the next process: the sums are the same */
         NOT_TAKEN(&a);
