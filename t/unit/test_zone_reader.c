@@ -177,6 +177,36 @@ test_reader_names(void **state)
 }
 
 
+/* A head that names another one's record, by whoever wrote it. */
+static void
+test_reader_head_of_another(void **state)
+{
+    uint32_t              a, b;
+    uint64_t              head;
+    zone_test_t           t;
+    const kube_record_t  *record;
+
+    (void) state;
+    zone_test_open(&t, KUBE_ZONE_SIZE_MIN);
+    assert_int_equal(zone_test_put(&t, "shop", "web", 1, 1, 2, 5, 1000),
+                     KUBE_OK);
+    a = zone_test_find(&t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "web-0");
+    b = zone_test_find(&t, KUBE_RESOURCE_ENDPOINTSLICES, "shop", "web-1");
+    head = kube_zone_head(&t.zone, a);
+    assert_int_equal(kube_zone_load(&t.zone, a, &t.arena, &record), KUBE_OK);
+
+    kube_word_set(&kube_zone_entry(&t.zone, a)->head,
+                  kube_zone_head(&t.zone, b));
+    assert_int_equal(kube_zone_load(&t.zone, a, &t.arena, &record),
+                     KUBE_CORRUPT);
+    assert_int_equal(kube_word_get(&t.zone.image->corrupt), 1);
+    assert_int_equal(kube_zone_load(&t.zone, b, &t.arena, &record), KUBE_OK);
+
+    kube_word_set(&kube_zone_entry(&t.zone, a)->head, head);
+    zone_test_close(&t);
+}
+
+
 static void
 test_reader_state_file_flag(void **state)
 {
@@ -475,6 +505,7 @@ main(void)
         cmocka_unit_test(test_reader_find_in_a_rebuild),
         cmocka_unit_test(test_reader_head),
         cmocka_unit_test(test_reader_names),
+        cmocka_unit_test(test_reader_head_of_another),
         cmocka_unit_test(test_reader_state_file_flag),
         cmocka_unit_test(test_reader_damaged),
         cmocka_unit_test(test_reader_next),

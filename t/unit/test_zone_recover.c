@@ -593,18 +593,30 @@ repair_find(void)
 }
 
 
-/* Who has not written there himself finds all entries that were taken. */
+/*
+ * Who has not written there himself finds all entries that were taken, also
+ * where the first behind the last one lost its hash, or its head.
+ */
 static void
-test_recover_top(void **state)
+recover_top_run(unsigned lost)
 {
-    uint32_t          top;
-    zone_test_t      *t;
-    kube_takeover_t   takeover;
+    uint32_t            top;
+    zone_test_t        *t;
+    kube_takeover_t     takeover;
+    kube_zone_entry_t  *behind;
 
-    (void) state;
     repair_open();
     top = repair_now.t.writer->entries_top;
     kube_word_set(&repair_now.t.zone.image->entries_top, 2);
+    behind = kube_zone_entry(&repair_now.t.zone, 3);
+
+    if (lost == 1) {
+        kube_half_set(&behind->hash, 0);
+
+    } else if (lost == 2) {
+        kube_word_set(&behind->head, 0);
+    }
+
     repair_image_take();
 
     t = &repair_now.copy;
@@ -613,10 +625,25 @@ test_recover_top(void **state)
     zone_test_acquire(t, REPAIR_NOW, &takeover);
 
     assert_true(takeover.distrust);
-    assert_int_equal(takeover.records, top);
+
+    /* one in another's chain is not found, a Service names one without head */
+    assert_int_equal(takeover.records, lost == 1 ? top - 1 : top);
     assert_int_equal(kube_zone_top(&t->zone), top);
     assert_int_equal(kube_zone_validate(t->mem, t->size), KUBE_OK);
     repair_close();
+}
+
+
+static void
+test_recover_top(void **state)
+{
+    unsigned  lost;
+
+    (void) state;
+
+    for (lost = 0; lost < 3; lost++) {
+        recover_top_run(lost);
+    }
 }
 
 
