@@ -391,6 +391,8 @@ test_exec_failures(void **state)
     } cases[] = {
         { "echo 'no login' >&2; exit 3", KUBE_IO,
           "code 3, it says \"no login\"" },
+        { "printf '%0255d' 1 >&2; printf '%0250d' 2 >&2; echo 'no login' >&2; "
+          "exit 3", KUBE_IO, "0002no login\"" },
         { "kill -9 $$", KUBE_IO, "signal 9" },
         { "exit 0", KUBE_INVALID, "not JSON" },
         { "echo '{'", KUBE_INVALID, "not JSON" },

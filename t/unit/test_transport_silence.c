@@ -175,9 +175,9 @@ silence_run(transport_bed_t *f, uint64_t ms)
 }
 
 
-/* The first socket that is connected to the server. */
+/* The first socket that is connected to a port. */
 static int
-silence_socket(const transport_bed_t *f)
+silence_socket_to(uint16_t port)
 {
     int                 fd;
     socklen_t           len;
@@ -188,7 +188,7 @@ silence_socket(const transport_bed_t *f)
 
         if (getpeername(fd, (struct sockaddr *) &in, &len) == 0
             && in.sin_family == AF_INET
-            && ntohs(in.sin_port) == f->server.port)
+            && ntohs(in.sin_port) == port)
         {
             return fd;
         }
@@ -197,6 +197,14 @@ silence_socket(const transport_bed_t *f)
     fail();
 
     return -1;
+}
+
+
+/* That to the server. */
+static int
+silence_socket(const transport_bed_t *f)
+{
+    return silence_socket_to(f->server.port);
 }
 
 
@@ -279,6 +287,83 @@ test_refused_and_back(void **state)
 }
 
 
+/* Listens at a port of the loopback; 0: at any, and *port is that. */
+static int
+silence_listen(uint16_t *port)
+{
+    int                 fd, on;
+    socklen_t           len;
+    struct sockaddr_in  in;
+
+    memset(&in, 0, sizeof(in));
+    in.sin_family = AF_INET;
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    in.sin_port = htons(*port);
+    len = sizeof(in);
+    on = 1;
+
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
+                                sizeof(on)), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *) &in, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *) &in, &len), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    *port = ntohs(in.sin_port);
+
+    return fd;
+}
+
+
+/*
+ * A peer that was silent sends the head of a watch, and nothing behind it: it
+ * is heard, and nobody dials for it any more.
+ */
+static void
+test_head_after_silence(void **state)
+{
+    int                     fd, peer;
+    char                    got[3];
+    uint16_t                port;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    ahead_ms = 0;
+    silent_fd = -1;
+    silent_probes = 0;
+    silent_backoff = 3;
+    port = 0;
+    fd = silence_listen(&port);
+    transport_bed_add_port(f, "http", port);
+    transport_bed_open(f);
+
+    transport_bed_start(f, &c);
+    silence_run(f, 200);
+    peer = accept(fd, NULL, NULL);
+    assert_true(peer != -1);
+    assert_int_equal(recv(peer, got, sizeof(got), MSG_WAITALL), 3);
+    assert_memory_equal(got, "GET", 3);
+    close(fd);
+
+    silent_fd = silence_socket_to(port);
+    silence_run(f, 5000);
+    assert_int_equal(kube_transport_healed(f->transport), 0);
+
+    silent_fd = -1;
+    assert_true(http_bed_puts(peer, WATCH_HEAD));
+    silence_until_responses(f, &c);
+    fd = silence_listen(&port);
+    silence_run(f, 5000);
+    assert_int_equal(kube_transport_healed(f->transport), 0);
+    assert_false(kube_transport_suspect(f->transport, c.exchange));
+    assert_int_equal(c.dones, 0);
+
+    close(peer);
+    transport_bed_until(f, &c.dones, 1);
+    transport_bed_free(&c);
+    close(fd);
+}
+
+
 /* Of several addresses that failed the one that is back is asked next. */
 static void
 test_which_is_back(void **state)
@@ -320,6 +405,12 @@ test_which_is_back(void **state)
         transport_bed_free(&c);
         kube_transport_verdict(f->transport, 1, KUBE_SERVER_BAD);
         silence_run(f, 700);
+    }
+
+    for (i = 0; i < 6; i++) {
+        ahead_ms += KUBE_SERVER_MAX_MS;
+        silence_step(f);
+        kube_transport_verdict(f->transport, 1, false);
     }
 
     assert_int_equal(listen(fds[1], 8), 0);
@@ -651,6 +742,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         SILENCE_TEST(test_refused_and_back),
+        SILENCE_TEST(test_head_after_silence),
         SILENCE_TEST(test_which_is_back),
         SILENCE_TEST(test_unwanted),
         SILENCE_TEST(test_again),
