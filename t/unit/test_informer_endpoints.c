@@ -122,6 +122,40 @@ test_stays(void **state)
 }
 
 
+/* Who has no list of them yet has shown no need of them: it is seen anew. */
+static void
+test_asked_for_alone(void **state)
+{
+    bed_t     b;
+    unsigned  n;
+
+    (void) state;
+
+    bed_init(&b);
+    b.server->no_slices = true;
+    shop_make(&b);
+
+    for (n = 0; io_find(&b.server->io, "/endpoints?") == NULL; n++) {
+        assert_true(n < 100);
+        server_run(b.server);
+        (void) bed_process(&b);
+
+        if (kube_informer_deadline(b.inf) > b.server->io.now_ms
+            && io_find(&b.server->io, "?limit") == NULL)
+        {
+            b.server->io.now_ms = kube_informer_deadline(b.inf);
+        }
+    }
+
+    bed_stop(&b);
+    b.server->no_slices = false;
+    bed_start(&b);
+    bed_converge(&b);
+    assert_true(follows(&b, KUBE_RESOURCE_ENDPOINTSLICES));
+    bed_done(&b);
+}
+
+
 /* Whichever allocation of a successor fails. */
 static void
 test_stays_no_memory(void **state)
@@ -337,6 +371,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_stays),
+        cmocka_unit_test(test_asked_for_alone),
         cmocka_unit_test(test_stays_no_memory),
         cmocka_unit_test(test_all_missing),
         cmocka_unit_test(test_state_file),

@@ -154,6 +154,10 @@ test_outage(void **state)
     bed_says(&b, "error degraded: unreachable: endpointslices at "
                  "https://api: refused; see that the API server runs and can "
                  "be reached from here\n");
+    bed_scope(&b, SLICES, KUBE_CAUSES, 0);
+    bed_wait(&b, KUBE_TROUBLE_SETTLE_MS);
+    bed_says(&b, "notice recovered: unreachable: following again after "
+                 "5 s, 1 attempts\n");
 
     bed_close(&b);
 }
