@@ -1343,6 +1343,40 @@ test_pace_beside(void **state)
 }
 
 
+/* And so it is after two minutes behind a list that replaces. */
+static void
+test_pace_replacing(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+
+    for (i = 0; i < 5; i++) {
+        b.now_ms += KUBE_DEMAND_MAX_MS;
+        assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+
+        if (i == 4) {
+            assert_true(b.r.demand.due_ms - b.now_ms > KUBE_DEMAND_FIRST_MS);
+            assert_true(b.r.demand.urgent_ms - b.now_ms
+                        > KUBE_URGENT_FIRST_MS);
+            b.now_ms += KUBE_BACKOFF_RESET_MS;
+        }
+
+        say_rv(&b, KUBE_INPUT_META, "100");
+        say(&b, KUBE_INPUT_LIST_DONE);
+        say(&b, KUBE_INPUT_OPENED);
+    }
+
+    b.now_ms += KUBE_BACKOFF_RESET_MS;
+    assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+    assert_in_range(b.r.demand.due_ms - b.now_ms, 1, KUBE_DEMAND_FIRST_MS);
+    assert_in_range(b.r.demand.urgent_ms - b.now_ms, 1, KUBE_URGENT_FIRST_MS);
+}
+
+
 /*
  * One beside the watch leaves it open; it has the same pace, and waits for a
  * watch where none is open.
@@ -1660,6 +1694,37 @@ test_list_in_haste(void **state)
     assert_int_equal(say_status(&b, KUBE_VERDICT_UNAVAILABLE),
                      KUBE_ACTION_WATCH);
     assert_in_range(b.r.demand.due_ms - b.now_ms, 1, KUBE_URGENT_MAX_MS);
+}
+
+
+/* Lists of a replica that lags count in a row: one that does not ends it. */
+static void
+test_stale_in_a_row(void **state)
+{
+    bed_t     b;
+    unsigned  i, round;
+
+    (void) state;
+
+    bed_in(&b, KUBE_REFLECTOR_WATCHING);
+
+    for (round = 0; round < 3; round++) {
+        b.now_ms += KUBE_DEMAND_MAX_MS;
+        assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
+
+        for (i = 1; i < KUBE_STALE_LISTS_MAX; i++) {
+            say_rv(&b, KUBE_INPUT_META, "1");
+            assert_int_equal(b.action.kind, KUBE_ACTION_SLEEP);
+            (void) wake(&b);
+            assert_int_equal(b.action.kind, KUBE_ACTION_LIST);
+            assert_int_not_equal(b.r.list.ask, KUBE_ASK_CONSISTENT);
+        }
+
+        assert_int_equal(say_rv(&b, KUBE_INPUT_META, "500"),
+                         KUBE_ACTION_NONE);
+        assert_int_equal(say(&b, KUBE_INPUT_LIST_DONE), KUBE_ACTION_WATCH);
+        say(&b, KUBE_INPUT_OPENED);
+    }
 }
 
 
@@ -2461,6 +2526,7 @@ main(void)
         cmocka_unit_test(test_list_comes_again),
         cmocka_unit_test(test_list_comes_again_in_time),
         cmocka_unit_test(test_list_in_haste),
+        cmocka_unit_test(test_stale_in_a_row),
         cmocka_unit_test(test_list_does_not_give_way),
         cmocka_unit_test(test_stream_gives_way),
         cmocka_unit_test(test_stream_gives_way_once),
@@ -2473,6 +2539,7 @@ main(void)
         cmocka_unit_test(test_damaged_list_gives_way),
         cmocka_unit_test(test_rollback_does_not_give_way),
         cmocka_unit_test(test_pace_beside),
+        cmocka_unit_test(test_pace_replacing),
         cmocka_unit_test(test_watch_timeouts),
         cmocka_unit_test(test_list_trickles),
         cmocka_unit_test(test_relist_pace),

@@ -563,6 +563,7 @@ static void
 test_resolver_too_large(void **state)
 {
     bed_t              bed;
+    size_t             max;
     kube_key_t         key;
     kube_arena_t       arena;
     kube_resolution_t  made;
@@ -589,6 +590,22 @@ test_resolver_too_large(void **state)
     assert_string_equal(line, "Service shop/web has more endpoints than can "
                               "be read");
     kube_arena_done(&arena);
+
+    /* also where only what is missing finds no memory any more */
+    route_test_service(&bed.t, "shop", "none", "http:80");
+    route_test_scope(&bed.t, 0, KUBE_RESOURCE_SERVICES, "", "synced");
+    route_test_scope(&bed.t, 1, KUBE_RESOURCE_ENDPOINTSLICES, "", "synced");
+    key = key_of("shop/none");
+
+    for (max = 64; max < 64u << 10; max += max / 16) {
+        kube_arena_init(&arena, &bed.t.at.alloc, max);
+        assert_int_equal(kube_resolve(&bed.resolver, &key, 0, &arena, &made),
+                         KUBE_OK);
+        assert_int_equal(made.found, made.error != KUBE_RESOLVE_TOO_LARGE);
+        kube_arena_done(&arena);
+    }
+
+    assert_int_equal(made.error, KUBE_RESOLVE_NO_ENDPOINTS);
 
     bed_close(&bed);
 }
