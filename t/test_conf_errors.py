@@ -530,6 +530,7 @@ STATUS_ERRORS = [
     ("kube_ready max_age=x;", r"max_age"),
     ("kube_ready; kube_ready;", r"duplicate"),
     ("kube_ready strict strict;", r'duplicate parameter "strict"'),
+    ("kube_ready strict s;", r'invalid parameter "s"'),
     ("kube_ready allow_state strict allow_state;", r'duplicate parameter "allow_state"'),
     ("kube_ready max_age=5m max_age=6m;", r'duplicate parameter "max_age=6m"'),
     ("kube_ready informer=default informer=other;", r'duplicate parameter "informer=other"'),

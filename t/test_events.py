@@ -193,7 +193,8 @@ def test_resume(cluster):
         epoch, _, sequence = whole.id.partition("-")
         for wrong in ("", "1", "x", "-", f"{epoch}", f"{epoch}-", f"{epoch}-x",
                       f"{epoch}-{int(sequence) + 1}", f"{'0' * 16}-{sequence}",
-                      f"{epoch}-{2 ** 64 - 1}", f"{epoch}-{2 ** 64}", "f" * 4000):
+                      f"{epoch}-{2 ** 64 - 1}", f"{epoch}-{2 ** 64}", "f" * 4000,
+                      f"0{epoch}-{sequence}", f"f{epoch}-{sequence}"):
             with Events(gateway.status_port, last=wrong) as stream:
                 assert stream.started().said() == [
                     "resync unknown_id" if wrong else "resync start"], wrong

@@ -13,6 +13,7 @@ import re
 import objects
 import pytest
 from client import raw, request
+from cluster import informer
 from exposition import Metrics
 from library import preloaded
 from nginx import alive, free_port, never, wait_until
@@ -109,6 +110,15 @@ class TestServiceEndpoints:
             answer = gateway.status.get(f"/metrics?service_endpoints={ns}")
             assert answer.status == 400, ns
             assert "a namespace, or *" in answer.json()["error"]
+
+    def test_more_than_have_a_line(self, cluster):
+        """10 000 have one, and the others are counted."""
+        cluster.api.load_scale(10007, 1)
+        block = informer(cluster.api.url, zone="kube 64m")
+        gateway = cluster.nginx(CONF, block=block, workers=1)
+        made = scrape(gateway)
+        assert len(rows(made)) == 10000
+        assert made.value(NAME + "_omitted") == 7
 
     def test_several_informers(self, cluster):
         """The lines of a metric stand together, whatever the number of zones."""

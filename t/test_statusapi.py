@@ -516,6 +516,27 @@ class TestPaths:
             head = answer.split(b"\r\n\r\n")[0].lower()
             assert head.count(b"cache-control:") == 1, head
 
+    def test_amid_a_page(self, cluster):
+        """What stands behind it comes, too."""
+        port = free_port()
+        cluster.nginx(
+            CONF
+            + """
+    server {
+        listen 127.0.0.1:%d;
+        location = /page {
+            ssi on; default_type text/html;
+            return 200 '(<!--# include virtual="/kube/api/v1/status" -->)';
+        }
+        location /kube/ { kube_status; }
+    }
+"""
+            % port
+        )
+        text = request(port, "/page").text
+        assert text[0] == "(" and text[-1] == ")"
+        assert json.loads(text[1:-1])["informers"]
+
     def test_only_what_is_named(self, cluster):
         cluster.service("shop", "web")
         port = free_port()

@@ -162,6 +162,37 @@ def test_a_worker_holds_so_many(cluster):
     assert answered(512) == [b"200"] * 512
 
 
+def test_who_gave_up_keeps_no_place(cluster):
+    """Not while its request goes on elsewhere, however many such there are."""
+    conf = CONF.replace("location / {", "location / { error_page 502 = @slow;", 1)
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as silent:
+        host, port = silent.getsockname()
+        conf = conf.rstrip()[:-1] + f"location @slow {{ proxy_pass http://{host}:{port}; }} }}\n"
+        cluster.service("shop", "web")
+        cluster.api.fault(verb="list", status=503, times=None)
+        gateway = cluster.nginx(
+            conf % ("200ms", "200ms"), sync=False, workers=1, connections=4096
+        )
+        socks, poll = [], select.poll()
+        poll.register(silent, select.POLLIN)
+        try:
+            for _ in range(512):
+                sock = socket.create_connection(("127.0.0.1", gateway.port), timeout=WAIT)
+                sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                socks.append(sock)
+            for _ in range(512):
+                assert poll.poll(60000)
+                socks.append(silent.accept()[0])
+            # all of them have given up: who comes now is held as long as they were
+            begun = time.monotonic()
+            answer = gateway.get("/mapped", headers={"X": "shop/web:http"})
+            assert answer.status == 502
+            assert time.monotonic() - begun > 0.15
+        finally:
+            for sock in socks:
+                sock.close()
+
+
 def test_tunnel(cluster):
     """CONNECT, which nginx passes on from 1.31 on, waits as a request does."""
     inside = "location / { tunnel_pass web; }"
