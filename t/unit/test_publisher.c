@@ -1462,6 +1462,50 @@ test_publisher_poison_circle(void **state)
 
 
 /*
+ * A Service whose chain somebody else has cut comes as a new one, and the entry
+ * that is not found any more ends: nothing of it takes room.
+ */
+static void
+test_publisher_hidden(void **state)
+{
+    bed_t               bed;
+    uint32_t            entry;
+    it_object_t         web, a;
+    const kube_zone_t  *zone;
+
+    (void) state;
+    bed_init(&bed, ZONE);
+    zone = &bed.it.zone;
+    web = it_service(&bed.it, "shop", "web");
+    a = it_slice(&bed.it, "shop", "a", "web");
+    PUT(&a);
+    PUT(&web);
+    it_publish(&bed.it);
+    assert_int_equal(kube_zone_find(zone, KUBE_RESOURCE_SERVICES,
+                                    KUBE_STR("shop"), KUBE_STR("web"),
+                                    &entry), KUBE_OK);
+
+    bed.it.disturbed = true;
+    kube_half_set(kube_zone_bucket(zone, kube_half_get(
+                                       &kube_zone_entry(zone, entry)->hash)),
+                  0);
+    web.version++;
+    it_stamp(&bed.it, &web);
+    PUT(&web);
+    it_publish(&bed.it);
+    assert_int_equal(it_sum(&bed.it, IT_SERVICES).count, 1);
+    IT_READS(&bed.it, "shop", "web", "2 a=1*2");
+
+    DELETED(&a);
+    DELETED(&web);
+    it_publish(&bed.it);
+    assert_int_equal(it_sum(&bed.it, IT_SERVICES).count, 0);
+    assert_int_equal(bed.it.publisher->eviction.bytes, 0);
+    it_done(&bed.it);
+}
+
+
+/*
  * Whether room has returned since a take-over is told by what is held once the
  * evictions that a predecessor had begun are finished.
  */
@@ -1663,6 +1707,7 @@ main(void)
         cmocka_unit_test(test_publisher_poison_named),
         cmocka_unit_test(test_publisher_poison_uid),
         cmocka_unit_test(test_publisher_poison_circle),
+        cmocka_unit_test(test_publisher_hidden),
         cmocka_unit_test(test_publisher_found),
         cmocka_unit_test(test_publisher_room),
         cmocka_unit_test(test_publisher_room_outdated),
