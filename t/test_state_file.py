@@ -513,6 +513,13 @@ class TestFile:
         # and of none
         gateway.change(block=informer(seed.api.url, state="state_path off;"), gone=True)
         gateway.status.wait(lambda i: not i["state_file"]["error"] and not i["degraded"])
+
+        # a failure of one that is named anew began with it; times have seconds
+        now = "%Y-%m-%dT%H:%M:%SZ"
+        wait_until(lambda: time.strftime(now, time.gmtime()) > cause["since"])
+        gateway.change(block=informer(seed.api.url, state=other), gone=True)
+        (again,) = gateway.status.wait(lambda i: i["degraded"])["degraded"]
+        assert again["cause"] == "state_file" and again["since"] > cause["since"]
         seed.running.remove(gateway)
         gateway.stop()
 
