@@ -334,11 +334,31 @@ indexer_put(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
 }
 
 
+/*
+ * True if an event refuses an older version than what is held: a resumed watch
+ * repeats what was refused, and has become good since.
+ */
+static bool
+indexer_refuses_past(const kube_indexer_t *ix, const kube_item_t *item,
+    const kube_delta_t *delta)
+{
+    kube_zone_place_t  place;
+
+    return item->zone.entry != 0
+           && !ix->rows[item->zone.entry].deleted
+           && kube_zone_place_newest(ix->conf.writer, item->zone.entry, &place)
+           && place.header.kind != KUBE_RECORD_REFUSED
+           && !(place.header.flags & KUBE_RECORD_F_STATE_FILE)
+           && indexer_is_older(delta->rv, item->zone.held.meta.rv);
+}
+
+
 static kube_rc_t
 indexer_refuse(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
 {
-    kube_rc_t    rc;
-    kube_item_t  item;
+    kube_rc_t         rc;
+    kube_item_t       item;
+    indexer_scope_t  *scope;
 
     if (kube_zone_item_name(ix->conf.writer, delta->resource, delta->ns,
                             delta->name, &item.zone)
@@ -350,6 +370,14 @@ indexer_refuse(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
     indexer_item_init(ix, &item, now_ms);
 
     if (item.scope == KUBE_SCOPE_NONE) {
+        return KUBE_OK;
+    }
+
+    scope = &ix->scopes[item.scope];
+    scope->passed_over &= indexer_lists(scope);
+
+    if (!indexer_lists(scope) && indexer_refuses_past(ix, &item, delta)) {
+        scope->passed_over = true;
         return KUBE_OK;
     }
 

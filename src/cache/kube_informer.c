@@ -463,6 +463,7 @@ informer_contradict(kube_informer_t *inf, const kube_delta_t *delta)
     if (s->listing
         || s->contradicted
         || (delta->kind != KUBE_DELTA_UPDATED
+            && delta->kind != KUBE_DELTA_REFUSED
             && delta->kind != KUBE_DELTA_DELETED)
         || !kube_indexer_passed_over(inf->indexer, delta->scope)
         || kube_rv_parse(delta->rv, &rv) != KUBE_OK

@@ -180,6 +180,48 @@ test_indexer_order(void **state)
 }
 
 
+/*
+ * What could not be held and then could is told again by a watch that is
+ * resumed before both: readers go on with what they have.
+ */
+static void
+test_indexer_refused_before(void **state)
+{
+    it_t         it;
+    it_object_t  web, old;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    old = web;
+    snprintf(old.uid, sizeof(old.uid), "before");
+    it_change(&it, &web);
+    it_publish(&it);
+
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &old), KUBE_OK);
+    assert_true(kube_indexer_passed_over(it.ix, IT_SERVICES));
+    assert_int_equal(it_publish(&it), 0);
+    IT_READS(&it, "shop", "web", "2");
+    assert_int_equal(it_refused(&it, KUBE_RESOURCE_SERVICES, NULL, 0), 0);
+
+    /* a list may: the server was set back */
+    IT_BEGIN(&it, IT_SERVICES);
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &old), KUBE_OK);
+    IT_SYNC(&it, IT_SERVICES);
+    it_publish(&it);
+    assert_false(kube_indexer_passed_over(it.ix, IT_SERVICES));
+    IT_READS(&it, "shop", "web", "-");
+    assert_int_equal(it_refused(&it, KUBE_RESOURCE_SERVICES, NULL, 0), 1);
+
+    /* nothing is held that a refusal could be older than */
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &old), KUBE_OK);
+    assert_false(kube_indexer_passed_over(it.ix, IT_SERVICES));
+
+    it_done(&it);
+}
+
+
 static void
 test_indexer_moves(void **state)
 {
@@ -1156,6 +1198,7 @@ main(void)
         cmocka_unit_test(test_indexer_events),
         cmocka_unit_test(test_events_beside),
         cmocka_unit_test(test_indexer_order),
+        cmocka_unit_test(test_indexer_refused_before),
         cmocka_unit_test(test_indexer_moves),
         cmocka_unit_test(test_indexer_refused),
         cmocka_unit_test(test_indexer_stays),

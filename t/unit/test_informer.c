@@ -223,11 +223,10 @@ test_rollback(void **state)
  * than what is held.  No version is shown for it until a list has told it.
  */
 static void
-test_ahead(void **state)
+informer_ahead(bool malformed)
 {
-    bed_t  b;
-
-    (void) state;
+    bed_t              b;
+    kube_zone_usage_t  usage;
 
     bed_init(&b);
     bed_shop(&b);
@@ -236,12 +235,29 @@ test_ahead(void **state)
     bed_settle(&b);
     assert_int_equal(b.server->lists, 2);
 
+    b.server->malformed = malformed;
     server_put_slice(b.server, "shop", "web-a", "web", 7);
     bed_settle(&b);
-    bed_assert_equal(&b);
     assert_int_equal(bed_version(&b, 1), b.server->rv);
     assert_int_equal(b.server->lists, 3);
+    kube_zone_usage(&b.zone, &usage);
+    assert_int_equal(usage.refused, malformed);
+
+    if (!malformed) {
+        bed_assert_equal(&b);
+    }
+
     bed_done(&b);
+}
+
+
+static void
+test_ahead(void **state)
+{
+    (void) state;
+
+    informer_ahead(false);
+    informer_ahead(true);
 }
 
 

@@ -351,6 +351,21 @@ case_refuse(void)
 }
 
 
+/* What could not be held, and its next version can. */
+static void
+case_refuse_once(void)
+{
+    it_object_t  o;
+    case_shop_t  shop;
+
+    shop = case_shop();
+    o = case_next(&shop.b);
+    case_event(KUBE_DELTA_REFUSED, &o);
+    o = case_next(&o);
+    case_event(KUBE_DELTA_UPDATED, &o);
+}
+
+
 /* Of a Service that goes on: no event repeats that its slice is refused. */
 static void
 case_expire(void)
@@ -527,6 +542,7 @@ static const struct {
     { "delete all", case_delete_all, false, false, false, false },
     { "relabel", case_relabel, false, false, false, true },
     { "refuse", case_refuse, false, false, false, false },
+    { "refuse once", case_refuse_once, false, false, false, false },
     { "expire", case_expire, false, false, true, false },
     { "evict", case_evict, true, false, false, false },
     { "replace", case_replace, false, false, false, false },
