@@ -570,6 +570,14 @@ recover_is_current(const kube_zone_writer_t *w, kube_ref_t ref)
 }
 
 
+/* True if the Service was found to name the slice; the number is anybody's. */
+static bool
+recover_is_named(const kube_zone_writer_t *w, uint32_t service, uint32_t slice)
+{
+    return slice <= recover_entries(w) && w->side[slice].service == service;
+}
+
+
 /* Records that a Service names stay live until it is published again. */
 static void
 recover_mark_refs(recover_t *recover, uint32_t entry,
@@ -597,7 +605,11 @@ recover_mark_refs(recover_t *recover, uint32_t entry,
             continue;
         }
 
-        if (!kube_zone_log_mark(w, refs[i].offset)) {
+        /* no writer names a slice twice: which one this was is not known */
+
+        if (recover_is_named(w, entry, refs[i].entry)
+            || !kube_zone_log_mark(w, refs[i].offset))
+        {
             recover_distrust(recover);
             w->side[entry].freed_ms |= RECOVER_BROKEN;
             continue;

@@ -273,6 +273,20 @@ repair_damage_ref(const zone_test_t *t)
 }
 
 
+/* Of two slices one is named twice, and the other one by nobody. */
+static void
+repair_damage_twice(const zone_test_t *t)
+{
+    kube_ref_t     *refs;
+    kube_record_t  *service;
+
+    service = repair_record(t, KUBE_RESOURCE_SERVICES, "web");
+    refs = (kube_ref_t *) (void *) ((char *) service
+                                    + kube_record_base(service));
+    refs[1] = refs[0];
+}
+
+
 static void
 repair_damage_scope(const zone_test_t *t)
 {
@@ -303,6 +317,7 @@ static const struct {
     { "a Service", repair_damage_service, true, 1, false },
     { "an orphan", repair_damage_orphan, true, 1, false },
     { "a ref", repair_damage_ref, true, 0, true },
+    { "a ref twice", repair_damage_twice, true, 0, true },
     { "a scope", repair_damage_scope, false, 0, false },
     { "a link", repair_damage_link, true, 0, false },
 };
