@@ -396,17 +396,20 @@ kube_store_list_end(kube_store_t *store)
 }
 
 
-/* True if the store has the very version of the object. */
+/*
+ * True if the store has the very version of the object.  A restored server
+ * gives one a second time, of what is other.
+ */
 static bool
-store_has(const kube_store_t *store, const kube_record_id_t *id)
+store_has(const kube_store_t *store, const kube_record_id_t *id,
+    const kube_record_t *record)
 {
     const store_row_t  *row;
 
     row = store_find(store, id->meta.ns, id->meta.name);
 
     return row != NULL
-           && kube_str_eq(row->stored->id.meta.uid, id->meta.uid)
-           && kube_str_eq(row->stored->id.meta.rv, id->meta.rv);
+           && kube_record_same_version(row->stored->record, record);
 }
 
 
@@ -426,7 +429,7 @@ store_replace_prepare(kube_store_t *store, const kube_record_t *const *records,
         puts[i].stored = NULL;
         rc = kube_record_id(records[i], records[i]->size, &id);
 
-        if (rc == KUBE_OK && store_has(store, &id)) {
+        if (rc == KUBE_OK && store_has(store, &id, records[i])) {
             kube_store_list_seen(store, id.meta.ns, id.meta.name);
             continue;
         }

@@ -101,10 +101,10 @@ kube_rc_t kube_store_delete(kube_store_t *store, kube_str_t ns,
 
 /*
  * Makes the store equal to a list, as a diff: what the list does not have is
- * deleted, then each of it is put; what is as it was (uid and resourceVersion)
- * is not touched.  KUBE_OK; KUBE_CORRUPT or KUBE_NOMEM for memory of its own:
- * nothing changed; KUBE_NOMEM of on_change: a part of it was done, each change
- * whole, and the same call again does the rest.
+ * deleted, then each of it is put; what is as it was (content and
+ * resourceVersion) is not touched.  KUBE_OK; KUBE_CORRUPT or KUBE_NOMEM for
+ * memory of its own: nothing changed; KUBE_NOMEM of on_change: a part of it was
+ * done, each change whole, and the same call again does the rest.
  */
 kube_rc_t kube_store_replace(kube_store_t *store,
     const kube_record_t *const *records, size_t n)  KUBE_MUST_CHECK;

@@ -402,6 +402,15 @@ test_replace(void **state)
     assert_string_equal(by(&f, "node", "n3"), "");
     assert_int_equal(values(&f, "node"), 3);
 
+    /* a version that comes twice, of what is other: of d */
+    list[0] = slice_make(&b[0], "b", "2", "web", "n2");
+    list[1] = slice_make(&b[1], "c", "7", "db", "n6");
+    list[2] = slice_make(&b[2], "d", "6", "db", "n7");
+    assert_int_equal(kube_store_replace(f.store, list, 3), KUBE_OK);
+    assert_string_equal(told(&f), "~d@6>6?");
+    assert_string_equal(by(&f, "node", "n5"), "");
+    assert_string_equal(by(&f, "node", "n7"), "d");
+
     assert_int_equal(kube_store_replace(f.store, NULL, 0), KUBE_OK);
     assert_int_equal(kube_store_count(f.store), 0);
     assert_int_equal(values(&f, "namespace"), 0);
