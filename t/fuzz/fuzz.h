@@ -52,6 +52,32 @@ fuzz_assert(bool ok)
 }
 
 
+/* What was seen, in order, as one number (FNV-1a). */
+#define FUZZ_NOTHING_SEEN  0xcbf29ce484222325ull
+
+
+static inline void
+fuzz_note(uint64_t *seen, const void *data, size_t len)
+{
+    size_t                i;
+    const unsigned char  *p;
+
+    p = data;
+
+    for (i = 0; i < len; i++) {
+        *seen = (*seen ^ p[i]) * 0x100000001b3ull;
+    }
+}
+
+
+static inline void
+fuzz_note_text(uint64_t *seen, kube_str_t text)
+{
+    fuzz_note(seen, &text.len, sizeof(text.len));
+    fuzz_note(seen, text.data, text.len);
+}
+
+
 /* An input that is read as decisions. */
 typedef struct {
     const uint8_t  *data;

@@ -13,9 +13,9 @@
  * SPDX-License-Identifier: BSD-2-Clause
  */
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "kube_frame.h"
 
 
@@ -26,13 +26,11 @@ typedef struct {
     bool      lost;
 } fuzz_result_t;
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static size_t  fuzz_live;
 
 
 static void *
-fuzz_alloc(void *ctx, size_t size)
+fuzz_limited_alloc(void *ctx, size_t size)
 {
     size_t  *p;
 
@@ -55,7 +53,7 @@ fuzz_alloc(void *ctx, size_t size)
 
 
 static void
-fuzz_free(void *ctx, void *p)
+fuzz_limited_free(void *ctx, void *p)
 {
     size_t  *head;
 
@@ -64,28 +62,6 @@ fuzz_free(void *ctx, void *p)
     head = (size_t *) p - 2;
     fuzz_live -= *head;
     free(head);
-}
-
-
-static void
-fuzz_note(fuzz_result_t *result, const void *data, size_t len)
-{
-    size_t                i;
-    const unsigned char  *p;
-
-    p = data;
-
-    for (i = 0; i < len; i++) {
-        result->hash = (result->hash ^ p[i]) * 0x100000001b3ull;
-    }
-}
-
-
-static void
-fuzz_note_text(fuzz_result_t *result, kube_str_t text)
-{
-    fuzz_note(result, &text.len, sizeof(text.len));
-    fuzz_note(result, text.data, text.len);
 }
 
 
@@ -113,19 +89,19 @@ fuzz_piece(kube_frame_t *frame, const uint8_t *data, size_t len,
 
     while ((rc = kube_frame_next(frame, &in, &item)) == KUBE_OK) {
         result->items++;
-        fuzz_note(result, &item.kind, sizeof(item.kind));
-        fuzz_note(result, &item.size_bytes, sizeof(item.size_bytes));
-        fuzz_note(result, item.bytes.data, item.bytes.len);
+        fuzz_note(&result->hash, &item.kind, sizeof(item.kind));
+        fuzz_note(&result->hash, &item.size_bytes, sizeof(item.size_bytes));
+        fuzz_note(&result->hash, item.bytes.data, item.bytes.len);
 
         if (item.kind == KUBE_FRAME_ITEM || item.kind == KUBE_FRAME_SKIPPED) {
-            fuzz_note_text(result, item.envelope.type);
-            fuzz_note_text(result, item.envelope.kind);
-            fuzz_note_text(result, item.envelope.meta.ns);
-            fuzz_note_text(result, item.envelope.meta.name);
-            fuzz_note_text(result, item.envelope.meta.uid);
-            fuzz_note_text(result, item.envelope.meta.rv);
-            fuzz_note_text(result, item.envelope.object);
-            fuzz_note_text(result, kube_str(item.envelope.what));
+            fuzz_note_text(&result->hash, item.envelope.type);
+            fuzz_note_text(&result->hash, item.envelope.kind);
+            fuzz_note_text(&result->hash, item.envelope.meta.ns);
+            fuzz_note_text(&result->hash, item.envelope.meta.name);
+            fuzz_note_text(&result->hash, item.envelope.meta.uid);
+            fuzz_note_text(&result->hash, item.envelope.meta.rv);
+            fuzz_note_text(&result->hash, item.envelope.object);
+            fuzz_note_text(&result->hash, kube_str(item.envelope.what));
         }
     }
 
@@ -154,11 +130,11 @@ fuzz_run(kube_frame_mode_t mode, const uint8_t *data, size_t size, size_t a,
     fuzz_result_t  result;
 
     memset(&result, 0, sizeof(result));
-    result.hash = 0xcbf29ce484222325ull;
+    result.hash = FUZZ_NOTHING_SEEN;
 
     alloc = (kube_alloc_t) {
-        .alloc = fuzz_alloc,
-        .free = fuzz_free
+        .alloc = fuzz_limited_alloc,
+        .free = fuzz_limited_free
     };
 
     frame = kube_frame_create(&alloc, mode, KUBE_OBJECT_BYTES_MIN);

@@ -33,20 +33,6 @@ typedef struct {
 } fuzz_result_t;
 
 
-static void
-fuzz_note(fuzz_result_t *result, const void *data, size_t len)
-{
-    size_t                i;
-    const unsigned char  *p;
-
-    p = data;
-
-    for (i = 0; i < len; i++) {
-        result->hash = (result->hash ^ p[i]) * 0x100000001b3ull;
-    }
-}
-
-
 /* An object that is good has good metadata, and makes a record. */
 static void
 fuzz_object(const kube_object_t *o, fuzz_result_t *result)
@@ -78,7 +64,7 @@ fuzz_object(const kube_object_t *o, fuzz_result_t *result)
     fuzz_assert(record != NULL);
     memset(record, 0, size);
     kube_record_encode(o, record);
-    fuzz_note(result, record, size);
+    fuzz_note(&result->hash, record, size);
     free(record);
 }
 
@@ -108,9 +94,9 @@ fuzz_item(const kube_frame_item_t *item, fuzz_result_t *result)
 
     case KUBE_FRAME_ITEM:
     case KUBE_FRAME_SKIPPED:
-        fuzz_note(result, item->envelope.meta.name.data,
+        fuzz_note(&result->hash, item->envelope.meta.name.data,
                   item->envelope.meta.name.len);
-        fuzz_note(result, item->envelope.meta.rv.data,
+        fuzz_note(&result->hash, item->envelope.meta.rv.data,
                   item->envelope.meta.rv.len);
 
         if (!result->watch) {
@@ -134,19 +120,19 @@ fuzz_item(const kube_frame_item_t *item, fuzz_result_t *result)
 
         } else if (rc == KUBE_OK && event.type == KUBE_WATCH_ERROR) {
             kube_status_judge(&arena, 0, event.status_text, &status);
-            fuzz_note(result, &status, sizeof(status));
+            fuzz_note(&result->hash, &status, sizeof(status));
         }
 
         break;
 
     default:
-        fuzz_note(result, item->bytes.data, item->bytes.len);
+        fuzz_note(&result->hash, item->bytes.data, item->bytes.len);
     }
 
-    fuzz_note(result, &rc, sizeof(rc));
-    fuzz_note(result, &dropped, sizeof(dropped));
-    fuzz_note(result, &item->kind, sizeof(item->kind));
-    fuzz_note(result, &item->size_bytes, sizeof(item->size_bytes));
+    fuzz_note(&result->hash, &rc, sizeof(rc));
+    fuzz_note(&result->hash, &dropped, sizeof(dropped));
+    fuzz_note(&result->hash, &item->kind, sizeof(item->kind));
+    fuzz_note(&result->hash, &item->size_bytes, sizeof(item->size_bytes));
     kube_arena_done(&arena);
 }
 
@@ -191,7 +177,7 @@ fuzz_run(uint8_t how, const uint8_t *data, size_t size, size_t a, size_t b,
     kube_protobuf_frame_t  *frame;
 
     memset(&result, 0, sizeof(result));
-    result.hash = 0xcbf29ce484222325ull;
+    result.hash = FUZZ_NOTHING_SEEN;
     result.watch = how & 1;
     result.resource = (kube_resource_t) ((how >> 1) % KUBE_RESOURCES);
 

@@ -50,28 +50,6 @@ static fuzz_told_t  fuzz_whole, fuzz_other;
 static const int  fuzz_codes[FUZZ_CODES] = { 200, 200, 200, 403, 410, 500 };
 
 
-static void
-fuzz_note(uint64_t *hash, const void *data, size_t len)
-{
-    size_t                i;
-    const unsigned char  *p;
-
-    p = data;
-
-    for (i = 0; i < len; i++) {
-        *hash = (*hash ^ p[i]) * 0x100000001b3ull;
-    }
-}
-
-
-static void
-fuzz_note_text(uint64_t *hash, kube_str_t text)
-{
-    fuzz_note(hash, &text.len, sizeof(text.len));
-    fuzz_note(hash, text.data, text.len);
-}
-
-
 /* Of a refused object only what may be used, else its record. */
 static void
 fuzz_note_object(uint64_t *hash, const kube_result_t *r)
@@ -117,7 +95,7 @@ fuzz_tell(fuzz_told_t *told, const kube_result_t *r)
 
     fuzz_assert(told->n < FUZZ_RESULTS_MAX);
 
-    hash = 0xcbf29ce484222325ull;
+    hash = FUZZ_NOTHING_SEEN;
     fuzz_note(&hash, &r->kind, sizeof(r->kind));
 
     switch (r->kind) {

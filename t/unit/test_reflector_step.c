@@ -1317,6 +1317,15 @@ say_fill(bed_t *b)
 }
 
 
+static void
+assert_first_pace(const bed_t *b)
+{
+    assert_in_range(b->r.demand.due_ms - b->now_ms, 1, KUBE_DEMAND_FIRST_MS);
+    assert_in_range(b->r.demand.urgent_ms - b->now_ms, 1,
+                    KUBE_URGENT_FIRST_MS);
+}
+
+
 /* Their pace is the first again after two minutes without a demand. */
 static void
 test_pace_beside(void **state)
@@ -1338,8 +1347,7 @@ test_pace_beside(void **state)
 
     b.now_ms += KUBE_BACKOFF_RESET_MS;
     assert_int_equal(say_fill(&b), KUBE_ACTION_BESIDE);
-    assert_in_range(b.r.demand.due_ms - b.now_ms, 1, KUBE_DEMAND_FIRST_MS);
-    assert_in_range(b.r.demand.urgent_ms - b.now_ms, 1, KUBE_URGENT_FIRST_MS);
+    assert_first_pace(&b);
 }
 
 
@@ -1372,8 +1380,7 @@ test_pace_replacing(void **state)
 
     b.now_ms += KUBE_BACKOFF_RESET_MS;
     assert_int_equal(say_relist(&b, KUBE_RELIST_ROOM), KUBE_ACTION_LIST);
-    assert_in_range(b.r.demand.due_ms - b.now_ms, 1, KUBE_DEMAND_FIRST_MS);
-    assert_in_range(b.r.demand.urgent_ms - b.now_ms, 1, KUBE_URGENT_FIRST_MS);
+    assert_first_pace(&b);
 }
 
 

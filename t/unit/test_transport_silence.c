@@ -175,6 +175,22 @@ silence_run(transport_bed_t *f, uint64_t ms)
 }
 
 
+/* The connection that has come, and the request that came over it. */
+static int
+silence_accept(int fd)
+{
+    int   peer;
+    char  got[3];
+
+    peer = accept(fd, NULL, NULL);
+    assert_true(peer != -1);
+    assert_int_equal(recv(peer, got, sizeof(got), MSG_WAITALL), 3);
+    assert_memory_equal(got, "GET", 3);
+
+    return peer;
+}
+
+
 /* The first socket that is connected to a port. */
 static int
 silence_socket_to(uint16_t port)
@@ -226,7 +242,6 @@ static void
 test_refused_and_back(void **state)
 {
     int                     fd, peer;
-    char                    got[3];
     socklen_t               len;
     struct pollfd           pfd;
     transport_bed_t        *f = *state;
@@ -264,10 +279,7 @@ test_refused_and_back(void **state)
 
     /* one connection was made, and it has the request */
 
-    peer = accept(fd, NULL, NULL);
-    assert_true(peer != -1);
-    assert_int_equal(recv(peer, got, sizeof(got), MSG_WAITALL), 3);
-    assert_memory_equal(got, "GET", 3);
+    peer = silence_accept(fd);
 
     pfd.fd = fd;
     pfd.events = POLLIN;
@@ -322,7 +334,6 @@ static void
 test_head_after_silence(void **state)
 {
     int                     fd, peer;
-    char                    got[3];
     uint16_t                port;
     transport_bed_t        *f = *state;
     transport_bed_client_t  c = { 0 };
@@ -338,10 +349,7 @@ test_head_after_silence(void **state)
 
     transport_bed_start(f, &c);
     silence_run(f, 200);
-    peer = accept(fd, NULL, NULL);
-    assert_true(peer != -1);
-    assert_int_equal(recv(peer, got, sizeof(got), MSG_WAITALL), 3);
-    assert_memory_equal(got, "GET", 3);
+    peer = silence_accept(fd);
     close(fd);
 
     silent_fd = silence_socket_to(port);
@@ -410,7 +418,7 @@ test_which_is_back(void **state)
     for (i = 0; i < 6; i++) {
         ahead_ms += KUBE_SERVER_MAX_MS;
         silence_step(f);
-        kube_transport_verdict(f->transport, 1, false);
+        kube_transport_verdict(f->transport, 1, KUBE_SERVER_BAD);
     }
 
     assert_int_equal(listen(fds[1], 8), 0);
