@@ -63,6 +63,15 @@ def replaced(cluster, **more):
     return gateway
 
 
+def hears(gateway):
+    """Whether some process can be asked for a state file: a FIFO without a reader says no."""
+    try:
+        os.close(os.open(gateway.path("state", "default.state.ask"), os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
 def answers(gateway, master, count=2):
     """
     So many answers of the workers of one master, which may share its sockets; each waits
@@ -649,10 +658,12 @@ class TestUpgrade:
         wait_until(lambda: cluster.api.watches(SLICES) == 2)
         gateway.upgraded(new)
         before = stands()
-        wait_until(lambda: os.path.exists(gateway.path("state", "default.state.ask")))
+        wait_until(lambda: hears(gateway))
         cluster.api.fault(verb="list", delay=4, times=None)
         gateway.reload(gone=True)
         following(cluster, gateway)
+        # the predecessor may have held the lock until it was gone
+        wait_until(lambda: hears(gateway))
         # beside others that are busy it may have no file within its 300 ms: asked once more
         for _ in range(5):
             late = gateway.log().count(LATE)
