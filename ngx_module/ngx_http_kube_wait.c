@@ -278,10 +278,10 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
 /*
  * A changed scope is listed anew while what was there before serves on: then
  * only a static key that cannot be resolved waits.  A key of variables is not
- * evaluated here, where not all of these have their values yet: it waits in a
- * zone of which nothing was ever listed, also where another informer process
- * goes on with it.  A state file, which may tell of Pods that are gone, is
- * for a server that is away: until that has shown, the list is awaited.
+ * evaluated here, where not all of these have their values yet: it waits until
+ * one of the namespaces that it may name was listed, be it by a predecessor of
+ * this informer process.  A state file, which may tell of Pods that are gone,
+ * is for a server that is away: until that has shown, the list is awaited.
  */
 
 static ngx_uint_t
@@ -314,7 +314,8 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 
     if (awaited && writer.takeovers != 0 && !ref->is_static) {
         kube_arena_reset(&arena);
-        awaited = !kube_coverage_seen(&ref->informer->zone, &arena);
+        awaited = !kube_coverage_seen(&ref->informer->zone,
+                                      &ref->resolver.namespaces, &arena);
 
     } else if (awaited && writer.takeovers != 0) {
         kube_arena_reset(&arena);

@@ -244,6 +244,30 @@ def test_another_informer_before_the_first_list(cluster, pool, how):
     assert [w.result().status for w in waiting] == [200] * 4
 
 
+@pytest.mark.parametrize("how", ["reload", "killed"])
+def test_another_informer_amid_the_first_lists(cluster, pool, how):
+    """A key waits for a namespace that it may name, whichever others are there."""
+    for name in ("shop", "infra", "more"):
+        cluster.service(name, "web")
+    cluster.api.fault(verb="list", resource="services", ns="infra", status=503, times=None)
+    cluster.api.fault(verb="list", resource="endpointslices", ns="shop", status=503, times=None)
+    gateway = cluster.nginx(CONF % (LONG, LONG), more="namespaces shop infra more;", sync=False)
+    waiting = [pool.submit(gateway.get, "/mapped", headers={"X": "shop/web:http"})]
+    held(cluster, *waiting)
+    for resource, ns in (("services", "shop"), ("endpointslices", "infra")):
+        gateway.status.wait_state("watching", resource, ns)
+    if how == "reload":
+        gateway.reload()
+    else:
+        gateway.allow("exited on signal 9")
+        gateway.kill(signal.SIGKILL, gateway.informer())
+    held(cluster, *waiting)
+    waiting += [pool.submit(gateway.get, "/mapped", headers={"X": "shop/web:http"})]
+    held(cluster, *waiting)
+    cluster.api.clear_faults()
+    assert [w.result().status for w in waiting] == [200] * 2
+
+
 def test_what_was_there_serves_while_a_changed_scope_is_listed(cluster):
     """A key whose Service is not there yet waits, no other does."""
     cluster.service("shop", "web")

@@ -138,28 +138,64 @@ kube_coverage_awaited(const kube_zone_t *zone,
 }
 
 
-bool
-kube_coverage_seen(const kube_zone_t *zone, kube_arena_t *arena)
+static bool
+coverage_seen_in(const kube_coverage_t *coverage, kube_str_t ns)
 {
-    bool             services, endpoints;
+    size_t                        i;
+    unsigned                      r;
+    kube_shape_t                  shape;
+    const kube_coverage_scope_t  *s;
+
+    for (r = 0; r < KUBE_RESOURCES_ROUTED; r++) {
+        shape = kube_resource_info((kube_resource_t) r)->shape;
+
+        for (i = 0; i < coverage->n; i++) {
+            s = &coverage->scopes[i];
+
+            if (s->seen
+                && kube_resource_info(s->resource)->shape == shape
+                && (s->ns.len == 0 || kube_str_eq(s->ns, ns)))
+            {
+                break;
+            }
+        }
+
+        if (i == coverage->n) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
+bool
+kube_coverage_seen(const kube_zone_t *zone,
+    const kube_namespaces_t *namespaces, kube_arena_t *arena)
+{
     size_t           i;
-    kube_shape_t     shape;
     kube_coverage_t  coverage;
 
     if (kube_coverage_read(zone, arena, &coverage) != KUBE_OK) {
         return false;
     }
 
-    services = false;
-    endpoints = false;
+    if (namespaces->all) {
 
-    for (i = 0; i < coverage.n; i++) {
-        if (coverage.scopes[i].seen) {
-            shape = kube_resource_info(coverage.scopes[i].resource)->shape;
-            services = services || shape == KUBE_SHAPE_SERVICE;
-            endpoints = endpoints || shape != KUBE_SHAPE_SERVICE;
+        for (i = 0; i < coverage.n; i++) {
+            if (coverage_seen_in(&coverage, coverage.scopes[i].ns)) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    for (i = 0; i < namespaces->names_n; i++) {
+        if (coverage_seen_in(&coverage, namespaces->names[i])) {
+            return true;
         }
     }
 
-    return services && endpoints;
+    return false;
 }

@@ -59,11 +59,12 @@ bool kube_coverage_awaited(const kube_zone_t *zone,
     const kube_namespaces_t *namespaces, bool served, kube_arena_t *arena);
 
 /*
- * Whether Services and endpoints of some namespace were current once: what a
- * scope held before it was changed serves until it is listed.  False where the
- * arena is too small.
+ * Whether both Services and endpoints of one of the namespaces were current
+ * once: what a scope held before it was changed serves until it is listed.
+ * False where the arena is too small.
  */
-bool kube_coverage_seen(const kube_zone_t *zone, kube_arena_t *arena);
+bool kube_coverage_seen(const kube_zone_t *zone,
+    const kube_namespaces_t *namespaces, kube_arena_t *arena);
 
 
 #endif /* KUBE_COVERAGE_H */

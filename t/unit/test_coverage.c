@@ -9,31 +9,43 @@
 #include "route_test.h"
 
 
+typedef struct {
+    kube_namespaces_t  named;
+    kube_str_t         list[4];
+    char               text[64];
+} coverage_names_t;
+
+
 /* names: separated by commas; "*": all. */
+static void
+coverage_names(coverage_names_t *c, const char *names)
+{
+    char  *p, *save;
+
+    memset(&c->named, 0, sizeof(kube_namespaces_t));
+    c->named.all = (strcmp(names, "*") == 0);
+    c->named.names = c->list;
+
+    snprintf(c->text, sizeof(c->text), "%s", names);
+
+    for (p = strtok_r(c->text, ",", &save); p != NULL && !c->named.all;
+         p = strtok_r(NULL, ",", &save))
+    {
+        c->list[c->named.names_n++] = zone_test_str(p);
+    }
+}
+
+
 static bool
 awaited_if(zone_test_t *t, const char *names, bool served)
 {
-    bool               yes;
-    char              *p, *save;
-    char               text[64];
-    kube_str_t         list[4];
-    kube_arena_t       arena;
-    kube_namespaces_t  named;
+    bool              yes;
+    kube_arena_t      arena;
+    coverage_names_t  c;
 
-    memset(&named, 0, sizeof(kube_namespaces_t));
-    named.all = (strcmp(names, "*") == 0);
-    named.names = list;
-
-    snprintf(text, sizeof(text), "%s", names);
-
-    for (p = strtok_r(text, ",", &save); p != NULL && !named.all;
-         p = strtok_r(NULL, ",", &save))
-    {
-        list[named.names_n++] = zone_test_str(p);
-    }
-
+    coverage_names(&c, names);
     kube_arena_init(&arena, &t->at.alloc, 1u << 20);
-    yes = kube_coverage_awaited(&t->zone, &named, served, &arena);
+    yes = kube_coverage_awaited(&t->zone, &c.named, served, &arena);
     kube_arena_done(&arena);
 
     return yes;
@@ -48,13 +60,15 @@ awaited(zone_test_t *t, const char *names)
 
 
 static bool
-seen(zone_test_t *t)
+seen(zone_test_t *t, const char *names)
 {
-    bool          yes;
-    kube_arena_t  arena;
+    bool              yes;
+    kube_arena_t      arena;
+    coverage_names_t  c;
 
+    coverage_names(&c, names);
     kube_arena_init(&arena, &t->at.alloc, 1u << 20);
-    yes = kube_coverage_seen(&t->zone, &arena);
+    yes = kube_coverage_seen(&t->zone, &c.named, &arena);
     kube_arena_done(&arena);
 
     return yes;
@@ -158,23 +172,56 @@ test_coverage_seen(void **state)
     (void) state;
     zone_test_open(&t, 1u << 20);
 
-    assert_false(seen(&t));
+    assert_false(seen(&t, "*"));
+    assert_false(seen(&t, "shop"));
 
     route_test_namespace(&t, 0, "shop", "listing", "listing");
-    assert_false(seen(&t));
+    assert_false(seen(&t, "*"));
+    assert_false(seen(&t, "shop"));
 
     route_test_namespace(&t, 0, "shop", "synced", "listing");
-    assert_false(seen(&t));
+    assert_false(seen(&t, "*"));
+    assert_false(seen(&t, "shop"));
 
     kube_zone_scope_set(&t.zone, 1, KUBE_COUNTER_GAUGE_CONTACT_MS, 1);
-    assert_true(seen(&t));
+    assert_true(seen(&t, "*"));
+    assert_true(seen(&t, "shop"));
 
     route_test_namespace(&t, 2, "infra", "listing", "listing");
-    assert_true(seen(&t));
+    assert_true(seen(&t, "*"));
+    assert_true(seen(&t, "infra,shop"));
 
     alloc_test_fail(&t.at, 1, false);
-    assert_false(seen(&t));
+    assert_false(seen(&t, "*"));
     assert_true(t.at.failed);
+
+    zone_test_close(&t);
+}
+
+
+/* Services of one namespace and endpoints of another serve nobody. */
+static void
+test_coverage_seen_of_a_key(void **state)
+{
+    zone_test_t  t;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+
+    route_test_namespace(&t, 0, "shop", "synced", "listing");
+    route_test_namespace(&t, 2, "infra", "listing", "synced");
+    assert_false(seen(&t, "*"));
+    assert_false(seen(&t, "shop,infra"));
+
+    route_test_namespace(&t, 0, "shop", "synced", "synced");
+    assert_true(seen(&t, "*"));
+    assert_true(seen(&t, "shop,infra"));
+    assert_false(seen(&t, "infra"));
+
+    /* of all namespaces, which decides about each */
+
+    route_test_scope(&t, 0, KUBE_RESOURCE_SERVICES, "", "synced");
+    assert_true(seen(&t, "infra"));
 
     zone_test_close(&t);
 }
@@ -207,6 +254,7 @@ main(void)
         cmocka_unit_test(test_coverage_awaited_all),
         cmocka_unit_test(test_coverage_awaited_served),
         cmocka_unit_test(test_coverage_seen),
+        cmocka_unit_test(test_coverage_seen_of_a_key),
         cmocka_unit_test(test_coverage_awaited_nomem)
     };
 
