@@ -174,8 +174,9 @@ options_server_name(kube_exchange_t *e, kube_str_t name, kube_str_t authority)
 
 /*
  * A proxy's URL as Go reads it: that of a socks5:// finds the server by its
- * name, which libcurl calls socks5h, and that of an http:// without a port has
- * port 80, which would be 1080.
+ * name, which libcurl calls socks5h, and its path says nothing, which at
+ * "localhost" would be that of a unix socket; that of an http:// without a port
+ * has port 80, which would be 1080.
  */
 static void
 options_proxy(kube_exchange_t *e, kube_str_t url)
@@ -183,7 +184,8 @@ options_proxy(kube_exchange_t *e, kube_str_t url)
     char  text[KUBE_URL_LEN_MAX + 8];
 
     if (strncasecmp(url.data, "socks5://", 9) == 0) {
-        (void) snprintf(text, sizeof(text), "socks5h%s", url.data + 6);
+        (void) snprintf(text, sizeof(text), "socks5h://%.*s",
+                        (int) strcspn(url.data + 9, "/?#"), url.data + 9);
         options_pointer(e, CURLOPT_PROXY, text);
         explicit_bzero(text, sizeof(text));
 

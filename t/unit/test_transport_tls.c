@@ -732,7 +732,7 @@ tls_be_socks(void *arg)
 
 /*
  * As client-go's: it is the proxy that knows where the server's name leads; it
- * is not offered what we cannot do.
+ * is not offered what we cannot do, and is no unix socket.
  */
 static void
 test_tls_proxy_socks(void **state)
@@ -754,7 +754,8 @@ test_tls_proxy_socks(void **state)
     assert_int_equal(getsockname(socks.fd, (struct sockaddr *) &in, &len), 0);
     assert_int_equal(listen(socks.fd, 16), 0);
 
-    snprintf(url, sizeof(url), "SOCKS5://127.0.0.1:%u", ntohs(in.sin_port));
+    snprintf(url, sizeof(url), "SOCKS5://localhost:%u/path",
+             ntohs(in.sin_port));
     assert_int_equal(kube_config_set(&t->f->config, &t->f->config.proxy_url,
                                      kube_str(url)), KUBE_OK);
     assert_int_equal(kube_config_add_server(&t->f->config,
