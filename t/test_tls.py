@@ -319,6 +319,25 @@ def test_what_is_forbidden_everywhere_leaves_no_address(cluster):
         assert other.requests == []
 
 
+def test_what_is_forbidden_and_asked_for_first_leaves_no_address(cluster):
+    """Nor while those whose lists are granted still wait for their turn."""
+    from apiserver import ApiServer
+    from cluster import informer
+
+    cluster.service("shop", "web")
+    names = [f"infra-{i}" for i in range(6)]
+    for ns in names:
+        cluster.api.fault(status=403, ns=ns, times=None, delay=0.4)
+    with ApiServer() as other:
+        other.freeze()
+        spaces = " ".join(names + ["shop"])
+        more = f"namespaces {spaces}; watch_list off;"
+        block = informer(f"api {cluster.api.url} {other.url};", more=more)
+        gateway = cluster.nginx(CONF, block=block, sync=False)
+        gateway.wait_status_code(200)
+        assert other.accepted == 0
+
+
 def test_several_addresses_are_tried_in_turn(cluster):
     """One address of the cluster is dead, the next one answers."""
     from cluster import informer

@@ -53,6 +53,9 @@ typedef struct {
     char                             what[API_WHAT_MAX];    /* of one result */
     bool                             refused;  /* Protocol Buffers, with a 406
                                                   or 415 */
+    size_t                           refused_by;   /* the last address that
+                                                      granted nothing since */
+    uint64_t                         refused_ms;   /* KUBE_NEVER: none */
 } api_lw_t;
 
 /* One page of a list, or a watch: struct kube_call_s for those outside. */
@@ -140,6 +143,30 @@ api_verdict(const api_call_t *call, kube_server_verdict_t verdict)
 }
 
 
+/* One that comes at once after another, as a list's, is the same. */
+static void
+api_refusing(api_call_t *call)
+{
+    bool       again;
+    uint64_t   now_ms;
+    api_lw_t  *lw;
+
+    lw = call->lw;
+    now_ms = lw->conf.io.now(lw->conf.io.ctx);
+    again = (lw->refused_ms != KUBE_NEVER && lw->refused_by == call->server);
+
+    if (again && now_ms - lw->refused_ms < KUBE_SERVER_FIRST_MS) {
+        api_verdict(call, KUBE_SERVER_DECLINES);
+        return;
+    }
+
+    lw->refused_by = call->server;
+    lw->refused_ms = now_ms;
+
+    api_verdict(call, again ? KUBE_SERVER_REFUSES : KUBE_SERVER_DECLINES);
+}
+
+
 static kube_take_t
 api_on_response(void *ctx, const kube_response_t *response)
 {
@@ -163,9 +190,12 @@ api_on_response(void *ctx, const kube_response_t *response)
             && call->code != 408 && call->code != 421
             && (call->json || call->protobuf || call->code == 429);
 
-    api_verdict(call, !known ? KUBE_SERVER_BAD
-                      : (call->code == 200) ? KUBE_SERVER_ANSWERS
-                                            : KUBE_SERVER_REFUSES);
+    if (known && call->code != 200) {
+        api_refusing(call);
+
+    } else {
+        api_verdict(call, known ? KUBE_SERVER_ANSWERS : KUBE_SERVER_BAD);
+    }
 
     return KUBE_TAKE_MORE;
 }
@@ -268,7 +298,7 @@ api_refused(api_call_t *call)
 {
     if (!call->granted) {
         api_hang_up(call);
-        api_verdict(call, KUBE_SERVER_REFUSES);
+        api_refusing(call);
     }
 }
 
@@ -286,6 +316,7 @@ api_note(api_call_t *call, kube_result_kind_t kind)
 
         if (!call->granted) {
             call->granted = true;
+            call->lw->refused_ms = KUBE_NEVER;
             api_verdict(call, KUBE_SERVER_GRANTS);
         }
 
@@ -1251,6 +1282,7 @@ kube_api_lister_watcher_create(const kube_alloc_t *alloc,
 
     api->alloc = *alloc;
     api->conf = *conf;
+    api->refused_ms = KUBE_NEVER;
     api->conf.ns = KUBE_STR_NULL;
     api->conf.label_selector = KUBE_STR_NULL;
     api->conf.field_selector = KUBE_STR_NULL;

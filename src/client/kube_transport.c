@@ -335,7 +335,7 @@ transport_choose_server(const kube_transport_t *t)
  * Those that come together count once, as in an expired version's case.
  */
 static bool
-transport_refused(kube_transport_t *t, size_t server)
+transport_refused(kube_transport_t *t, size_t server, bool again)
 {
     uint64_t                now_ms;
     transport_server_t     *s;
@@ -357,7 +357,7 @@ transport_refused(kube_transport_t *t, size_t server)
     s->refusals++;
     s->refused_ms = now_ms;
 
-    return s->refusals == KUBE_SERVER_REFUSALS;
+    return again && s->refusals >= KUBE_SERVER_REFUSALS;
 }
 
 
@@ -417,8 +417,11 @@ kube_transport_verdict(kube_transport_t *transport, size_t server,
         s->again_ms = transport->env.now_ms;
         break;
 
+    case KUBE_SERVER_DECLINES:
     case KUBE_SERVER_REFUSES:
-        if (transport_refused(transport, server)) {
+        if (transport_refused(transport, server,
+                              verdict == KUBE_SERVER_REFUSES))
+        {
             transport_leave(transport, server);
         }
 

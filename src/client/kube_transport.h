@@ -52,8 +52,10 @@ typedef struct {
 typedef enum {
     KUBE_SERVER_BAD = 0,  /* another address may do better: 5xx, 401, 404, HTML,
                              a list that has no end */
-    KUBE_SERVER_REFUSES,  /* this API server's word, and a no: by a head, or an
+    KUBE_SERVER_DECLINES, /* this API server's word, and a no: by a head, or an
                              ERROR event that a watch begins with */
+    KUBE_SERVER_REFUSES,  /* the same, and not the first to who asked: all who
+                             wait in line have been asked for meanwhile */
     KUBE_SERVER_ANSWERS,  /* this API server's head, with a yes */
     KUBE_SERVER_GRANTS    /* what was asked for: an object, a list's metadata */
 } kube_server_verdict_t;
@@ -194,8 +196,9 @@ bool kube_transport_answered(const kube_transport_t *transport);
  * A refusal alone says nothing of the address: what is forbidden here may be so
  * everywhere.  It counts only while no exchange has a 200 of that address, and
  * once in KUBE_SERVER_FIRST_MS; KUBE_SERVER_REFUSALS of them with nothing
- * granted in between are bad.  So the caller cancels the exchange of an ERROR
- * event before it says so.
+ * granted in between are bad, but not before one is KUBE_SERVER_REFUSES: what
+ * comes first in the line may be forbidden, and all that comes behind granted.
+ * So the caller cancels the exchange of an ERROR event before it says so.
  *
  * Where an answer turns out bad once it is over, connections that nobody uses
  * are closed: what is to come over one of them may be an answer that is late.

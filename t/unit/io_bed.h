@@ -35,6 +35,7 @@ typedef struct {
     bool                            paused;
     unsigned                        number;     /* counts from 1 */
     uint64_t                        started_ms;
+    size_t                          server;
     char                            path[1024];
     kube_encoding_t                 encoding;
     const kube_exchange_handler_t  *handler;
@@ -55,6 +56,7 @@ typedef struct {
     uint64_t       healed;
     kube_rc_t      start_rc;       /* of the next start */
     const char    *remedy;         /* where there are no credentials */
+    size_t         server;         /* that is asked */
     uint64_t       now_ms;
 } io_bed_t;
 
@@ -89,6 +91,7 @@ io_start(void *ctx, const kube_request_t *request,
     x->paused = false;
     x->number = ++io->started;
     x->started_ms = now_ms;
+    x->server = io->server;
     x->handler = handler;
     x->ctx = handler_ctx;
     x->held_len = 0;
@@ -133,7 +136,7 @@ io_verdict(void *ctx, size_t server, kube_server_verdict_t verdict)
 {
     io_bed_t  *io = ctx;
 
-    assert_int_equal(server, 0);
+    assert_int_equal(server, io->server);
 
     io->verdicts[verdict]++;
 }
@@ -240,7 +243,7 @@ io_head(io_exchange_t *x, int code, const char *type, uint32_t retry_after_s)
     assert_true(x->live && !x->headed);
 
     response.code = code;
-    response.server = 0;
+    response.server = x->server;
     response.retry_after_s = retry_after_s;
     response.content_type = kube_str(type);
 

@@ -410,7 +410,8 @@ test_blame_of_first_events(void **state)
         }
 
         (void) yielded(&b, call);
-        assert_int_equal(b.io.verdicts[KUBE_SERVER_REFUSES], cases[i].refuses);
+        assert_int_equal(b.io.verdicts[KUBE_SERVER_DECLINES],
+                         cases[i].refuses);
         assert_int_equal(b.io.verdicts[KUBE_SERVER_GRANTS], cases[i].grants);
         assert_int_equal(x->live, !cases[i].refuses);
         b.lw.cancel(b.lw.ctx, call);
@@ -448,13 +449,13 @@ test_blame_of_heads(void **state)
         { 200, "application/json", KUBE_SERVER_ANSWERS },
         { 200, "text/html", KUBE_SERVER_BAD },
         { 401, "application/json", KUBE_SERVER_BAD },
-        { 403, "application/json", KUBE_SERVER_REFUSES },
+        { 403, "application/json", KUBE_SERVER_DECLINES },
         { 404, "application/json", KUBE_SERVER_BAD },
         { 408, "application/json", KUBE_SERVER_BAD },
-        { 410, "application/json", KUBE_SERVER_REFUSES },
+        { 410, "application/json", KUBE_SERVER_DECLINES },
         { 421, "application/json", KUBE_SERVER_BAD },
-        { 429, "text/plain", KUBE_SERVER_REFUSES },
-        { 429, "application/json", KUBE_SERVER_REFUSES },
+        { 429, "text/plain", KUBE_SERVER_DECLINES },
+        { 429, "application/json", KUBE_SERVER_DECLINES },
         { 500, "application/json", KUBE_SERVER_BAD }
     };
 
@@ -469,6 +470,58 @@ test_blame_of_heads(void **state)
         b.lw.cancel(b.lw.ctx, call);
         bed_done(&b);
     }
+}
+
+
+/* Of a scope's refusals the second counts for all, unless it comes at once. */
+static void
+test_blame_of_a_second_no(void **state)
+{
+    bed_t           b;
+    size_t          i;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    static const struct {
+        int       code;
+        size_t    server;
+        uint64_t  after_ms;
+        unsigned  refuses;
+    } steps[] = {
+        { 403, 0, 0, 0 },
+        { 403, 0, KUBE_SERVER_FIRST_MS - 1, 0 },
+        { 403, 0, 1, 1 },
+        { 429, 0, KUBE_SERVER_FIRST_MS, 2 },
+        { 403, 1, KUBE_SERVER_FIRST_MS, 2 },
+        { 403, 0, KUBE_SERVER_FIRST_MS, 2 },
+        { 410, 0, KUBE_SERVER_FIRST_MS, 3 },
+        { 200, 0, KUBE_SERVER_FIRST_MS, 3 },
+        { 403, 0, KUBE_SERVER_FIRST_MS, 3 }
+    };
+
+    (void) state;
+
+    bed_init(&b);
+
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        b.io.now_ms += steps[i].after_ms;
+        b.io.server = steps[i].server;
+        call = bed_list(&b);
+        x = io_find(&b.io, "/");
+        assert_true(io_head(x, steps[i].code, "application/json", 0));
+
+        if (steps[i].code == 200) {
+            (void) io_body(&b.io, x, LIST("7", ""));
+            io_done(x, KUBE_OK, "");
+        }
+
+        (void) yielded(&b, call);
+        assert_int_equal(b.io.verdicts[KUBE_SERVER_REFUSES],
+                         steps[i].refuses);
+        b.lw.cancel(b.lw.ctx, call);
+    }
+
+    bed_done(&b);
 }
 
 
@@ -1437,6 +1490,7 @@ main(void)
         cmocka_unit_test(test_blame_of_first_events),
         cmocka_unit_test(test_blame_of_first_events),
         cmocka_unit_test(test_blame_of_heads),
+        cmocka_unit_test(test_blame_of_a_second_no),
         cmocka_unit_test(test_remedy_of_forbidden),
         cmocka_unit_test(test_failures_wait),
         cmocka_unit_test(test_objects),

@@ -709,6 +709,18 @@ test_transport_refusals(void **state)
         }
     }
 
+    /* whoever is first in the line may be the only one who is refused */
+
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_GRANTS);
+
+    for (i = 0; i < 10 * KUBE_SERVER_REFUSALS; i++) {
+        servers_at(f, now_ms, 0);
+        kube_transport_verdict(f->transport, 0, KUBE_SERVER_DECLINES);
+        now_ms += KUBE_SERVER_FIRST_MS;
+    }
+
+    servers_at(f, now_ms, 0);
+
     /* many scopes refused together are one refusal; a head grants nothing */
 
     kube_transport_verdict(f->transport, 0, KUBE_SERVER_GRANTS);
