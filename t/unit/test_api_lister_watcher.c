@@ -1488,7 +1488,6 @@ main(void)
         cmocka_unit_test(test_blame),
         cmocka_unit_test(test_blame_of_streams),
         cmocka_unit_test(test_blame_of_first_events),
-        cmocka_unit_test(test_blame_of_first_events),
         cmocka_unit_test(test_blame_of_heads),
         cmocka_unit_test(test_blame_of_a_second_no),
         cmocka_unit_test(test_remedy_of_forbidden),
