@@ -198,7 +198,8 @@ bool kube_transport_answered(const kube_transport_t *transport);
  * once in KUBE_SERVER_FIRST_MS; KUBE_SERVER_REFUSALS of them with nothing
  * granted in between are bad, but not before one is KUBE_SERVER_REFUSES: what
  * comes first in the line may be forbidden, and all that comes behind granted.
- * So the caller cancels the exchange of an ERROR event before it says so.
+ * The caller cancels the exchange of an ERROR event before it says so, for that
+ * one's 200 was no yes.
  *
  * Where an answer turns out bad once it is over, connections that nobody uses
  * are closed: what is to come over one of them may be an answer that is late.
