@@ -225,6 +225,15 @@ def test_client_goes_while_held(cluster, pool):
     assert waiting.result().status == 200
 
 
+def another(gateway, how):
+    """Another informer process goes on."""
+    if how == "reload":
+        gateway.reload()
+    else:
+        gateway.allow("exited on signal 9")
+        gateway.kill(signal.SIGKILL, gateway.informer())
+
+
 @pytest.mark.parametrize("how", ["reload", "killed"])
 def test_another_informer_before_the_first_list(cluster, pool, how):
     """Its requests wait on, and so do those that come then, whatever their key is."""
@@ -232,11 +241,7 @@ def test_another_informer_before_the_first_list(cluster, pool, how):
     asked = [("/", None), ("/mapped", {"X": "shop/web:http"})]
     waiting = [pool.submit(gateway.get, path, headers=key) for path, key in asked]
     held(cluster, *waiting)
-    if how == "reload":
-        gateway.reload()
-    else:
-        gateway.allow("exited on signal 9")
-        gateway.kill(signal.SIGKILL, gateway.informer())
+    another(gateway, how)
     held(cluster, *waiting)
     waiting += [pool.submit(gateway.get, path, headers=key) for path, key in asked]
     held(cluster, *waiting)
@@ -256,11 +261,7 @@ def test_another_informer_amid_the_first_lists(cluster, pool, how):
     held(cluster, *waiting)
     for resource, ns in (("services", "shop"), ("endpointslices", "infra")):
         gateway.status.wait_state("watching", resource, ns)
-    if how == "reload":
-        gateway.reload()
-    else:
-        gateway.allow("exited on signal 9")
-        gateway.kill(signal.SIGKILL, gateway.informer())
+    another(gateway, how)
     held(cluster, *waiting)
     waiting += [pool.submit(gateway.get, "/mapped", headers={"X": "shop/web:http"})]
     held(cluster, *waiting)
