@@ -397,7 +397,7 @@ def make_clock(public_path):
     made = Clock(public_path)
     seconds = itertools.count(70, 70)
 
-    def later(gateway, condition):
+    def later(gateway, condition, what=None):
         def check():
             if not looks or time.monotonic() >= looks[-1] + 0.3:
                 made.ahead(next(seconds))
@@ -405,7 +405,7 @@ def make_clock(public_path):
             return condition(gateway.status.informer()["state_file"])
 
         looks = []
-        wait_until(check)
+        wait_until(check, what=what)
 
     made.later = later
     return made
@@ -588,7 +588,9 @@ class TestFile:
         self.anew(folder)
         left = [NAME + suffix for suffix in ("", ".ask", ".lock")]
         # the clock may have been so far ahead that it was written twice
-        clock.later(gateway, lambda _: {*left} <= {*os.listdir(folder)})
+        clock.later(
+            gateway, lambda _: {*left} <= {*os.listdir(folder)}, lambda: os.listdir(folder)
+        )
         assert not opened(gateway, ".lock (deleted)") + opened(gateway, ".ask (deleted)")
         seed.running.remove(gateway)
         gateway.stop()
