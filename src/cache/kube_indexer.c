@@ -233,6 +233,18 @@ indexer_is_older(kube_str_t a, kube_str_t b)
 }
 
 
+/* True if an object is held under the item's key; place: where. */
+static bool
+indexer_holds(const kube_indexer_t *ix, const kube_item_t *item,
+    kube_zone_place_t *place)
+{
+    return item->zone.entry != 0
+           && !ix->rows[item->zone.entry].deleted
+           && kube_zone_place_newest(ix->conf.writer, item->zone.entry, place)
+           && place->header.kind != KUBE_RECORD_REFUSED;
+}
+
+
 /* True if the object that the item is to be, or a newer one, is held. */
 static bool
 indexer_is_held(const kube_indexer_t *ix, const kube_item_t *item, bool listed)
@@ -243,12 +255,7 @@ indexer_is_held(const kube_indexer_t *ix, const kube_item_t *item, bool listed)
     held = &item->zone.held.meta;
     meta = &item->zone.id.meta;
 
-    if (item->zone.entry == 0 || ix->rows[item->zone.entry].deleted) {
-        return false;
-    }
-
-    if (!kube_zone_place_newest(ix->conf.writer, item->zone.entry, &place)
-        || place.header.kind == KUBE_RECORD_REFUSED
+    if (!indexer_holds(ix, item, &place)
         || (place.header.flags & (KUBE_RECORD_F_STATE_FILE
                                   | KUBE_RECORD_F_OUTDATED)))
     {
@@ -344,10 +351,7 @@ indexer_refuses_past(const kube_indexer_t *ix, const kube_item_t *item,
 {
     kube_zone_place_t  place;
 
-    return item->zone.entry != 0
-           && !ix->rows[item->zone.entry].deleted
-           && kube_zone_place_newest(ix->conf.writer, item->zone.entry, &place)
-           && place.header.kind != KUBE_RECORD_REFUSED
+    return indexer_holds(ix, item, &place)
            && !(place.header.flags & KUBE_RECORD_F_STATE_FILE)
            && indexer_is_older(delta->rv, item->zone.held.meta.rv);
 }

@@ -60,6 +60,15 @@ kube_coverage_read(const kube_zone_t *zone, kube_arena_t *arena,
 }
 
 
+static bool
+coverage_covers(const kube_coverage_scope_t *s, kube_shape_t shape,
+    kube_str_t ns)
+{
+    return kube_resource_info(s->resource)->shape == shape
+           && (s->ns.len == 0 || kube_str_eq(s->ns, ns));
+}
+
+
 kube_resolve_error_t
 kube_coverage_of(const kube_coverage_t *coverage, kube_shape_t shape,
     kube_str_t ns, const kube_coverage_scope_t **scope)
@@ -72,9 +81,7 @@ kube_coverage_of(const kube_coverage_t *coverage, kube_shape_t shape,
     for (i = 0; i < coverage->n; i++) {
         s = &coverage->scopes[i];
 
-        if (kube_resource_info(s->resource)->shape != shape
-            || (s->ns.len != 0 && !kube_str_eq(s->ns, ns)))
-        {
+        if (!coverage_covers(s, shape, ns)) {
             continue;
         }
 
@@ -152,10 +159,7 @@ coverage_seen_in(const kube_coverage_t *coverage, kube_str_t ns)
         for (i = 0; i < coverage->n; i++) {
             s = &coverage->scopes[i];
 
-            if (s->seen
-                && kube_resource_info(s->resource)->shape == shape
-                && (s->ns.len == 0 || kube_str_eq(s->ns, ns)))
-            {
+            if (s->seen && coverage_covers(s, shape, ns)) {
                 break;
             }
         }
