@@ -22,6 +22,7 @@
 
 #include "kube_coverage.h"
 #include "kube_resolver.h"
+#include "kube_zone_cause.h"
 #include "kube_zone_guard.h"
 
 
@@ -278,10 +279,12 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
 /*
  * A changed scope is listed anew while what was there before serves on: then
  * only a static key that cannot be resolved waits.  A key of variables is not
- * evaluated here, where not all of these have their values yet: it waits until
- * one of the namespaces that it may name was listed, be it by a predecessor of
- * this informer process.  A state file, which may tell of Pods that are gone,
- * is for a server that is away: until that has shown, the list is awaited.
+ * evaluated here, where not all of these have their values yet: it waits for
+ * all the namespaces that it may name, as at a start, until the first lists
+ * are over, be they a predecessor's of this informer process; after that only
+ * if none of these was listed.  A state file, which may tell of Pods that are
+ * gone, is for a server that is away: until that has shown, the list is
+ * awaited.
  */
 
 static ngx_uint_t
@@ -314,8 +317,10 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 
     if (awaited && writer.takeovers != 0 && !ref->is_static) {
         kube_arena_reset(&arena);
-        awaited = !kube_coverage_seen(&ref->informer->zone,
-                                      &ref->resolver.namespaces, &arena);
+        awaited = (kube_zone_ready(&ref->informer->zone) & KUBE_READY_LISTED)
+                      == 0
+                  || !kube_coverage_seen(&ref->informer->zone,
+                                         &ref->resolver.namespaces, &arena);
 
     } else if (awaited && writer.takeovers != 0) {
         kube_arena_reset(&arena);

@@ -269,6 +269,40 @@ def test_another_informer_amid_the_first_lists(cluster, pool, how):
     assert [w.result().status for w in waiting] == [200] * 2
 
 
+@pytest.mark.parametrize("how", ["reload", "killed"])
+def test_all_namespaces_of_a_key_amid_the_first_lists(cluster, pool, how):
+    """Each is waited for until the first lists are over; what comes later is not."""
+    for name in ("shop", "infra"):
+        cluster.service(name, "web")
+    cluster.api.fault(verb="list", ns="infra", status=503, times=None)
+    cluster.api.fault(verb="list", ns="more", status=403, times=None)
+    may = "namespaces=shop,infra,more"
+    # longer than anything here waits
+    conf = (CONF % ("600s", "600s")).replace("namespaces=shop", may)
+    gateway = cluster.nginx(conf, more="namespaces shop infra more;", sync=False)
+    for resource in ("services", "endpointslices"):
+        gateway.status.wait_state("watching", resource, "shop")
+        gateway.status.wait_state("backoff", resource, "more")
+    key = {"X": "infra/web:http"}
+    waiting = [pool.submit(gateway.get, "/mapped", headers=key)]
+    held(cluster, *waiting)
+    another(gateway, how)
+    held(cluster, *waiting)
+    waiting += [pool.submit(gateway.get, "/mapped", headers=key)]
+    held(cluster, *waiting)
+    cluster.api.clear_faults()
+    cluster.api.fault(verb="list", ns="more", status=403, times=None)
+    assert [w.result().status for w in waiting] == [200] * 2
+    cluster.api.fault(verb="list", ns="late", status=503, times=None)
+    conf = gateway.http.replace(may, may + ",late")
+    gateway.change(http=conf, more="namespaces shop infra more late;", gone=True)
+    gateway.status.wait_state("backoff", "services", "late")
+    another(gateway, how)
+    answer = pool.submit(gateway.get, "/mapped", headers=key)
+    wait_until(answer.done)
+    assert answer.result().status == 200
+
+
 def test_what_was_there_serves_while_a_changed_scope_is_listed(cluster):
     """A key whose Service is not there yet waits, no other does."""
     cluster.service("shop", "web")

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "kube_informer_impl.h"
+#include "kube_zone_cause.h"
 #include "kube_zone_counters.h"
 #include "kube_zone_damping.h"
 #include "kube_zone_guard.h"
@@ -899,6 +900,32 @@ informer_publish(kube_informer_t *inf)
 }
 
 
+/* No first list is to come any more, but where all lists are forbidden. */
+static void
+informer_listed(kube_informer_t *inf)
+{
+    unsigned           i;
+    informer_scope_t  *s;
+
+    for (i = 0; i < inf->scopes_n && !inf->listed; i++) {
+        s = &inf->scopes[i];
+
+        if (!(s->synced && s->published)
+            && kube_zone_scope_counter(inf->conf.zone, i,
+                                       KUBE_COUNTER_GAUGE_FORBIDDEN)
+               == 0)
+        {
+            return;
+        }
+    }
+
+    if (!inf->listed) {
+        inf->listed = true;
+        kube_zone_ready_add(inf->conf.zone, KUBE_READY_LISTED);
+    }
+}
+
+
 /* Does what can be done now; inf->again says that more is left. */
 static void
 informer_work(kube_informer_t *inf)
@@ -938,6 +965,7 @@ informer_work(kube_informer_t *inf)
         kube_indexer_sweep(inf->indexer, inf->now_ms);
     }
 
+    informer_listed(inf);
     informer_room(inf);
     kube_trouble_process(inf->trouble, inf->now_ms);
     informer_queue(inf);

@@ -94,6 +94,7 @@ struct kube_informer_s {
     bool                    wants_state;
     bool                    lacks_state;  /* no memory for all of it */
     bool                    swept;        /* what no scope covers is gone */
+    bool                    listed;       /* the zone has KUBE_READY_LISTED */
     bool                    again;        /* more work is left */
     bool                    lacks_room;   /* so does some scope */
     uint64_t                check_ms;     /* the zone is looked at next */

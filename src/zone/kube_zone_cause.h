@@ -95,10 +95,13 @@ uint64_t kube_zone_cause_since(const kube_zone_t *zone, kube_cause_t cause);
 /*
  * What was once answered "ready" stays so for the zone's life: it outlives
  * reloads and take-overs, and ends with the zone.  Bits: ready from synced
- * data; ready from a state file, where that is allowed.  Workers set them.
+ * data; ready from a state file, where that is allowed.  Workers set them.  The
+ * informer process sets the third: the first list of each of its scopes was
+ * completed, or is forbidden; what a reload adds later is listed beside that.
  */
 #define KUBE_READY_SYNCED  1u
 #define KUBE_READY_STATE   2u
+#define KUBE_READY_LISTED  4u
 
 void kube_zone_ready_add(kube_zone_t *zone, unsigned bits);
 unsigned kube_zone_ready(const kube_zone_t *zone);

@@ -8,6 +8,7 @@
  */
 
 #include "informer_bed.h"
+#include "kube_zone_cause.h"
 #include "kube_zone_guard.h"
 #include "kube_zone_image.h"
 #include "kube_zone_recover.h"
@@ -548,6 +549,58 @@ test_errors_are_shown(void **state)
 }
 
 
+static void
+bed_forbid_services(bed_t *b)
+{
+    (void) bed_process(b);
+    (void) bed_process(b);
+    io_answer(&b->server->io, io_find(&b->server->io, "/services?"), 403,
+              "{\"kind\":\"Status\",\"code\":403}");
+    (void) bed_process(b);
+}
+
+
+/* A scope that is forbidden has none to come; one that is added later does not
+   begin them anew. */
+static void
+test_first_lists_are_over(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_make(&b, ZONE_BYTES);
+    b.namespaces[0] = KUBE_STR("shop");
+    b.namespaces[1] = KUBE_STR("infra");
+    b.namespaces_n = 1;
+    bed_start(&b);
+    bed_shop(&b);
+    bed_forbid_services(&b);
+    assert_int_equal(kube_zone_ready(&b.zone), 0);
+
+    /* its successor is amid them, too */
+
+    bed_stop(&b);
+    bed_start(&b);
+    bed_forbid_services(&b);
+    assert_int_equal(kube_zone_ready(&b.zone), 0);
+
+    server_list(b.server, io_find(&b.server->io, "/endpointslices?"));
+    io_done(io_find(&b.server->io, "/endpointslices?"), KUBE_OK, "");
+    (void) bed_process(&b);
+    (void) bed_process(&b);
+    assert_false(kube_informer_synced(b.inf));
+    assert_int_equal(kube_zone_ready(&b.zone), KUBE_READY_LISTED);
+
+    bed_stop(&b);
+    b.namespaces_n = 2;
+    bed_start(&b);
+    (void) bed_process(&b);
+    assert_int_equal(kube_zone_ready(&b.zone), KUBE_READY_LISTED);
+    bed_done(&b);
+}
+
+
 /* A list that hangs holds up no other for more than 5 s. */
 static void
 test_list_beside(void **state)
@@ -829,6 +882,7 @@ main(void)
         cmocka_unit_test(test_full_zone),
         cmocka_unit_test(test_full_names),
         cmocka_unit_test(test_errors_are_shown),
+        cmocka_unit_test(test_first_lists_are_over),
         cmocka_unit_test(test_list_beside),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_oom),
