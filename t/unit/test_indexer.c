@@ -222,6 +222,57 @@ test_indexer_refused_before(void **state)
 }
 
 
+/*
+ * What is outdated is told again in the version before it: readers go on with
+ * what they have, which is marked as it was.
+ */
+static void
+test_indexer_outdated_before(void **state)
+{
+    it_t         it;
+    it_object_t  web, older, old;
+
+    (void) state;
+
+    it_zone(&it, ZONE);
+    it.conf.max_outdated_ms = 60000;
+    it_run(&it);
+    web = it_service(&it, "shop", "web");
+    it_change(&it, &web);
+    older = web;
+    it_publish(&it);
+    it_change(&it, &web);
+    old = web;
+    it_publish(&it);
+    it_stamp(&it, &web);
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &web), KUBE_OK);
+    IT_READS(&it, "shop", "web", "3");
+
+    it_takeover(&it);
+    IT_UPDATE(&it, &older);
+    assert_true(kube_indexer_passed_over(it.ix, IT_SERVICES));
+    assert_int_equal(it_publish(&it), 0);
+    IT_READS(&it, "shop", "web", "3");
+    assert_int_equal(it_sum(&it, IT_SERVICES).refused, 1);
+
+    /* the very version that it is of is taken: it may be current again */
+    IT_UPDATE(&it, &old);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "3");
+    assert_int_equal(it_sum(&it, IT_SERVICES).refused, 0);
+
+    /* a list may bring any: the server was set back */
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &web), KUBE_OK);
+    IT_BEGIN(&it, IT_SERVICES);
+    IT_LIST(&it, &older);
+    IT_SYNC(&it, IT_SERVICES);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "2");
+
+    it_done(&it);
+}
+
+
 static void
 test_indexer_moves(void **state)
 {
@@ -1199,6 +1250,7 @@ main(void)
         cmocka_unit_test(test_events_beside),
         cmocka_unit_test(test_indexer_order),
         cmocka_unit_test(test_indexer_refused_before),
+        cmocka_unit_test(test_indexer_outdated_before),
         cmocka_unit_test(test_indexer_moves),
         cmocka_unit_test(test_indexer_refused),
         cmocka_unit_test(test_indexer_stays),
