@@ -293,6 +293,23 @@ indexer_item_of_record(const kube_indexer_t *ix, const kube_record_t *record,
 }
 
 
+/*
+ * True if an event is of an older version than what could not be held: a
+ * resumed watch repeats what readers have seen go.
+ */
+static bool
+indexer_is_refused(const kube_indexer_t *ix, const kube_item_t *item)
+{
+    kube_zone_place_t  place;
+
+    return item->zone.entry != 0
+           && kube_zone_place_newest(ix->conf.writer, item->zone.entry, &place)
+           && place.header.kind == KUBE_RECORD_REFUSED
+           && indexer_is_older(item->zone.id.meta.rv,
+                               item->zone.held.meta.rv);
+}
+
+
 static kube_rc_t
 indexer_put(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
 {
@@ -319,6 +336,14 @@ indexer_put(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
         indexer_mark(ix, &item, false);
         return ix->conf.on_change(ix->conf.on_change_ctx, KUBE_ITEM_SEEN,
                                   &item);
+    }
+
+    if (!listed
+        && !indexer_lists(scope)
+        && indexer_is_refused(ix, &item))
+    {
+        scope->passed_over = true;
+        return KUBE_OK;
     }
 
     /* latencies are those of changes: neither a list is late nor what a

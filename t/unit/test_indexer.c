@@ -273,6 +273,55 @@ test_indexer_outdated_before(void **state)
 }
 
 
+/*
+ * What was held, and then could not be, is told again from before: it stays
+ * the name that it has become.
+ */
+static void
+test_indexer_name_before(void **state)
+{
+    it_t         it;
+    it_object_t  web, old;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    it_change(&it, &web);
+    old = web;
+    it_publish(&it);
+    it_stamp(&it, &web);
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &web), KUBE_OK);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "-");
+
+    it_takeover(&it);
+    IT_UPDATE(&it, &old);
+    assert_true(kube_indexer_passed_over(it.ix, IT_SERVICES));
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "-");
+    assert_int_equal(it_refused(&it, KUBE_RESOURCE_SERVICES, NULL, 0), 1);
+
+    /* a list may bring it: the server was set back */
+    IT_BEGIN(&it, IT_SERVICES);
+    IT_UPDATE(&it, &old);
+    IT_SYNC(&it, IT_SERVICES);
+    it_publish(&it);
+    assert_false(kube_indexer_passed_over(it.ix, IT_SERVICES));
+    IT_READS(&it, "shop", "web", "2");
+
+    it_stamp(&it, &web);
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &web), KUBE_OK);
+    IT_BEGIN(&it, IT_SERVICES);
+    IT_LIST(&it, &old);
+    IT_SYNC(&it, IT_SERVICES);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "2");
+
+    it_done(&it);
+}
+
+
 static void
 test_indexer_moves(void **state)
 {
@@ -1251,6 +1300,7 @@ main(void)
         cmocka_unit_test(test_indexer_order),
         cmocka_unit_test(test_indexer_refused_before),
         cmocka_unit_test(test_indexer_outdated_before),
+        cmocka_unit_test(test_indexer_name_before),
         cmocka_unit_test(test_indexer_moves),
         cmocka_unit_test(test_indexer_refused),
         cmocka_unit_test(test_indexer_stays),
