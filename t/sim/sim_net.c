@@ -256,6 +256,17 @@ net_now(void *ctx)
 }
 
 
+/* It is an operator who is told. */
+static const char *
+net_remedy(void *ctx, kube_rc_t rc)
+{
+    (void) ctx;
+    (void) rc;
+
+    return NULL;
+}
+
+
 kube_io_t
 sim_net_io(sim_t *s)
 {
@@ -267,6 +278,7 @@ sim_net_io(sim_t *s)
         .suspect = net_suspect,
         .healed = net_healed,
         .credentials = net_credentials,
+        .remedy = net_remedy,
         .now = net_now,
         .ctx = s
     };
