@@ -47,12 +47,20 @@
 #define KUBE_TRANSPORT_RELIEF_MS  10000
 
 
+/* What an address was left for last, unless it has said yes since. */
+typedef enum {
+    TRANSPORT_NOT_LEFT = 0,
+    TRANSPORT_UNCONNECTED,          /* a connection is what it lacked */
+    TRANSPORT_BLAMED                /* it had one */
+} transport_left_t;
+
 /* What is known of one address. */
 typedef struct {
-    kube_backoff_t  backoff;
-    uint64_t        again_ms;       /* passed over until then */
-    unsigned        refusals;       /* in a row */
-    uint64_t        refused_ms;     /* when the last one counted */
+    kube_backoff_t    backoff;
+    transport_left_t  left;
+    uint64_t          again_ms;     /* passed over until then */
+    unsigned          refusals;     /* in a row */
+    uint64_t          refused_ms;   /* when the last one counted */
 } transport_server_t;
 
 struct kube_transport_s {
@@ -369,6 +377,7 @@ transport_leave(kube_transport_t *t, size_t server)
     transport_server_t  *s;
 
     s = &t->servers[server];
+    s->left = TRANSPORT_BLAMED;
     s->refusals = 0;
     now_ms = t->env.now_ms;
 
@@ -414,6 +423,7 @@ kube_transport_verdict(kube_transport_t *transport, size_t server,
 
     case KUBE_SERVER_ANSWERS:
         kube_backoff_healthy(&s->backoff, transport->env.now_ms);
+        s->left = TRANSPORT_NOT_LEFT;
         s->again_ms = transport->env.now_ms;
         break;
 
@@ -619,7 +629,7 @@ kube_transport_cancel(kube_transport_t *transport, kube_exchange_t *exchange)
         && transport->env.now_ms - exchange->created_ms
            >= KUBE_TRANSPORT_SILENT_MS)
     {
-        kube_transport_verdict(transport, exchange->server, false);
+        kube_transport_verdict(transport, exchange->server, KUBE_SERVER_BAD);
     }
 
     /* while done() runs, its exchange is unlinked already */
@@ -703,11 +713,27 @@ transport_look(kube_transport_t *t, kube_exchange_t *e)
 
 
 /*
- * A connection stands, and its address is the one in use from now on: whoever
- * connects there, waits for its name to be resolved, or for the head over a
- * silent connection, begins anew, for nothing of it was handed over.  Of those
- * whose body is awaited, from whatever address, their owners are told, see
- * kube_transport_suspect().
+ * Whether the address that was dialed is to be the one in use.  Not where a
+ * connection is not what it lacked, and the one that is next may do better.
+ */
+static bool
+transport_is_next(const kube_transport_t *t)
+{
+    size_t  next;
+
+    next = transport_choose_server(t);
+
+    return t->servers[t->env.dialer.server].left != TRANSPORT_BLAMED
+           || t->servers[next].left == TRANSPORT_UNCONNECTED;
+}
+
+
+/*
+ * A connection stands, and its address is the one in use from now on, but see
+ * above: whoever connects there, waits for its name to be resolved, or for the
+ * head over a silent connection, begins anew, for nothing of it was handed
+ * over.  Of those whose body is awaited, from whatever address, their owners
+ * are told, see kube_transport_suspect().
  */
 static void
 transport_relieve(kube_transport_t *t)
@@ -717,8 +743,11 @@ transport_relieve(kube_transport_t *t)
 
     t->healed++;
     t->unreached = false;
-    t->server = t->env.dialer.server;
-    t->servers[t->server].again_ms = t->env.now_ms;
+
+    if (transport_is_next(t)) {
+        t->server = t->env.dialer.server;
+        t->servers[t->server].again_ms = t->env.now_ms;
+    }
 
     for (e = t->exchanges; e != NULL; e = e->next) {
 
@@ -741,7 +770,7 @@ transport_relieve(kube_transport_t *t)
             continue;
         }
 
-        if (e->server != t->server) {
+        if (e->server != t->env.dialer.server) {
             continue;
         }
 
@@ -961,10 +990,12 @@ transport_end(kube_transport_t *t, kube_exchange_t *e, CURLcode code)
     }
 
     if (kube_exchange_finish(e, code)) {
-        kube_transport_verdict(t, e->server, false);
+        kube_transport_verdict(t, e->server, KUBE_SERVER_BAD);
 
-        t->unreached |= (e->direct && e->rc == KUBE_CONNECT
-                         && e->stage == KUBE_STAGE_NO_PEER);
+        if (e->rc == KUBE_CONNECT && e->stage == KUBE_STAGE_NO_PEER) {
+            t->servers[e->server].left = TRANSPORT_UNCONNECTED;
+            t->unreached |= e->direct;
+        }
     }
 
     kube_exchange_destroy(e);

@@ -433,6 +433,103 @@ test_which_is_back(void **state)
 }
 
 
+/* It is the address that is in use. */
+static void
+silence_assert_next(const transport_bed_t *f, uint16_t port)
+{
+    char        url[64];
+    kube_str_t  server;
+
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
+    server = kube_transport_server(f->transport);
+    assert_int_equal(server.len, strlen(url));
+    assert_memory_equal(server.data, url, server.len);
+}
+
+
+/*
+ * Three addresses: the first closes its connection, the second does not listen,
+ * nobody has asked the third.
+ */
+static void
+silence_two_fail(transport_bed_t *f, int fds[3], uint16_t ports[3])
+{
+    size_t                  i;
+    transport_bed_client_t  c = { 0 };
+
+    ahead_ms = 0;
+    silent_fd = -1;
+
+    for (i = 0; i < 3; i++) {
+        ports[i] = 0;
+        fds[i] = silence_listen(&ports[i]);
+        transport_bed_add_port(f, "http", ports[i]);
+    }
+
+    close(fds[1]);
+    transport_bed_open(f);
+
+    transport_bed_start(f, &c);
+    silence_run(f, 200);
+    close(silence_accept(fds[0]));
+    transport_bed_until(f, &c.dones, 1);
+    assert_int_equal(c.rc, KUBE_CLOSED);
+    transport_bed_free(&c);
+
+    transport_bed_get(f, &c);
+    assert_int_equal(c.rc, KUBE_CONNECT);
+    transport_bed_free(&c);
+}
+
+
+/*
+ * That an address can be connected to is no reason to ask it again before one
+ * that nobody has asked, where it was left for what it did over a connection;
+ * it is one where the other cannot be connected to.
+ */
+static void
+test_connects_and_was_left(void **state)
+{
+    int                     fds[3];
+    uint16_t                ports[3];
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    silence_two_fail(f, fds, ports);
+    silence_until_healed(f, 1);
+    silence_assert_next(f, ports[2]);
+
+    close(fds[2]);
+    silence_run(f, 3000);
+    transport_bed_get(f, &c);
+    assert_int_equal(c.rc, KUBE_CONNECT);
+    transport_bed_free(&c);
+
+    silence_until_healed(f, 2);
+    silence_assert_next(f, ports[0]);
+
+    close(fds[0]);
+}
+
+
+/* It is one, too, where it has said yes since. */
+static void
+test_connects_and_is_asked(void **state)
+{
+    int               fds[3];
+    uint16_t          ports[3];
+    transport_bed_t  *f = *state;
+
+    silence_two_fail(f, fds, ports);
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_ANSWERS);
+    silence_until_healed(f, 1);
+    silence_assert_next(f, ports[0]);
+
+    close(fds[0]);
+    close(fds[2]);
+}
+
+
 /* A connection that is dialed and that no request wants does not stay. */
 static void
 test_unwanted(void **state)
@@ -752,6 +849,8 @@ main(void)
         SILENCE_TEST(test_refused_and_back),
         SILENCE_TEST(test_head_after_silence),
         SILENCE_TEST(test_which_is_back),
+        SILENCE_TEST(test_connects_and_was_left),
+        SILENCE_TEST(test_connects_and_is_asked),
         SILENCE_TEST(test_unwanted),
         SILENCE_TEST(test_again),
         SILENCE_TEST(test_one_probe),
