@@ -15,6 +15,7 @@
 #include "ngx_http_kube.h"
 #include "ngx_http_kube_status.h"
 #include "ngx_kube_ready.h"
+#include "ngx_kube_views.h"
 
 #include "kube_objects.h"
 #include "kube_prometheus.h"
@@ -424,6 +425,7 @@ ngx_http_kube_status_uses(ngx_http_kube_status_t *st, size_t *n)
         use->key = ngx_kube_str(&refs[i]->expression);
         use->resolver = &refs[i]->resolver;
         use->static_key = refs[i]->is_static ? &refs[i]->key : NULL;
+        use->kept = &refs[i]->kept;
         use++;
     }
 
@@ -535,6 +537,8 @@ ngx_http_kube_status_api(ngx_http_kube_status_t *st)
     status.nginx = KUBE_STR(NGINX_VERSION);
     status.worker = (uint64_t) ngx_pid;
     status.now_unix_ms = ngx_kube_unix_ms();
+    status.now_ms = ngx_current_msec;
+    status.worked_us = ngx_kube_worked_us;
     status.reports = st->reports;
     status.reports_n = st->kcf->informers.nelts;
 

@@ -19,6 +19,7 @@
 #include "ngx_kube_parameter.h"
 
 #include "kube_resolver.h"
+#include "kube_status_json.h"
 
 
 /* The lines of a log about one reason that were held back in this worker. */
@@ -54,6 +55,7 @@ typedef struct {
 
     kube_resolver_t       resolver;       /* once the file was read */
     ngx_kube_ref_log_t    log[KUBE_RESOLVE_ERRORS];
+    kube_status_kept_t    kept;           /* of a static key, in this worker */
 } ngx_kube_ref_t;
 
 

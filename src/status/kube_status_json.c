@@ -16,10 +16,15 @@
 #include "kube_json_writer.h"
 #include "kube_status_json.h"
 #include "kube_version.h"
+#include "kube_zone_reader.h"
 
 
 /* Beside four times the zone: what a worker may use for one view. */
 #define STATUS_RESOLVING_MIN  (16u << 20)
+
+/* As of views: what costs no more, us, is never put off; else so many times. */
+#define STATUS_RESOLVING_FREE   1000
+#define STATUS_RESOLVING_PAUSE  20
 
 
 static void
@@ -197,72 +202,161 @@ status_resolve(const kube_resolver_t *resolver, const kube_key_t *key,
 }
 
 
-/* What a key resolves to, or why not; error is the key's own. */
-static kube_rc_t
-status_resolution(kube_json_writer_t *json, const kube_resolver_t *resolver,
-    const kube_key_t *key, kube_str_t text, kube_resolve_error_t error,
-    kube_arena_t *scratch)
+/* What was found; where it changes faster than it can be read entry is 0. */
+static void
+status_keep(const kube_key_t *key, const kube_resolution_t *r, kube_rc_t rc,
+    kube_status_kept_t *kept)
 {
-    size_t              len;
-    kube_rc_t           rc;
-    kube_str_t          state;
-    kube_resolving_t    resolving;
-    kube_resolution_t  *r;
-    char                service[KUBE_KEY_TEXT_MAX];
-    char                why[KUBE_RESOLVER_WHY_MAX];
+    kept->entry = (rc == KUBE_OK) ? r->entry : 0;
+    kept->head = r->head;
+    kept->revision = r->snapshot.revision;
+    kept->n = r->selection.n;
+    kept->error = r->error;
+    kept->len = kube_resolution_text(key, r, kept->service);
+    kept->state = (r->selection.n != 0)
+                  ? kube_endpoint_state_text(r->selection.endpoints[0].state)
+                  : KUBE_STR_NULL;
+}
 
-    memset(&resolving, 0, sizeof(kube_resolving_t));
-    r = &resolving.resolution;
-    r->error = error;
-    rc = KUBE_OK;
-    len = 0;
 
-    kube_arena_reset(scratch);
+/* What a key resolves to, into *kept, of which entry is set. */
+static kube_rc_t
+status_look(const kube_status_json_t *status, const kube_resolver_t *resolver,
+    const kube_key_t *key, const kube_arena_t *scratch,
+    kube_status_kept_t *kept)
+{
+    bool              few;
+    uint64_t          begun, cost;
+    kube_rc_t         rc;
+    kube_resolving_t  resolving;
 
-    if (error == KUBE_RESOLVE_OK) {
-        rc = status_resolve(resolver, key, scratch, &resolving);
-        len = kube_resolution_text(key, r, service);
+    begun = status->worked_us();
+    rc = status_resolve(resolver, key, scratch, &resolving);
+
+    if (rc != KUBE_NOMEM && (rc == KUBE_OK || kept->entry == 0)) {
+        status_keep(key, &resolving.resolution, rc, kept);
     }
 
-    if (rc == KUBE_NOMEM) {
-        kube_resolving_done(&resolving);
-        return rc;
+    few = kube_resolving_is_few(&resolving);
+    kube_resolving_done(&resolving);
+
+    cost = status->worked_us() - begun;
+
+    kept->next_ms = (cost > STATUS_RESOLVING_FREE && !few)
+                    ? status->now_ms + cost * STATUS_RESOLVING_PAUSE / 1000
+                    : 0;
+
+    return (rc == KUBE_NOMEM) ? KUBE_NOMEM : KUBE_OK;
+}
+
+
+/*
+ * A Service may have a million endpoints, many directives may name it, and
+ * nobody else has a turn while it is read.
+ */
+static bool
+status_stays(const kube_status_json_t *status, const kube_resolver_t *resolver,
+    const kube_status_kept_t *kept)
+{
+    uint64_t  head;
+
+    if (kept->entry == 0) {
+        return false;
     }
 
-    state = (r->selection.n == 0)
-            ? KUBE_STR_NULL
-            : kube_endpoint_state_text(r->selection.endpoints[0].state);
+    head = kube_zone_head(resolver->zone, kept->entry);
 
-    kube_json_put_optional(json, "service", (kube_str_t) { service, len });
-    kube_json_put_num(json, "endpoints", r->selection.n);
-    kube_json_put_optional(json, "state", state);
-    kube_json_put_num(json, "generation", r->snapshot.revision);
-    kube_json_put_optional(json, "error", kube_resolve_error_text(r->error));
+    return head == kept->head || (head != 0 && status->now_ms < kept->next_ms);
+}
+
+
+/* Prints it, or why there is nothing. */
+static void
+status_kept(kube_json_writer_t *json, const kube_resolver_t *resolver,
+    const kube_status_kept_t *kept, kube_str_t text, kube_arena_t *scratch)
+{
+    char  why[KUBE_RESOLVER_WHY_MAX];
+
+    kube_json_put_optional(json, "service",
+                           (kube_str_t) { kept->service, kept->len });
+    kube_json_put_num(json, "endpoints", kept->n);
+    kube_json_put_optional(json, "state", kept->state);
+    kube_json_put_num(json, "generation", kept->revision);
+    kube_json_put_optional(json, "error",
+                           kube_resolve_error_text(kept->error));
 
     why[0] = '\0';
 
-    if (r->error != KUBE_RESOLVE_OK) {
+    if (kept->error != KUBE_RESOLVE_OK) {
         kube_arena_reset(scratch);
-        (void) kube_resolver_why(resolver, text, r->error, scratch, why);
+        (void) kube_resolver_why(resolver, text, kept->error, scratch, why);
     }
 
     kube_json_put_optional(json, "why", kube_str(why));
-    kube_resolving_done(&resolving);
+}
+
+
+/* One of the keys that an expression has been lately. */
+static kube_rc_t
+status_key(kube_json_writer_t *json, const kube_status_json_t *status,
+    const kube_resolver_t *resolver, kube_str_t text, kube_arena_t *scratch)
+{
+    kube_rc_t             rc;
+    kube_key_t            key;
+    kube_status_kept_t    kept;
+
+    rc = KUBE_OK;
+    memset(&kept, 0, sizeof(kube_status_kept_t));
+
+    kept.error = kube_resolver_key(resolver, text, &key);
+
+    if (kept.error == KUBE_RESOLVE_OK) {
+        rc = status_look(status, resolver, &key, scratch, &kept);
+    }
+
+    if (rc == KUBE_OK) {
+        status_kept(json, resolver, &kept, text, scratch);
+    }
+
+    return rc;
+}
+
+
+static kube_rc_t
+status_static(kube_json_writer_t *json, const kube_status_json_t *status,
+    const kube_status_use_t *use, kube_arena_t *scratch)
+{
+    kube_rc_t            rc;
+    kube_str_t           text;
+    kube_status_kept_t   own, *kept;
+    char                 canonical[KUBE_KEY_TEXT_MAX];
+
+    own.entry = 0;
+    kept = (use->kept != NULL) ? use->kept : &own;
+
+    if (!status_stays(status, use->resolver, kept)) {
+        rc = status_look(status, use->resolver, use->static_key, scratch,
+                         kept);
+        if (rc != KUBE_OK) {
+            return rc;
+        }
+    }
+
+    text.data = canonical;
+    text.len = kube_key_text(use->static_key, canonical);
+
+    status_kept(json, use->resolver, kept, text, scratch);
 
     return KUBE_OK;
 }
 
 
 static kube_rc_t
-status_use(kube_json_writer_t *json, const kube_status_use_t *use,
-    kube_arena_t *scratch)
+status_use(kube_json_writer_t *json, const kube_status_json_t *status,
+    const kube_status_use_t *use, kube_arena_t *scratch)
 {
-    size_t                i;
-    kube_rc_t             rc;
-    kube_key_t            key;
-    kube_str_t            text;
-    kube_resolve_error_t  error;
-    char                  canonical[KUBE_KEY_TEXT_MAX];
+    size_t     i;
+    kube_rc_t  rc;
 
     rc = KUBE_OK;
 
@@ -276,22 +370,16 @@ status_use(kube_json_writer_t *json, const kube_status_use_t *use,
     kube_json_put_bool(json, "static", use->static_key != NULL);
 
     if (use->static_key != NULL) {
-        text.data = canonical;
-        text.len = kube_key_text(use->static_key, canonical);
-
-        rc = status_resolution(json, use->resolver, use->static_key, text,
-                               KUBE_RESOLVE_OK, scratch);
+        rc = status_static(json, status, use, scratch);
 
     } else {
         kube_json_open(json, "keys", '[');
 
         for (i = 0; i < use->keys_n && rc == KUBE_OK; i++) {
-            error = kube_resolver_key(use->resolver, use->keys[i], &key);
-
             kube_json_open(json, NULL, '{');
             kube_json_put_str(json, "key", use->keys[i]);
-            rc = status_resolution(json, use->resolver, &key, use->keys[i],
-                                   error, scratch);
+            rc = status_key(json, status, use->resolver, use->keys[i],
+                            scratch);
             kube_json_close(json, '}');
         }
 
@@ -330,7 +418,7 @@ kube_status_json_print(kube_text_t *text, const kube_status_json_t *status,
     kube_json_open(&json, "upstreams", '[');
 
     for (i = 0; i < status->uses_n && rc == KUBE_OK; i++) {
-        rc = status_use(&json, &status->uses[i], scratch);
+        rc = status_use(&json, status, &status->uses[i], scratch);
     }
 
     kube_json_close(&json, ']');

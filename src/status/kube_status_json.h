@@ -18,6 +18,20 @@
 #include "kube_text.h"
 
 
+/* What a static key came to when it was resolved. */
+typedef struct {
+    uint32_t                entry;          /* 0: it is to be resolved */
+    uint64_t                head;
+    uint64_t                revision;
+    uint64_t                next_ms;        /* not again before, while it has
+                                               a Service */
+    size_t                  n;              /* endpoints */
+    kube_str_t              state;          /* theirs; static */
+    kube_resolve_error_t    error;
+    size_t                  len;
+    char                    service[KUBE_KEY_TEXT_MAX];
+} kube_status_kept_t;
+
 /* A directive that resolves keys. */
 typedef struct {
     kube_str_t              directive;      /* "kube_service" */
@@ -31,12 +45,17 @@ typedef struct {
     kube_str_t             *keys;           /* what it has been lately in
                                                this worker */
     size_t                  keys_n;
+    kube_status_kept_t     *kept;           /* of a static key, from one look
+                                               at the status to the next, zero
+                                               at first; NULL: nothing is */
 } kube_status_use_t;
 
 typedef struct {
     kube_str_t              nginx;
     uint64_t                worker;         /* pid */
     int64_t                 now_unix_ms;
+    uint64_t                now_ms;         /* monotonic */
+    uint64_t              (*worked_us)(void);  /* of the processor */
     const kube_report_t    *reports;
     size_t                  reports_n;
     kube_status_use_t      *uses;
@@ -44,7 +63,9 @@ typedef struct {
 } kube_status_json_t;
 
 /*
- * Resolves the keys in scratch, one at a time.  KUBE_OK or KUBE_NOMEM; whether
+ * Resolves the keys in scratch, one at a time: a static one where its Service
+ * has changed, and after 20 times what it cost the last time where that was
+ * more than 1 ms.  KUBE_OK or KUBE_NOMEM; whether
  * all of it was printed is found in text->failed.
  */
 kube_rc_t kube_status_json_print(kube_text_t *text,

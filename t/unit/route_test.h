@@ -23,7 +23,7 @@
 #include "zone_test.h"
 
 
-#define ROUTE_TEST_MAX  16
+#define ROUTE_TEST_MAX  100
 
 
 /* "name:port", ":port" or "name:port/UDP", separated by spaces. */

@@ -15,6 +15,18 @@ static status_test_t       st;
 static kube_resolver_t     resolver;
 static kube_status_json_t  status;
 
+/* What the processor has been at when it is looked at next, us. */
+static uint64_t            worked, costs;
+
+
+static uint64_t
+worked_us(void)
+{
+    worked += costs;
+
+    return worked;
+}
+
 
 static int
 setup(void **state)
@@ -39,6 +51,8 @@ setup(void **state)
     status.now_unix_ms = STATUS_TEST_UNIX;
     status.reports = &st.report;
     status.reports_n = 1;
+    status.worked_us = worked_us;
+    costs = 0;
 
     return 0;
 }
@@ -204,6 +218,96 @@ test_json_uses(void **state)
 }
 
 
+/* Prints, and looks for how many endpoints the only use has. */
+static void
+has_endpoints(unsigned n)
+{
+    char  text[64];
+
+    (void) snprintf(text, sizeof(text), "\"endpoints\":%u,", n);
+    print();
+    has(text);
+}
+
+
+static void
+more_of_web(unsigned n)
+{
+    unsigned  i;
+    size_t    len;
+    char      text[8192];
+
+    len = 0;
+
+    for (i = 0; i < n; i++) {
+        len += (size_t) snprintf(text + len, sizeof(text) - len,
+                                 "%sfd00::%x=rs", i != 0 ? " " : "", i + 1);
+    }
+
+    route_test_slice(&st.t, "shop", "web-1", "web", "http:8080", text);
+}
+
+
+/* What is large is not read again for each look at the status. */
+static void
+test_json_kept(void **state)
+{
+    kube_key_t          key;
+    kube_status_use_t   use;
+    kube_status_kept_t  kept;
+
+    (void) state;
+
+    assert_int_equal(kube_key_parse(KUBE_STR("shop/web"), false, &key, NULL),
+                     KUBE_OK);
+    use_init(&use, "web", "shop/web", &key);
+    memset(&kept, 0, sizeof(kube_status_kept_t));
+    use.kept = &kept;
+    status.uses = &use;
+    status.uses_n = 1;
+    status.now_ms = 5000;
+
+    has_endpoints(2);
+
+    /* nothing has changed: what is kept is printed, and nothing is read */
+
+    kept.n = 77;
+    has_endpoints(77);
+
+    /* what is cheap, or small, is as it is now */
+
+    costs = 1000;
+    more_of_web(98);
+    has_endpoints(98);
+
+    more_of_web(99);
+    has_endpoints(99);
+
+    costs = 5000;
+    more_of_web(3);
+    has_endpoints(3);
+
+    more_of_web(98);
+    has_endpoints(98);
+
+    /* now it was not: 5 ms of the processor are 100 ms */
+
+    more_of_web(99);
+    status.now_ms = 5099;
+    has_endpoints(98);
+
+    status.now_ms = 5100;
+    has_endpoints(99);
+
+    /* but what is gone is gone */
+
+    zone_test_remove(&st.t, KUBE_RESOURCE_SERVICES, "shop", "web", 5100);
+    print();
+    has("\"endpoints\":0,\"state\":null,\"generation\":0,"
+        "\"error\":\"no_service\"");
+}
+
+
 static void
 test_upstreams_metric(void **state)
 {
@@ -295,6 +399,7 @@ main(void)
         cmocka_unit_test_setup_teardown(test_json_informer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_json_degraded, setup, teardown),
         cmocka_unit_test_setup_teardown(test_json_uses, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_json_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(test_json_oom, setup, teardown),
         cmocka_unit_test_setup_teardown(test_upstreams_metric, setup,
                                         teardown),
