@@ -112,13 +112,17 @@ class TestServiceEndpoints:
             assert "a namespace, or *" in answer.json()["error"]
 
     def test_more_than_have_a_line(self, cluster):
-        """10 000 have one, and the others are counted."""
+        """10 000 have one, and the others are counted, of each informer its own."""
         cluster.api.load_scale(10007, 1)
-        block = informer(cluster.api.url, zone="kube 64m")
+        block = informer(cluster.api.url, zone="kube 64m") + (
+            f"kube_informer few {{ api {cluster.api.url}; namespaces none; zone few 1m;"
+            " state_path off; }\n"
+        )
         gateway = cluster.nginx(CONF, block=block, workers=1)
         made = scrape(gateway)
         assert len(rows(made)) == 10000
-        assert made.value(NAME + "_omitted") == 7
+        assert made.value(NAME + "_omitted", informer="default") == 7
+        assert made.value(NAME + "_omitted", informer="few") == 0
 
     def test_several_informers(self, cluster):
         """The lines of a metric stand together, whatever the number of zones."""
