@@ -198,8 +198,10 @@ def test_resume(cluster):
             with Events(gateway.status_port, last=wrong) as stream:
                 assert stream.started().said() == [
                     "resync unknown_id" if wrong else "resync start"], wrong
-        # nor does it matter what stands behind it
-        with Events(gateway.status_port, headers={"last-Event-ID": whole.id, "X-A": "b"}) as stream:
+        # nor does it matter what stands before and behind it
+        many = {f"X-{n}": "a" for n in range(50)}
+        headers = {**many, "last-Event-ID": whole.id, "X-A": "b"}
+        with Events(gateway.status_port, headers=headers) as stream:
             rv = changes(cluster, 1)
             stream.wait(lambda s: s.events)
             assert stream.said() == ["update endpointslices shop/web-1"]
