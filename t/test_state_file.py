@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Cold starts with and without a state file."""
 
+import concurrent.futures
 import contextlib
 import datetime
 import fcntl
@@ -180,6 +181,11 @@ def served(gateway):
     wait_until(lambda: gateway.get("/state").status == 200)
 
 
+def errors(gateway):
+    """How many requests to the API server have failed."""
+    return gateway.status.metrics().value("nginx_kube_errors_total")
+
+
 class TestUsed:
     """The good file."""
 
@@ -196,6 +202,17 @@ class TestUsed:
         assert gateway.get("/state").status == 200
         answer = gateway.get("/fail")
         assert (answer.status, answer.headers["x-kube-error"]) == (502, "not_synced")
+
+    def test_who_wants_none_of_it_waits(self, away):
+        """For as long as was said, though the server is away."""
+        gateway = cold(away, away.bytes, http=CONF.replace("=fail", "=fail unsynced_wait=60s"))
+        served(gateway)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            waiting, failed = pool.submit(gateway.get, "/fail"), errors(gateway)
+            wait_until(lambda: errors(gateway) >= failed + 3)
+            assert not waiting.done()
+            away.api.listen()
+            assert waiting.result().status == 200
 
     def test_an_object_of_it_kills_the_process(self, away, public_path):
         """After two deaths it is passed over and counted; the file is in use."""
