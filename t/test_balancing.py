@@ -16,6 +16,7 @@ import time
 
 import objects
 import pytest
+from library import Clock
 from nginx import BUILD, WAIT, free_port, is_angie, rss, wait_until
 
 METHODS = ["", "least_conn;", "ip_hash;", "hash $request_id;", "random;", "random two least_conn;"]
@@ -183,6 +184,23 @@ class TestFails:
             failed = [a for a in made if "502" in a.headers["x-upstream-status"]]
             found[path] = len(failed), made[-1].backend
         assert found["/"] == found["/static"] == (2, pods[1].name)
+
+    def test_fails_late(self, cluster, public_path):
+        """It is left alone for fail_timeout from its failure on, not from when it was asked."""
+        pods = cluster.service("shop", "web", 2)
+        clock = Clock(public_path, steady=False)
+        gateway = beside(cluster, pods, more="fail_timeout=600s", env=clock.env)
+        with Held(gateway) as held:
+            held.add(lambda: any(p.active for p in pods))
+            (late,) = (p for p in pods if p.active)
+            clock.ahead(1000)
+            late.cut()
+            wait_until(lambda: any(p.active for p in pods if p is not late))
+            for pod in pods:
+                pod.release()
+        assert [a.status for a in held.made] == [200]
+        made = [gateway.get() for _ in range(6)]
+        assert tried(made, late) == 0
 
     def test_another_port_is_another_server(self, cluster):
         """Its address failed under a port that the Service has no longer."""

@@ -1,7 +1,7 @@
 /*
  * clock - clocks that are wrong.  Loaded before nginx's modules (LD_PRELOAD) by
- * test_state_file.py and test_views.py, so that nothing of it is in what we
- * build.
+ * test_state_file.py, test_views.py and test_balancing.py, so that nothing of it
+ * is in what we build.
  *
  *   KUBE_CLOCK_FILE=PATH           while there is such a file, the wall clock is
  *                                  ahead by the seconds that it says
@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,4 +95,23 @@ clock_gettime(clockid_t id, struct timespec *ts)
     }
 
     return rc;
+}
+
+
+/* nginx's own clock. */
+int
+gettimeofday(struct timeval *restrict tv, void *restrict tz)
+{
+    struct timespec  ts;
+
+    (void) tz;
+
+    if (clock_gettime(CLOCK_REALTIME, &ts) == -1) {
+        return -1;
+    }
+
+    tv->tv_sec = ts.tv_sec;
+    tv->tv_usec = ts.tv_nsec / 1000;
+
+    return 0;
 }
