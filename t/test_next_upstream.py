@@ -203,6 +203,25 @@ class TestCached:
         assert asked.made.status == 502
         assert 3 < len(used) <= 6, used
 
+    def test_as_static(self, cluster):
+        """What may be asked after it is what may be asked of a static upstream."""
+        ours, static = cluster.service("shop", "web", 2), cluster.pods(2, "static")
+        servers = " ".join(f"server {p.address};" for p in static)
+        gateway = retrying(cluster, "keepalive 8;", servers=servers)
+        made = []
+        for path, pods in (("/static", static), ("/", ours)):
+            assert [gateway.get(path).status for _ in range(4)] == [200] * 4
+            with Asked(gateway, path + "?hold=1") as asked:
+                asked.waits(lambda pods=pods: any(p.active for p in pods))
+                first, other = sorted(pods, key=lambda p: not p.active)
+                other.status = 404
+                other.release()
+                first.cut()
+            used = addresses(asked.made)
+            assert used[:2] == [first.address, other.address]
+            made.append((asked.made.status, len(used)))
+        assert made[0] == made[1]
+
     @pytest.mark.parametrize("changes", [0, 1, 2])
     def test_few_changes(self, cluster, changes):
         """Where no more than one attempt is allowed one change does not end it."""
