@@ -253,6 +253,8 @@ def test_clients_that_leave_between_turns(cluster, public_path):
             made.close()
             before = turns()
             assert [turns() for _ in range(5)] == [before] * 5
+        # nor did it have two in a row before
+        assert "a scrape has another at once" not in gateway.log() + gateway.stderr()
         file.unlink()
         assert rows(scrape(gateway))["shop", "web"]["ready"] == 1
         assert gateway.workers() == [worker]

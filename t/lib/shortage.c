@@ -14,7 +14,8 @@
  *   nothing  nothing is
  *   small    a Service is larger than may be read
  *   stuck    a build that began comes to no end, and costs as much, which is
- *            told of the first; nor does what a scrape counts
+ *            told of the first; nor does what a scrape counts, which is told
+ *            once more where nobody else had a turn before
  *   some     the same of builds, but of Services alone whose names begin with s;
  *            of those that begin with m the last step takes half as long
  *   late     the last step of a build takes as long, and is told on stderr
@@ -27,6 +28,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,6 +46,9 @@
 
 
 static char  shortage_file[256];
+
+/* Steps of scrapes since this worker has looked for events. */
+static unsigned  shortage_steps;
 
 
 __attribute__((constructor))
@@ -193,14 +198,29 @@ kube_resolving_step(kube_resolving_t *resolving)
 }
 
 
+int
+epoll_wait(int epoll, struct epoll_event *events, int max, int timeout)
+{
+    shortage_steps = 0;
+
+    return PRELOAD_NEXT(epoll_wait)(epoll, events, max, timeout);
+}
+
+
 kube_rc_t
 kube_service_counts_step(kube_service_counts_t *counts,
     kube_service_counts_row_t *row)
 {
     static const char  told[] = "shortage: a scrape has its turn\n";
+    static const char  again[] = "shortage: a scrape has another at once\n";
 
     if (shortage_is("stuck")) {
         (void) !write(STDERR_FILENO, told, sizeof(told) - 1);
+
+        if (shortage_steps++ != 0) {
+            (void) !write(STDERR_FILENO, again, sizeof(again) - 1);
+        }
+
         shortage_work(SHORTAGE_STEP);
         return KUBE_AGAIN;
     }
