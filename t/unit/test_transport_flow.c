@@ -493,6 +493,36 @@ test_transport_refusals_beside_a_watch(void **state)
 }
 
 
+static kube_take_t
+cancel_and_refuse(transport_bed_client_t *c)
+{
+    kube_transport_cancel(c->f->transport, c->exchange);
+    kube_transport_verdict(c->f->transport, 0, KUBE_SERVER_REFUSES);
+
+    return KUBE_TAKE_MORE;
+}
+
+
+/* An exchange that was cancelled amid its bytes shields nobody from then on. */
+static void
+test_transport_refusals_by_a_watch(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  watch = { .on_bytes = cancel_and_refuse };
+
+    transport_bed_serve(f, serve_scope, NULL);
+    transport_bed_add_port(f, "http", f->server.port);
+    transport_bed_add_port(f, "http", 1);
+    transport_bed_open(f);
+
+    assert_false(flow_refused(f, KUBE_SERVER_REFUSALS - 1));
+    flow_watch(f, &watch);
+    assert_true(kube_str_eq(kube_transport_server(f->transport),
+                            f->config.servers[1]));
+    transport_bed_free(&watch);
+}
+
+
 static void
 flow_pages(transport_bed_t *f, size_t n)
 {
@@ -783,6 +813,7 @@ main(void)
         TRANSPORT_TEST(test_transport_abort),
         TRANSPORT_TEST(test_transport_connections),
         TRANSPORT_TEST(test_transport_refusals_beside_a_watch),
+        TRANSPORT_TEST(test_transport_refusals_by_a_watch),
         TRANSPORT_TEST(test_transport_idle_by_looks),
         TRANSPORT_TEST(test_transport_idle_again),
         TRANSPORT_TEST(test_transport_idle_beside_bad_head),
