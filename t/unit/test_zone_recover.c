@@ -259,16 +259,25 @@ repair_damage_orphan(const zone_test_t *t)
 }
 
 
+static kube_ref_t *
+repair_refs(const zone_test_t *t, const char *name)
+{
+    kube_record_t  *service;
+
+    service = repair_record(t, KUBE_RESOURCE_SERVICES, name);
+
+    return (kube_ref_t *) (void *) ((char *) service
+                                    + kube_record_base(service));
+}
+
+
 /* Every record is good, and one of them is not what the Service names. */
 static void
 repair_damage_ref(const zone_test_t *t)
 {
-    kube_ref_t     *refs;
-    kube_record_t  *service;
+    kube_ref_t  *refs;
 
-    service = repair_record(t, KUBE_RESOURCE_SERVICES, "web");
-    refs = (kube_ref_t *) (void *) ((char *) service
-                                    + kube_record_base(service));
+    refs = repair_refs(t, "web");
     refs[1].offset = t->writer->side[repair_now.service].offset;
 }
 
@@ -277,13 +286,24 @@ repair_damage_ref(const zone_test_t *t)
 static void
 repair_damage_twice(const zone_test_t *t)
 {
-    kube_ref_t     *refs;
-    kube_record_t  *service;
+    kube_ref_t  *refs;
 
-    service = repair_record(t, KUBE_RESOURCE_SERVICES, "web");
-    refs = (kube_ref_t *) (void *) ((char *) service
-                                    + kube_record_base(service));
+    refs = repair_refs(t, "web");
     refs[1] = refs[0];
+}
+
+
+/* The same of the slice whose entry is the last that was ever used. */
+static void
+repair_damage_last(const zone_test_t *t)
+{
+    kube_ref_t  *refs;
+
+    assert_int_equal(zone_test_put(&repair_now.t, "shop", "last", 1, 1, 2, 3,
+                                   REPAIR_NOW), KUBE_OK);
+    refs = repair_refs(t, "last");
+    assert_int_equal(refs[1].entry, t->writer->entries_top);
+    refs[0] = refs[1];
 }
 
 
@@ -318,6 +338,7 @@ static const struct {
     { "an orphan", repair_damage_orphan, true, 1, false },
     { "a ref", repair_damage_ref, true, 0, true },
     { "a ref twice", repair_damage_twice, true, 0, true },
+    { "the last ref twice", repair_damage_last, true, 0, true },
     { "a scope", repair_damage_scope, false, 0, false },
     { "a link", repair_damage_link, true, 0, false },
 };
