@@ -188,12 +188,14 @@ static void
 test_indexer_refused_before(void **state)
 {
     it_t         it;
-    it_object_t  web, old;
+    it_object_t  web, old, first;
 
     (void) state;
 
     it_init(&it, ZONE);
     web = it_service(&it, "shop", "web");
+    first = web;
+    it_stamp(&it, &web);
     old = web;
     snprintf(old.uid, sizeof(old.uid), "before");
     it_change(&it, &web);
@@ -216,6 +218,10 @@ test_indexer_refused_before(void **state)
 
     /* nothing is held that a refusal could be older than */
     assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &old), KUBE_OK);
+    assert_false(kube_indexer_passed_over(it.ix, IT_SERVICES));
+
+    it_takeover(&it);
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &first), KUBE_OK);
     assert_false(kube_indexer_passed_over(it.ix, IT_SERVICES));
 
     it_done(&it);
@@ -907,6 +913,19 @@ test_indexer_state_file(void **state)
     snprintf(api.uid, sizeof(api.uid), "before");
     snprintf(api.rv, sizeof(api.rv), "1");
     assert_int_equal(it_apply(&it, KUBE_DELTA_DELETED, &api), KUBE_OK);
+    it_publish(&it);
+    IT_READS(&it, "shop", "api", "-");
+
+    /* or refused */
+    api = it_service(&it, "shop", "api");
+    record = it_record(&api);
+    assert_int_equal(kube_indexer_put_state(it.ix, record, IT_SERVICES, 1),
+                     KUBE_OK);
+    free(record);
+    it_publish(&it);
+    assert_true(from_state_file(&it, "api"));
+    snprintf(api.rv, sizeof(api.rv), "1");
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &api), KUBE_OK);
     it_publish(&it);
     IT_READS(&it, "shop", "api", "-");
 
