@@ -394,6 +394,13 @@ test_zone_words(void **state)
     assert_int_equal(bed_gauge(&b, KUBE_COUNTER_GAUGE_CAUSE), 0);
     assert_int_equal(bed_gauge(&b, KUBE_COUNTER_GAUGE_SINCE_MS), 0);
 
+    /* a word that is none of this clock is not believed */
+
+    kube_zone_scope_set(&b.t.zone, SERVICES, KUBE_COUNTER_GAUGE_SINCE_MS,
+                        b.now_ms + 1);
+    bed_scope(&b, SERVICES, KUBE_CAUSE_TLS, 1);
+    assert_int_equal(bed_gauge(&b, KUBE_COUNTER_GAUGE_SINCE_MS), b.now_ms);
+
     bed_close(&b);
 }
 
