@@ -110,14 +110,14 @@ test_counts_states(void **state)
     route_test_service(&st.t, "shop", "web", "http:80");
     route_test_slice(&st.t, "shop", "web-1", "web", "http:8080",
                      "10.0.0.1=rs 10.0.0.2=rs 10.0.0.3=st 10.0.0.4=s "
-                     "10.0.0.5=t 10.0.0.6=rst");
+                     "10.0.0.5=t 10.0.0.6=rst 10.0.0.7=st");
     route_test_service(&st.t, "shop", "none", "http:80");
     route_test_service(&st.t, "infra", "web", "http:80");
     status_test_refuse(&st, "shop", "big", "too_large");
 
     begin("", 100);
     assert_int_equal(finish(), 0);
-    assert_string_equal(rows, "shop/web=3,1,2 shop/none=0,0,0 "
+    assert_string_equal(rows, "shop/web=3,2,2 shop/none=0,0,0 "
                               "infra/web=0,0,0 ");
 
     begin("infra", 100);
