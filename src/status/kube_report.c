@@ -449,6 +449,76 @@ kube_report_degrade(kube_report_t *report, kube_arena_t *arena,
 }
 
 
+/* Passes over the digits at *i: whether there were any. */
+static bool
+report_digits(kube_str_t s, size_t *i)
+{
+    size_t  first;
+
+    first = *i;
+
+    while (*i < s.len && s.data[*i] >= '0' && s.data[*i] <= '9') {
+        (*i)++;
+    }
+
+    return *i != first;
+}
+
+
+/* Whether two texts differ in numbers alone. */
+static bool
+report_same_but_numbers(kube_str_t a, kube_str_t b)
+{
+    size_t  i, j;
+
+    i = 0;
+    j = 0;
+
+    while (i < a.len && j < b.len) {
+
+        if (report_digits(a, &i) != report_digits(b, &j)) {
+            return false;
+        }
+
+        if (i == a.len || j == b.len) {
+            break;
+        }
+
+        if (a.data[i++] != b.data[j++]) {
+            return false;
+        }
+    }
+
+    return i == a.len && j == b.len;
+}
+
+
+/*
+ * What concerns the server, of one scope.  Texts of libcurl tell how long it
+ * took, to the millisecond: scopes that failed alike are one line all the same.
+ */
+static kube_rc_t
+report_degraded_server(kube_report_t *report, kube_cause_t cause,
+    int64_t since_ms, kube_str_t text, kube_arena_t *arena)
+{
+    size_t            i;
+    kube_degraded_t  *d;
+
+    for (i = 0; i < report->degraded_n; i++) {
+
+        d = &report->degraded[i];
+
+        if (d->cause == cause && report_same_but_numbers(d->text, text)) {
+            text = d->text;
+            break;
+        }
+    }
+
+    return kube_report_degrade(report, arena, cause, since_ms, "%.*s",
+                               (int) text.len, text.data);
+}
+
+
 /* What a scope suffers from is the informer's judgement: kube_trouble. */
 static kube_rc_t
 report_degraded_scope(kube_report_t *report,
@@ -488,9 +558,9 @@ report_degraded_scope(kube_report_t *report,
         message = scope->info.error_reason;
     }
 
-    return kube_report_degrade(report, arena, (kube_cause_t) cause,
-                               report_unix_ms(report, since_ms), "%.*s",
-                               (int) message.len, message.data);
+    return report_degraded_server(report, (kube_cause_t) cause,
+                                  report_unix_ms(report, since_ms), message,
+                                  arena);
 }
 
 

@@ -79,6 +79,32 @@ test_report_following(void **state)
     DEGRADED("unreachable@30:connection refused;");
     assert_true(kube_cause_info(KUBE_CAUSE_UNREACHABLE)->not_following);
 
+    /* so is one that tells of each how long it took, but no other */
+
+    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "timeout",
+                      "Resolving timed out after 3000 ms", 20000);
+    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "timeout",
+                      "Resolving timed out after 999 ms", 30000);
+    DEGRADED("unreachable@30:Resolving timed out after 3000 ms;");
+    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "closed", "after 7",
+                      20000);
+    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "closed", "after 7 ms",
+                      30000);
+    DEGRADED("unreachable@20:after 7;unreachable@30:after 7 ms;");
+    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "closed", "after ",
+                      30000);
+    DEGRADED("unreachable@20:after 7;unreachable@30:after ;");
+    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "closed", "after 7 ms",
+                      20000);
+    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "closed", "after  ms",
+                      30000);
+    DEGRADED("unreachable@20:after 7 ms;unreachable@30:after  ms;");
+    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "closed", "after 7",
+                      20000);
+    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "closed", "after 12",
+                      30000);
+    DEGRADED("unreachable@30:after 7;");
+
     /* a short failure is none; without a message the reason is said */
 
     status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "closed", "it closed",
