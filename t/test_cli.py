@@ -310,7 +310,9 @@ def test_record_larger_than_a_file_may_be(api, tmp_path):
     ("args", "code", "text"),
     [
         ((), 2, "--kubeconfig"),
-        (("--in-cluster", "--server", "http://127.0.0.1:1"), 2, "one of"),
+        (("--verify", "x"), 2, "one of --kubeconfig, --server and --in-cluster is needed"),
+        (("--kubeconf", "/k", "--nonexistent"), 2, "see --help"),
+        (("--in-cluster", "--server", "http://127.0.0.1:1"), 2, "only one of"),
         (("--in-cluster", "--token-file", "/t"), 2, "need --server"),
         (("--kubeconfig", "/k", "--ca-file", "/c"), 2, "need --server"),
         (("--server", "http://127.0.0.1:1", "--context", "a"), 2, "without --kubeconfig"),
@@ -354,4 +356,6 @@ def test_help(option):
     done = subprocess.run([PROGRAM, option], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert done.stdout.startswith("usage: kube-informer")
+    assert "64k to 4g (default: 64m)" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 79
     assert not done.stderr

@@ -385,6 +385,12 @@ def test_usage(args):
     assert done.returncode == 2 and f"{args[0]} with --verify: " in done.stderr
 
 
+def test_url_without_its_scheme():
+    """It reads as the name of a file; that there is none says what a URL begins with."""
+    code, _, errors = verify("127.0.0.1:8080/kube/", server="http://127.0.0.1:1")
+    assert code == 2 and "No such file" in errors and "http://" in errors.split(";")[1]
+
+
 def test_usage_without_verify():
     """The block of a gateway is no source of objects."""
     args = [PROGRAM, "--informer", "x", "--server", "http://127.0.0.1:1"]

@@ -102,7 +102,8 @@ kube_cli_held_open(kube_cli_held_t *held, const char *from,
     }
 
     if (bytes == MAP_FAILED) {
-        (void) held_fails(held, "%s", strerror(errno));
+        (void) held_fails(held, "%s%s", strerror(errno), (errno == ENOENT)
+                          ? "; a URL begins with http:// or https://" : "");
     }
 
     if (fd != -1) {

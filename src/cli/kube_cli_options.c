@@ -87,18 +87,18 @@ kube_cli_usage(void)
 "\n"
 "Prints one JSON line for each change of a Service or of its endpoints.\n"
 "\n"
-"  --namespace NS        watch this namespace; may be repeated; all\n"
+"  --namespace NS        watch this namespace; may be repeated (default: all)\n"
 "  --selector RES=EXPR   label selector of services, endpointslices,\n"
 "                        endpoints or pods\n"
-"  --zone-size SIZE      room for objects, such as 64m\n"
-"  --page-size N         objects a page of a list, 0: one piece; 500\n"
-"  --watch-list HOW      lists as streams: on, off, or auto (unless the\n"
-"                        server is found to have none); auto\n"
+"  --zone-size SIZE      room for objects, 64k to 4g (default: 64m)\n"
+"  --page-size N         objects a page, 0: one piece (default: 500)\n"
+"  --watch-list HOW      lists as streams: on, off, or auto: unless the\n"
+"                        server is found to have none (default: auto)\n"
 "  --endpoints WHAT      slices, endpoints, or auto: Endpoints where there\n"
-"                        are no EndpointSlices; auto\n"
+"                        are no EndpointSlices (default: auto)\n"
 "  --pods                the metadata of Pods, too\n"
-"  --encoding HOW        of objects: json, protobuf, or auto (Protocol\n"
-"                        Buffers where the server has them); auto\n"
+"  --encoding HOW        of objects: json, protobuf, or auto: Protocol\n"
+"                        Buffers where the server has them (default: auto)\n"
 "  --record FILE         write what is asked and answered: objects, but no\n"
 "                        credentials; --replay FILE answers from it what\n"
 "                        is asked with the same options\n"
@@ -120,8 +120,8 @@ kube_cli_usage(void)
 "                        refused, and for each resource and namespace.  The\n"
 "                        gateway's selectors are given with --selector;\n"
 "                        --timeout is 60 where it is not given\n"
-"  --informer NAME       the kube_informer block of the gateway; default, or\n"
-"                        the first\n"
+"  --informer NAME       the kube_informer block of the gateway (default: the\n"
+"                        one of the name \"default\", or the first)\n"
 "\n"
 "Exit codes then: 0 equal, 1 different, 2 not compared: stderr says why.\n",
           stdout);
@@ -438,6 +438,7 @@ options_one(kube_cli_options_t *o, int option, const char *value)
 
     default:
         /* getopt has said why */
+        fputs("kube-informer: see --help\n", stderr);
         return false;
     }
 }
@@ -536,9 +537,17 @@ kube_cli_options_parse(kube_cli_options_t *options, int argc,
     sources = (options->kubeconfig != NULL) + (options->servers_n != 0)
               + options->in_cluster + (options->replay != NULL);
 
+    if (sources == 0) {
+        fprintf(stderr, "kube-informer: one of --kubeconfig, --server%s "
+                "is needed; see --help\n",
+                (options->verify != NULL) ? " and --in-cluster"
+                                          : ", --in-cluster and --replay");
+        return false;
+    }
+
     if (sources != 1) {
-        fputs("kube-informer: one of --kubeconfig, --server, --in-cluster and "
-              "--replay is needed; see --help\n", stderr);
+        fputs("kube-informer: only one of --kubeconfig, --server, "
+              "--in-cluster and --replay can be given; see --help\n", stderr);
         return false;
     }
 
