@@ -130,6 +130,8 @@ help: ## print this text
 #:   M="a-word"                 mutants: those with the word in their line
 #:   PYTEST_ARGS=...            test, ring2, e2e: more arguments for pytest
 #:   PYTEST_PROCESSES=1         test, ring2: this many pytest processes, not four
+#:   TESTS=t/test_http.py       matrix: these files, or file::class::test
+#:   STEPS="build demo"         bare: these steps, of build demo install test
 #:   BUILDS="dir ..."           instructions: these builds, not OUT
 #:   BENCH_ARGS=...             instructions, bench: more arguments
 #:   PORT=8081                  demo: nginx listens there

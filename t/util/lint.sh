@@ -261,6 +261,10 @@ failed=()
 
 mkdir -p "$work"
 for check in "${@:-${all[@]}}"; do
+    if ! declare -F "check_$check" >/dev/null; then
+        echo "lint: no check is \"$check\"; there are ${all[*]}" >&2
+        exit 2
+    fi
     started=$SECONDS
     "check_$check" >"$work/$check.log" 2>&1
     rc=$?

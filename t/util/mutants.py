@@ -248,6 +248,9 @@ def main(argv):
     args = parser.parse_args(argv)
 
     mutants = [m for m in load() if not args.words or any(w in str(m) for w in args.words)]
+    if not mutants:
+        print("mutants: none has one of " + " ".join(args.words))
+        return True
     if args.new:
         mutants = [m for m in mutants if not m.noted]
     gone, survived, todo, lock = [], [], queue.Queue(), threading.Lock()
