@@ -268,7 +268,6 @@ indexer_is_held(const kube_indexer_t *ix, const kube_item_t *item, bool listed)
 
     /* a restored server gives a version a second time, of what is other */
     return !(place.header.flags & KUBE_RECORD_F_OUTDATED)
-           && kube_str_eq(held->uid, meta->uid)
            && kube_str_eq(held->rv, meta->rv)
            && kube_zone_place_same(ix->conf.writer, &place, item->zone.record,
                                    false);

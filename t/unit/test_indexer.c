@@ -79,6 +79,27 @@ test_indexer_events(void **state)
 
 
 static void
+has_uid(const it_t *it, const char *ns, const char *name, const char *uid)
+{
+    uint32_t         entry;
+    alloc_test_t     at;
+    kube_arena_t     arena;
+    kube_snapshot_t  s;
+
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1 << 20);
+    assert_int_equal(kube_zone_find(&it->zone, KUBE_RESOURCE_SERVICES,
+                                    kube_str(ns), kube_str(name), &entry),
+                     KUBE_OK);
+    assert_int_equal(kube_zone_read(&it->zone, entry, kube_str(ns),
+                                    kube_str(name), &arena, &s), KUBE_OK);
+    assert_int_equal(s.service.meta.uid.len, strlen(uid));
+    assert_memory_equal(s.service.meta.uid.data, uid, strlen(uid));
+    kube_arena_done(&arena);
+}
+
+
+static void
 test_indexer_order(void **state)
 {
     it_t         it;
@@ -162,6 +183,12 @@ test_indexer_order(void **state)
     IT_LIST(&it, &old);
     it_publish(&it);
     IT_READS(&it, "shop", "web", "8");
+
+    /* what looks the same is another one all the same */
+    snprintf(old.uid, sizeof(old.uid), "fourth");
+    IT_LIST(&it, &old);
+    it_publish(&it);
+    has_uid(&it, "shop", "web", "fourth");
 
     /* gone and back before anybody saw it gone */
     a = it_slice(&it, "shop", "a", "web");
