@@ -729,6 +729,49 @@ transport_is_next(const kube_transport_t *t)
 
 
 /*
+ * Whether a connection to that address stands that nothing comes over.  Of one
+ * that is still awaited we learn when connecting fails.
+ */
+static bool
+transport_is_silent(const kube_transport_t *t, size_t server)
+{
+    const kube_exchange_t  *e;
+
+    for (e = t->exchanges; e != NULL; e = e->next) {
+        if (e->server == server
+            && e->suspect
+            && e->stage >= KUBE_STAGE_PEER
+            && transport_may_dial(e))
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+/*
+ * Where the address that was dialed is none to go back to of itself, the next
+ * one is left too if it is silent: for another, or for the one that was dialed.
+ */
+static void
+transport_leave_silent(kube_transport_t *t)
+{
+    size_t  next;
+
+    next = transport_choose_server(t);
+
+    if (t->servers[t->env.dialer.server].left == TRANSPORT_BLAMED
+        && transport_is_silent(t, next))
+    {
+        transport_leave(t, next);
+        t->servers[next].left = TRANSPORT_UNCONNECTED;
+    }
+}
+
+
+/*
  * A connection stands, and its address is the one in use from now on, but see
  * above: whoever connects there, waits for its name to be resolved, or for the
  * head over a silent connection, begins anew, for nothing of it was handed
@@ -743,6 +786,8 @@ transport_relieve(kube_transport_t *t)
 
     t->healed++;
     t->unreached = false;
+
+    transport_leave_silent(t);
 
     if (transport_is_next(t)) {
         t->server = t->env.dialer.server;

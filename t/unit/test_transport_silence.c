@@ -530,6 +530,72 @@ test_connects_and_is_asked(void **state)
 }
 
 
+/*
+ * The first of three addresses closed its connection, long ago, and the second
+ * one, which is in use, falls silent amid a watch: that one is asked no more
+ * where another can be connected to.  Whoever was left for nothing is next,
+ * then the first one, and the silent one as soon as it can be connected to.
+ */
+static void
+test_silent_and_was_left(void **state)
+{
+    int                     peer, fds[3];
+    size_t                  i;
+    uint16_t                ports[3];
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 }, watch = { 0 };
+
+    ahead_ms = 0;
+    silent_fd = -1;
+
+    for (i = 0; i < 3; i++) {
+        ports[i] = 0;
+        fds[i] = silence_listen(&ports[i]);
+        transport_bed_add_port(f, "http", ports[i]);
+    }
+
+    transport_bed_open(f);
+
+    transport_bed_start(f, &c);
+    silence_run(f, 200);
+    close(silence_accept(fds[0]));
+    transport_bed_until(f, &c.dones, 1);
+    assert_int_equal(c.rc, KUBE_CLOSED);
+    transport_bed_free(&c);
+
+    transport_bed_start(f, &watch);
+    silence_run(f, 200);
+    peer = silence_accept(fds[1]);
+    assert_true(http_bed_puts(peer, WATCH_HEAD));
+    silence_until_responses(f, &watch);
+    silence_run(f, KUBE_SERVER_MAX_MS);
+    silence_assert_next(f, ports[1]);
+
+    close(fds[1]);
+    silent_probes = KUBE_TCP_PROBES;
+    silent_backoff = 0;
+    silent_fd = silence_socket_to(ports[1]);
+    silence_until_healed(f, 1);
+    silence_assert_next(f, ports[2]);
+
+    close(fds[2]);
+    transport_bed_get(f, &c);
+    assert_int_equal(c.rc, KUBE_CONNECT);
+    transport_bed_free(&c);
+    silence_assert_next(f, ports[0]);
+
+    close(fds[0]);
+    fds[1] = silence_listen(&ports[1]);
+    silence_until_healed(f, 2);
+    silence_assert_next(f, ports[1]);
+
+    kube_transport_cancel(f->transport, watch.exchange);
+    transport_bed_free(&watch);
+    close(peer);
+    close(fds[1]);
+}
+
+
 /* A connection that is dialed and that no request wants does not stay. */
 static void
 test_unwanted(void **state)
@@ -851,6 +917,7 @@ main(void)
         SILENCE_TEST(test_which_is_back),
         SILENCE_TEST(test_connects_and_was_left),
         SILENCE_TEST(test_connects_and_is_asked),
+        SILENCE_TEST(test_silent_and_was_left),
         SILENCE_TEST(test_unwanted),
         SILENCE_TEST(test_again),
         SILENCE_TEST(test_one_probe),
