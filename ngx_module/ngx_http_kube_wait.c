@@ -284,7 +284,8 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
  * are over, be they a predecessor's of this informer process; after that only
  * if none of these was listed.  A state file, which may tell of Pods that are
  * gone, is for a server that is away: until that has shown, the list is
- * awaited.
+ * awaited, whichever informer process lists, and what the file alone tells of
+ * serves nobody.
  */
 
 static ngx_uint_t
@@ -299,10 +300,6 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
     kube_zone_writer_info(&ref->informer->zone, &writer);
 
     served = (writer.state_in_use && !ref->resolver.unsynced_fail);
-
-    if (writer.takeovers != 0 && served) {
-        return 0;
-    }
 
     ngx_memzero(&one, sizeof(kube_namespaces_t));
     one.names = &ref->key.ns;
@@ -326,7 +323,9 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
         kube_arena_reset(&arena);
         awaited = kube_resolve(&ref->resolver, &ref->key, 0, &arena,
                                &resolution) == KUBE_OK
-                  && resolution.error == KUBE_RESOLVE_NOT_SYNCED;
+                  && (resolution.error == KUBE_RESOLVE_NOT_SYNCED
+                      || (resolution.found
+                          && resolution.snapshot.from_state_file));
     }
 
     kube_arena_done(&arena);

@@ -278,6 +278,43 @@ class TestUsed:
             seed.running.remove(gateway)
             gateway.stop()
 
+    @pytest.mark.parametrize("how", ["reload", "killed"])
+    def test_a_list_under_way_is_awaited_of_another_informer(self, seed, request, how):
+        """Of a Service that has changed since, and of one that it does not know."""
+        request.node.gateways = lambda: seed.running
+        gate = threading.Event()
+        http = CONF.replace("shop/web;", "shop/web unsynced_wait=60s;", 1)
+        for name, key in (("late", "shop/late"), ("mapped", "$http_x namespaces=shop")):
+            upstream = f"upstream {name} {{ kube_service {key} unsynced_wait=60s; }}\n"
+            location = f"location /{name} {{ proxy_pass http://{name}; }}"
+            http = upstream + http.replace("location / {", location + "\nlocation / {")
+        asks = [("/", ""), ("/late", ""), ("/mapped", "shop/web"), ("/mapped", "shop/late")]
+        seed.slice("shop", "web", seed.pods(1, "new"))
+        seed.service("shop", "late", pods=seed.pods(1, "late"))
+        seed.api.fault(verb="list", gate=gate, times=None)
+        gateway = cold(seed, seed.bytes, more="namespaces shop;", http=http)
+        try:
+            gateway.status.wait(lambda i: i["state_file"]["in_use"])
+            if how == "reload":
+                gateway.reload(gone=True)
+            else:
+                gateway.allow(r"cache manager process \d+ exited on signal 9")
+                gateway.kill(signal.SIGKILL, gateway.informer())
+            gateway.status.wait(lambda i: i["writer"]["takeovers"] != 0)
+            with concurrent.futures.ThreadPoolExecutor(len(asks)) as pool:
+                waiting = [pool.submit(gateway.get, path, headers={"X": x}) for path, x in asks]
+                never(lambda: any(w.done() for w in waiting), 1)
+                gate.set()
+                assert [w.result().backend for w in waiting] == ["new-1", "late-1"] * 2
+        finally:
+            gate.set()
+            seed.api.clear_faults()
+            seed.api.delete("services", "shop", "late")
+            seed.api.delete("endpointslices", "shop", "late-1")
+            seed.slice("shop", "web", seed.pods_of_web)
+            seed.running.remove(gateway)
+            gateway.stop()
+
     def test_a_list_that_has_begun_holds_none_of_it_back(self):
         """
         It tells first of the Service that is the last of the file, by a server
