@@ -279,19 +279,18 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
 /*
  * A changed scope is listed anew while what was there before serves on: then
  * only a static key that cannot be resolved waits.  A key of variables is not
- * evaluated here, where not all of these have their values yet: it waits for
- * all the namespaces that it may name, as at a start, until the first lists
- * are over, be they a predecessor's of this informer process; after that only
- * if none of these was listed.  A state file, which may tell of Pods that are
- * gone, is for a server that is away: until that has shown, the list is
- * awaited, whichever informer process lists, and what the file alone tells of
- * serves nobody.
+ * evaluated here, where not all of these have their values yet: it waits until
+ * each of the namespaces that it may name was listed, be it by a predecessor of
+ * this informer process; once the first lists are over until one was.  A state
+ * file, which may tell of Pods that are gone, is for a server that is away:
+ * until that has shown, the list is awaited, whichever informer process lists,
+ * and what the file alone tells of serves nobody.
  */
 
 static ngx_uint_t
 ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 {
-    bool                awaited, served;
+    bool                awaited, served, each;
     kube_arena_t        arena;
     kube_resolution_t   resolution;
     kube_namespaces_t   one;
@@ -314,10 +313,10 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 
     if (awaited && writer.takeovers != 0 && !ref->is_static) {
         kube_arena_reset(&arena);
-        awaited = (kube_zone_ready(&ref->informer->zone) & KUBE_READY_LISTED)
-                      == 0
-                  || !kube_coverage_seen(&ref->informer->zone,
-                                         &ref->resolver.namespaces, &arena);
+        each = (kube_zone_ready(&ref->informer->zone) & KUBE_READY_LISTED)
+               == 0;
+        awaited = !kube_coverage_seen(&ref->informer->zone,
+                                      &ref->resolver.namespaces, each, &arena);
 
     } else if (awaited && writer.takeovers != 0) {
         kube_arena_reset(&arena);

@@ -303,6 +303,23 @@ def test_all_namespaces_of_a_key_amid_the_first_lists(cluster, pool, how):
     assert answer.result().status == 200
 
 
+def test_what_others_await_costs_no_wait(cluster, pool):
+    """A namespace that is never listed, and that the key may not name."""
+    cluster.service("shop", "web")
+    cluster.api.fault(verb="list", ns="infra", status=503, times=None)
+    conf = CONF % ("600s", "600s")
+    gateway = cluster.nginx(conf, more="namespaces shop infra;", sync=False)
+    for resource in ("services", "endpointslices"):
+        gateway.status.wait_state("watching", resource, "shop")
+    cluster.api.fault(verb="list", status=503, times=None)
+    scope = "namespaces shop infra; label_selector services a!=b;"
+    gateway.change(more=scope, gone=True)
+    gateway.status.wait_state("backoff", "services", "shop")
+    answer = pool.submit(gateway.get, "/mapped", headers={"X": "shop/web:http"})
+    wait_until(answer.done)
+    assert answer.result().status == 200
+
+
 def test_what_was_there_serves_while_a_changed_scope_is_listed(cluster):
     """A key whose Service is not there yet waits, no other does."""
     cluster.service("shop", "web")

@@ -146,7 +146,8 @@ kube_coverage_awaited(const kube_zone_t *zone,
 
 
 static bool
-coverage_seen_in(const kube_coverage_t *coverage, kube_str_t ns)
+coverage_seen_in(const kube_coverage_t *coverage, kube_str_t ns,
+    bool forbidden)
 {
     size_t                        i;
     unsigned                      r;
@@ -159,7 +160,9 @@ coverage_seen_in(const kube_coverage_t *coverage, kube_str_t ns)
         for (i = 0; i < coverage->n; i++) {
             s = &coverage->scopes[i];
 
-            if (s->seen && coverage_covers(s, shape, ns)) {
+            if ((s->seen || (forbidden && s->forbidden))
+                && coverage_covers(s, shape, ns))
+            {
                 break;
             }
         }
@@ -175,31 +178,27 @@ coverage_seen_in(const kube_coverage_t *coverage, kube_str_t ns)
 
 bool
 kube_coverage_seen(const kube_zone_t *zone,
-    const kube_namespaces_t *namespaces, kube_arena_t *arena)
+    const kube_namespaces_t *namespaces, bool each, kube_arena_t *arena)
 {
-    size_t           i;
+    bool             seen;
+    size_t           i, n;
+    kube_str_t       ns;
     kube_coverage_t  coverage;
 
     if (kube_coverage_read(zone, arena, &coverage) != KUBE_OK) {
         return false;
     }
 
-    if (namespaces->all) {
+    n = namespaces->all ? coverage.n : namespaces->names_n;
 
-        for (i = 0; i < coverage.n; i++) {
-            if (coverage_seen_in(&coverage, coverage.scopes[i].ns)) {
-                return true;
-            }
-        }
+    for (i = 0; i < n; i++) {
+        ns = namespaces->all ? coverage.scopes[i].ns : namespaces->names[i];
+        seen = coverage_seen_in(&coverage, ns, each);
 
-        return false;
-    }
-
-    for (i = 0; i < namespaces->names_n; i++) {
-        if (coverage_seen_in(&coverage, namespaces->names[i])) {
-            return true;
+        if (seen != each) {
+            return seen;
         }
     }
 
-    return false;
+    return each && n != 0;
 }

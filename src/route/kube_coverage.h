@@ -61,10 +61,11 @@ bool kube_coverage_awaited(const kube_zone_t *zone,
 /*
  * Whether both Services and endpoints of one of the namespaces were current
  * once: what a scope held before it was changed serves until it is listed.
- * False where the arena is too small.
+ * With each: of each of them, where they are not forbidden.  False where the
+ * arena is too small.
  */
 bool kube_coverage_seen(const kube_zone_t *zone,
-    const kube_namespaces_t *namespaces, kube_arena_t *arena);
+    const kube_namespaces_t *namespaces, bool each, kube_arena_t *arena);
 
 
 #endif /* KUBE_COVERAGE_H */

@@ -60,7 +60,7 @@ awaited(zone_test_t *t, const char *names)
 
 
 static bool
-seen(zone_test_t *t, const char *names)
+seen_if(zone_test_t *t, const char *names, bool each)
 {
     bool              yes;
     kube_arena_t      arena;
@@ -68,10 +68,17 @@ seen(zone_test_t *t, const char *names)
 
     coverage_names(&c, names);
     kube_arena_init(&arena, &t->at.alloc, 1u << 20);
-    yes = kube_coverage_seen(&t->zone, &c.named, &arena);
+    yes = kube_coverage_seen(&t->zone, &c.named, each, &arena);
     kube_arena_done(&arena);
 
     return yes;
+}
+
+
+static bool
+seen(zone_test_t *t, const char *names)
+{
+    return seen_if(t, names, false);
 }
 
 
@@ -227,6 +234,42 @@ test_coverage_seen_of_a_key(void **state)
 }
 
 
+/* Each of a key's namespaces, but for what may not be listed. */
+static void
+test_coverage_seen_each(void **state)
+{
+    zone_test_t  t;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+
+    assert_false(seen_if(&t, "*", true));
+    assert_false(seen_if(&t, "shop", true));
+
+    route_test_namespace(&t, 0, "shop", "synced", "synced");
+    assert_true(seen_if(&t, "*", true));
+    assert_true(seen_if(&t, "shop", true));
+    assert_false(seen_if(&t, "shop,infra", true));
+
+    route_test_namespace(&t, 1, "infra", "synced", "listing");
+    assert_false(seen_if(&t, "*", true));
+    assert_false(seen_if(&t, "shop,infra", true));
+    assert_true(seen_if(&t, "shop", true));
+    assert_true(seen(&t, "shop,infra"));
+
+    kube_zone_scope_set(&t.zone, 3, KUBE_COUNTER_GAUGE_CONTACT_MS, 1);
+    assert_true(seen_if(&t, "*", true));
+    assert_true(seen_if(&t, "infra,shop", true));
+
+    route_test_namespace(&t, 2, "more", "forbidden", "forbidden");
+    assert_true(seen_if(&t, "*", true));
+    assert_true(seen_if(&t, "more,shop", true));
+    assert_false(seen(&t, "more"));
+
+    zone_test_close(&t);
+}
+
+
 /* Nobody waits for what cannot be known. */
 static void
 test_coverage_awaited_nomem(void **state)
@@ -255,6 +298,7 @@ main(void)
         cmocka_unit_test(test_coverage_awaited_served),
         cmocka_unit_test(test_coverage_seen),
         cmocka_unit_test(test_coverage_seen_of_a_key),
+        cmocka_unit_test(test_coverage_seen_each),
         cmocka_unit_test(test_coverage_awaited_nomem)
     };
 
