@@ -410,6 +410,13 @@ indexer_refuse(kube_indexer_t *ix, const kube_delta_t *delta, uint64_t now_ms)
     }
 
     item.zone.id.meta.rv = delta->rv;
+
+    /* a name stays as new as it is, or what was held between the two refusals
+       would be newer */
+    if (!indexer_lists(scope) && indexer_is_refused(ix, &item)) {
+        return KUBE_OK;
+    }
+
     item.reason = delta->reason;
     item.uid_hash = delta->uid_hash;
     item.read_ms = delta->read_ms;

@@ -355,6 +355,52 @@ test_indexer_name_before(void **state)
 }
 
 
+/*
+ * A refusal is told again that is older than the name: what was held between
+ * the two stays gone.
+ */
+static void
+test_indexer_name_before_name(void **state)
+{
+    it_t         it;
+    it_object_t  web, first, good;
+
+    (void) state;
+
+    it_init(&it, ZONE);
+    web = it_service(&it, "shop", "web");
+    first = web;
+    it_change(&it, &web);
+    good = web;
+    it_publish(&it);
+    it_stamp(&it, &web);
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &web), KUBE_OK);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "-");
+
+    it_takeover(&it);
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &first), KUBE_OK);
+    IT_UPDATE(&it, &good);
+    assert_true(kube_indexer_passed_over(it.ix, IT_SERVICES));
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "-");
+    assert_int_equal(it_refused(&it, KUBE_RESOURCE_SERVICES, NULL, 0), 1);
+
+    /* a list may bring an older name: the server was set back */
+    IT_BEGIN(&it, IT_SERVICES);
+    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &first), KUBE_OK);
+    IT_SYNC(&it, IT_SERVICES);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "-");
+    assert_int_equal(it_refused(&it, KUBE_RESOURCE_SERVICES, NULL, 0), 1);
+    IT_UPDATE(&it, &good);
+    it_publish(&it);
+    IT_READS(&it, "shop", "web", "2");
+
+    it_done(&it);
+}
+
+
 static void
 test_indexer_moves(void **state)
 {
@@ -1347,6 +1393,7 @@ main(void)
         cmocka_unit_test(test_indexer_refused_before),
         cmocka_unit_test(test_indexer_outdated_before),
         cmocka_unit_test(test_indexer_name_before),
+        cmocka_unit_test(test_indexer_name_before_name),
         cmocka_unit_test(test_indexer_moves),
         cmocka_unit_test(test_indexer_refused),
         cmocka_unit_test(test_indexer_stays),
