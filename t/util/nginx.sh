@@ -50,7 +50,8 @@ key_of()
 {
     local tree=$1
 
-    echo "$tree" "$@" "${CC:-cc}" "${NGINX_CFLAGS-}" "${NGINX_LDFLAGS-}" \
+    # what is configured names our sources by their path
+    echo "$root" "$tree" "$@" "${CC:-cc}" "${NGINX_CFLAGS-}" "${NGINX_LDFLAGS-}" \
          "${NGINX_CONFIGURE_ARGS-}"
     cat "$root/config" "$root"/ngx_module/page/* | cksum
     (cd "$root" && ls src/*/*.h ngx_module/*.h 2>/dev/null) || true
