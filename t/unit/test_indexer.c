@@ -307,6 +307,28 @@ test_indexer_outdated_before(void **state)
 
 
 /*
+ * A Service in a first version, which nobody has seen, in a good one, which
+ * readers have, and in one that is refused, as web; then another process.
+ */
+static void
+it_name(it_t *it, it_object_t *web, it_object_t *first, it_object_t *good)
+{
+    it_init(it, ZONE);
+    *web = it_service(it, "shop", "web");
+    *first = *web;
+    it_change(it, web);
+    *good = *web;
+    it_publish(it);
+    it_stamp(it, web);
+    assert_int_equal(it_apply(it, KUBE_DELTA_REFUSED, web), KUBE_OK);
+    it_publish(it);
+    IT_READS(it, "shop", "web", "-");
+
+    it_takeover(it);
+}
+
+
+/*
  * What was held, and then could not be, is told again from before: it stays
  * the name that it has become.
  */
@@ -314,21 +336,11 @@ static void
 test_indexer_name_before(void **state)
 {
     it_t         it;
-    it_object_t  web, old;
+    it_object_t  web, first, old;
 
     (void) state;
 
-    it_init(&it, ZONE);
-    web = it_service(&it, "shop", "web");
-    it_change(&it, &web);
-    old = web;
-    it_publish(&it);
-    it_stamp(&it, &web);
-    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &web), KUBE_OK);
-    it_publish(&it);
-    IT_READS(&it, "shop", "web", "-");
-
-    it_takeover(&it);
+    it_name(&it, &web, &first, &old);
     IT_UPDATE(&it, &old);
     assert_true(kube_indexer_passed_over(it.ix, IT_SERVICES));
     it_publish(&it);
@@ -367,18 +379,7 @@ test_indexer_name_before_name(void **state)
 
     (void) state;
 
-    it_init(&it, ZONE);
-    web = it_service(&it, "shop", "web");
-    first = web;
-    it_change(&it, &web);
-    good = web;
-    it_publish(&it);
-    it_stamp(&it, &web);
-    assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &web), KUBE_OK);
-    it_publish(&it);
-    IT_READS(&it, "shop", "web", "-");
-
-    it_takeover(&it);
+    it_name(&it, &web, &first, &good);
     assert_int_equal(it_apply(&it, KUBE_DELTA_REFUSED, &first), KUBE_OK);
     IT_UPDATE(&it, &good);
     assert_true(kube_indexer_passed_over(it.ix, IT_SERVICES));

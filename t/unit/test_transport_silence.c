@@ -447,12 +447,9 @@ silence_assert_next(const transport_bed_t *f, uint16_t port)
 }
 
 
-/*
- * Three addresses: the first closes its connection, the second does not listen,
- * nobody has asked the third.
- */
+/* Three addresses, of which the first has closed its connection. */
 static void
-silence_two_fail(transport_bed_t *f, int fds[3], uint16_t ports[3])
+silence_one_fails(transport_bed_t *f, int fds[3], uint16_t ports[3])
 {
     size_t                  i;
     transport_bed_client_t  c = { 0 };
@@ -466,7 +463,6 @@ silence_two_fail(transport_bed_t *f, int fds[3], uint16_t ports[3])
         transport_bed_add_port(f, "http", ports[i]);
     }
 
-    close(fds[1]);
     transport_bed_open(f);
 
     transport_bed_start(f, &c);
@@ -475,6 +471,17 @@ silence_two_fail(transport_bed_t *f, int fds[3], uint16_t ports[3])
     transport_bed_until(f, &c.dones, 1);
     assert_int_equal(c.rc, KUBE_CLOSED);
     transport_bed_free(&c);
+}
+
+
+/* Nor does the second one listen; nobody has asked the third. */
+static void
+silence_two_fail(transport_bed_t *f, int fds[3], uint16_t ports[3])
+{
+    transport_bed_client_t  c = { 0 };
+
+    silence_one_fails(f, fds, ports);
+    close(fds[1]);
 
     transport_bed_get(f, &c);
     assert_int_equal(c.rc, KUBE_CONNECT);
@@ -540,28 +547,11 @@ static void
 test_silent_and_was_left(void **state)
 {
     int                     peer, fds[3];
-    size_t                  i;
     uint16_t                ports[3];
     transport_bed_t        *f = *state;
     transport_bed_client_t  c = { 0 }, watch = { 0 };
 
-    ahead_ms = 0;
-    silent_fd = -1;
-
-    for (i = 0; i < 3; i++) {
-        ports[i] = 0;
-        fds[i] = silence_listen(&ports[i]);
-        transport_bed_add_port(f, "http", ports[i]);
-    }
-
-    transport_bed_open(f);
-
-    transport_bed_start(f, &c);
-    silence_run(f, 200);
-    close(silence_accept(fds[0]));
-    transport_bed_until(f, &c.dones, 1);
-    assert_int_equal(c.rc, KUBE_CLOSED);
-    transport_bed_free(&c);
+    silence_one_fails(f, fds, ports);
 
     transport_bed_start(f, &watch);
     silence_run(f, 200);
