@@ -23,6 +23,7 @@
 #include "kube_coverage.h"
 #include "kube_resolver.h"
 #include "kube_zone_cause.h"
+#include "kube_zone_damping.h"
 #include "kube_zone_guard.h"
 
 
@@ -284,13 +285,14 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
  * this informer process; once the first lists are over until one was.  A state
  * file, which may tell of Pods that are gone, is for a server that is away:
  * until that has shown, the list is awaited, whichever informer process lists,
- * and what the file alone tells of serves nobody.
+ * and what the file alone tells of serves nobody.  In a crash loop, where lists
+ * are put off and no failure shows, it serves as if the server were away.
  */
 
 static ngx_uint_t
 ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 {
-    bool                awaited, served, each;
+    bool                awaited, served, each, looping;
     kube_arena_t        arena;
     kube_resolution_t   resolution;
     kube_namespaces_t   one;
@@ -299,6 +301,8 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
     kube_zone_writer_info(&ref->informer->zone, &writer);
 
     served = (writer.state_in_use && !ref->resolver.unsynced_fail);
+    looping = served && kube_zone_crash_loop(&ref->informer->zone,
+                                             ngx_kube_now());
 
     ngx_memzero(&one, sizeof(kube_namespaces_t));
     one.names = &ref->key.ns;
@@ -315,15 +319,18 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
         kube_arena_reset(&arena);
         each = (kube_zone_ready(&ref->informer->zone) & KUBE_READY_LISTED)
                == 0;
-        awaited = !kube_coverage_seen(&ref->informer->zone,
-                                      &ref->resolver.namespaces, each, &arena);
+        awaited = !looping
+                  && !kube_coverage_seen(&ref->informer->zone,
+                                         &ref->resolver.namespaces, each,
+                                         &arena);
 
     } else if (awaited && writer.takeovers != 0) {
         kube_arena_reset(&arena);
         awaited = kube_resolve(&ref->resolver, &ref->key, 0, &arena,
                                &resolution) == KUBE_OK
                   && (resolution.error == KUBE_RESOLVE_NOT_SYNCED
-                      || (resolution.found
+                      || (!looping
+                          && resolution.found
                           && resolution.snapshot.from_state_file));
     }
 

@@ -315,6 +315,40 @@ class TestUsed:
             seed.running.remove(gateway)
             gateway.stop()
 
+    @pytest.mark.slow
+    def test_a_crash_loop_is_like_an_outage(self, seed, request):
+        """Lists are put off, and none of them fails: nobody waits for these."""
+        request.node.gateways = lambda: seed.running
+        gate = threading.Event()
+        http = CONF.replace("shop/web;", "shop/web unsynced_wait=600s;", 1)
+        mapped = "upstream mapped { kube_service $http_x namespaces=shop unsynced_wait=600s; }\n"
+        location = "location /mapped { proxy_pass http://mapped; }\nlocation / {"
+        http = mapped + http.replace("location / {", location)
+        seed.api.fault(verb="list", gate=gate, times=None)
+        gateway = cold(seed, seed.bytes, more="namespaces shop;", http=http)
+        gateway.allow(r"cache manager process \d+ exited on signal 9|crash_loop")
+        try:
+            gateway.status.wait(lambda i: i["state_file"]["in_use"])
+            for n in range(1, 9):
+                gateway.kill(signal.SIGKILL, gateway.informer())
+                gateway.status.wait(lambda i: i["writer"]["takeovers"] == n)  # noqa: B023
+            lists, key = seed.api.count(verb="list"), {"X": "shop/web"}
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                asks = [pool.submit(gateway.get, p, headers=key) for p in ("/", "/mapped")]
+                try:
+                    wait_until(lambda: all(a.done() for a in asks))
+                    assert seed.api.count(verb="list") == lists
+                finally:
+                    gate.set()
+                assert [a.result().headers["x-kube-endpoint-state"] for a in asks] == [
+                    "state_file"
+                ] * 2
+        finally:
+            gate.set()
+            seed.api.clear_faults()
+            seed.running.remove(gateway)
+            gateway.stop()
+
     def test_a_list_that_has_begun_holds_none_of_it_back(self):
         """
         It tells first of the Service that is the last of the file, by a server
