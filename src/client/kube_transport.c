@@ -370,14 +370,14 @@ transport_refused(kube_transport_t *t, size_t server, bool again)
 
 
 static void
-transport_leave(kube_transport_t *t, size_t server)
+transport_leave(kube_transport_t *t, size_t server, transport_left_t why)
 {
     size_t               next;
     uint64_t             now_ms;
     transport_server_t  *s;
 
     s = &t->servers[server];
-    s->left = TRANSPORT_BLAMED;
+    s->left = why;
     s->refusals = 0;
     now_ms = t->env.now_ms;
 
@@ -432,13 +432,13 @@ kube_transport_verdict(kube_transport_t *transport, size_t server,
         if (transport_refused(transport, server,
                               verdict == KUBE_SERVER_REFUSES))
         {
-            transport_leave(transport, server);
+            transport_leave(transport, server, TRANSPORT_BLAMED);
         }
 
         break;
 
     case KUBE_SERVER_BAD:
-        transport_leave(transport, server);
+        transport_leave(transport, server, TRANSPORT_BLAMED);
         break;
     }
 }
@@ -765,8 +765,7 @@ transport_leave_silent(kube_transport_t *t)
     if (t->servers[t->env.dialer.server].left == TRANSPORT_BLAMED
         && transport_is_silent(t, next))
     {
-        transport_leave(t, next);
-        t->servers[next].left = TRANSPORT_UNCONNECTED;
+        transport_leave(t, next, TRANSPORT_UNCONNECTED);
     }
 }
 
@@ -1025,6 +1024,8 @@ transport_round(kube_transport_t *t)
 static void
 transport_end(kube_transport_t *t, kube_exchange_t *e, CURLcode code)
 {
+    bool  unconnected;
+
     transport_unlink(t, e);
 
     /* done() may start the next exchange over this very connection */
@@ -1035,12 +1036,12 @@ transport_end(kube_transport_t *t, kube_exchange_t *e, CURLcode code)
     }
 
     if (kube_exchange_finish(e, code)) {
-        kube_transport_verdict(t, e->server, KUBE_SERVER_BAD);
+        unconnected = (e->rc == KUBE_CONNECT
+                       && e->stage == KUBE_STAGE_NO_PEER);
 
-        if (e->rc == KUBE_CONNECT && e->stage == KUBE_STAGE_NO_PEER) {
-            t->servers[e->server].left = TRANSPORT_UNCONNECTED;
-            t->unreached |= e->direct;
-        }
+        transport_leave(t, e->server, unconnected ? TRANSPORT_UNCONNECTED
+                                                  : TRANSPORT_BLAMED);
+        t->unreached |= (unconnected && e->direct);
     }
 
     kube_exchange_destroy(e);
