@@ -726,6 +726,13 @@ informer_trial(kube_informer_t *inf)
 }
 
 
+static bool
+informer_is_synced(const informer_scope_t *s)
+{
+    return s->synced && s->published;
+}
+
+
 bool
 kube_informer_synced(const kube_informer_t *inf)
 {
@@ -736,8 +743,7 @@ kube_informer_synced(const kube_informer_t *inf)
     }
 
     for (scope = 0; scope < inf->scopes_n; scope++) {
-
-        if (!inf->scopes[scope].synced || !inf->scopes[scope].published) {
+        if (!informer_is_synced(&inf->scopes[scope])) {
             return false;
         }
     }
@@ -901,28 +907,22 @@ informer_publish(kube_informer_t *inf)
 
 
 /* No first list is to come any more, but where all lists are forbidden. */
-static void
-informer_listed(kube_informer_t *inf)
+static bool
+informer_is_listed(const kube_informer_t *inf)
 {
-    unsigned           i;
-    informer_scope_t  *s;
+    unsigned  scope;
 
-    for (i = 0; i < inf->scopes_n && !inf->listed; i++) {
-        s = &inf->scopes[i];
-
-        if (!(s->synced && s->published)
-            && kube_zone_scope_counter(inf->conf.zone, i,
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+        if (!informer_is_synced(&inf->scopes[scope])
+            && kube_zone_scope_counter(inf->conf.zone, scope,
                                        KUBE_COUNTER_GAUGE_FORBIDDEN)
                == 0)
         {
-            return;
+            return false;
         }
     }
 
-    if (!inf->listed) {
-        inf->listed = true;
-        kube_zone_ready_add(inf->conf.zone, KUBE_READY_LISTED);
-    }
+    return true;
 }
 
 
@@ -965,7 +965,11 @@ informer_work(kube_informer_t *inf)
         kube_indexer_sweep(inf->indexer, inf->now_ms);
     }
 
-    informer_listed(inf);
+    if (!inf->listed && informer_is_listed(inf)) {
+        inf->listed = true;
+        kube_zone_ready_add(inf->conf.zone, KUBE_READY_LISTED);
+    }
+
     informer_room(inf);
     kube_trouble_process(inf->trouble, inf->now_ms);
     informer_queue(inf);
