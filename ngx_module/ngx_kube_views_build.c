@@ -668,7 +668,7 @@ ngx_kube_instance_pace(ngx_kube_instance_t *instance, uint64_t cost,
 void
 ngx_kube_views_look(ngx_kube_views_t *views, ngx_kube_counted_t *c)
 {
-    uint64_t             begun, cost;
+    uint64_t             begun, pause;
     kube_rc_t            rc;
     ngx_uint_t           few;
     ngx_kube_reading_t   reading;
@@ -693,10 +693,10 @@ ngx_kube_views_look(ngx_kube_views_t *views, ngx_kube_counted_t *c)
 
     ngx_kube_view_end(&reading);
 
-    cost = ngx_kube_worked_us() - begun;
+    pause = kube_resolving_pause(ngx_kube_worked_us() - begun, few);
 
-    c->waits = (cost > NGX_KUBE_BUILD_FREE && !few);
-    c->next = ngx_current_msec + (ngx_msec_t) (cost * 20 / 1000);
+    c->waits = (pause != 0);
+    c->next = ngx_current_msec + (ngx_msec_t) pause;
 }
 
 

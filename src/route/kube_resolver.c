@@ -29,6 +29,11 @@
 /* Slices of at most so many bytes are few endpoints: some 20. */
 #define RESOLVER_FEW       (1u << 10)
 
+/* Of looks for the status: what costs no more, us, is never put off; else so
+   many times that.  As of builds in a worker. */
+#define RESOLVER_FREE_US   1000
+#define RESOLVER_PAUSE     20
+
 
 /* A line that is cut where its buffer ends. */
 typedef struct {
@@ -281,6 +286,15 @@ bool
 kube_resolving_is_few(const kube_resolving_t *resolving)
 {
     return resolving->few;
+}
+
+
+uint64_t
+kube_resolving_pause(uint64_t cost_us, bool few)
+{
+    return (cost_us > RESOLVER_FREE_US && !few)
+           ? cost_us * RESOLVER_PAUSE / 1000
+           : 0;
 }
 
 

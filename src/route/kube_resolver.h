@@ -104,6 +104,14 @@ kube_rc_t kube_resolving_step(kube_resolving_t *resolving)  KUBE_MUST_CHECK;
  */
 bool kube_resolving_is_few(const kube_resolving_t *resolving);
 
+/*
+ * How long, ms, a worker that looks at a Service for the status or for metrics
+ * alone goes on with what it saw though that has changed: 20 times the cost of
+ * the look, us of the processor, so 5 % of its time; 0 where that was no more
+ * than 1 ms, or few, as above.
+ */
+uint64_t kube_resolving_pause(uint64_t cost_us, bool few);
+
 /* At any time; strings and arrays of the resolution go. */
 void kube_resolving_done(kube_resolving_t *resolving);
 

@@ -22,10 +22,6 @@
 /* Beside four times the zone: what a worker may use for one view. */
 #define STATUS_RESOLVING_MIN  (16u << 20)
 
-/* As of views: what costs no more, us, is never put off; else so many times. */
-#define STATUS_RESOLVING_FREE   1000
-#define STATUS_RESOLVING_PAUSE  20
-
 
 static void
 status_fact(kube_json_writer_t *json, const kube_fact_t *fact, const void *of)
@@ -226,7 +222,7 @@ status_look(const kube_status_json_t *status, const kube_resolver_t *resolver,
     kube_status_kept_t *kept)
 {
     bool              few;
-    uint64_t          begun, cost;
+    uint64_t          begun;
     kube_rc_t         rc;
     kube_resolving_t  resolving;
 
@@ -240,11 +236,8 @@ status_look(const kube_status_json_t *status, const kube_resolver_t *resolver,
     few = kube_resolving_is_few(&resolving);
     kube_resolving_done(&resolving);
 
-    cost = status->worked_us() - begun;
-
-    kept->next_ms = (cost > STATUS_RESOLVING_FREE && !few)
-                    ? status->now_ms + cost * STATUS_RESOLVING_PAUSE / 1000
-                    : 0;
+    kept->next_ms = status->now_ms
+                    + kube_resolving_pause(status->worked_us() - begun, few);
 
     return (rc == KUBE_NOMEM) ? KUBE_NOMEM : KUBE_OK;
 }
