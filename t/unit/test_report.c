@@ -48,6 +48,15 @@ degraded(status_test_t *st)
 #define DEGRADED(expected)  assert_string_equal(degraded(&st), expected)
 
 
+/* Two scopes cannot reach the server, for 20 and for 30 s. */
+static void
+unreachable(status_test_t *st, const char *first, const char *second)
+{
+    status_test_error(st, 0, KUBE_CAUSE_UNREACHABLE, "closed", first, 20000);
+    status_test_error(st, 1, KUBE_CAUSE_UNREACHABLE, "closed", second, 30000);
+}
+
+
 static void
 test_report_following(void **state)
 {
@@ -81,28 +90,16 @@ test_report_following(void **state)
 
     /* so is one that tells of each how long it took, but no other */
 
-    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "timeout",
-                      "Resolving timed out after 3000 ms", 20000);
-    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "timeout",
-                      "Resolving timed out after 999 ms", 30000);
+    unreachable(&st, "Resolving timed out after 3000 ms",
+                "Resolving timed out after 999 ms");
     DEGRADED("unreachable@30:Resolving timed out after 3000 ms;");
-    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "closed", "after 7",
-                      20000);
-    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "closed", "after 7 ms",
-                      30000);
+    unreachable(&st, "after 7", "after 7 ms");
     DEGRADED("unreachable@20:after 7;unreachable@30:after 7 ms;");
-    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "closed", "after ",
-                      30000);
+    unreachable(&st, "after 7", "after ");
     DEGRADED("unreachable@20:after 7;unreachable@30:after ;");
-    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "closed", "after 7 ms",
-                      20000);
-    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "closed", "after  ms",
-                      30000);
+    unreachable(&st, "after 7 ms", "after  ms");
     DEGRADED("unreachable@20:after 7 ms;unreachable@30:after  ms;");
-    status_test_error(&st, 0, KUBE_CAUSE_UNREACHABLE, "closed", "after 7",
-                      20000);
-    status_test_error(&st, 1, KUBE_CAUSE_UNREACHABLE, "closed", "after 12",
-                      30000);
+    unreachable(&st, "after 7", "after 12");
     DEGRADED("unreachable@30:after 7;");
 
     /* a short failure is none; without a message the reason is said */
