@@ -1,18 +1,36 @@
 # Metrics as Prometheus reads them: promtool judges the text, its client library
 # parses it.  What neither looks at is asserted here: no sample twice, and
-# histograms that add up.
+# histograms that add up.  promtool gets the first samples of each metric alone,
+# for the time of some versions (2.53) grows with the square of their number; the
+# library reads every line.
 #
 # Copyright (C) the nginx-kube-informer authors
 # SPDX-License-Identifier: BSD-2-Clause
 """Reads metrics, strictly."""
 
+import collections
 import os
+import re
 import shutil
 import subprocess
 
+from nginx import WAIT
 from prometheus_client.parser import text_string_to_metric_families
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build", "tools")
+JUDGED = 500  # samples of a metric
+
+
+def first(text):
+    """The text without what is over JUDGED samples of a metric."""
+    seen = collections.Counter()
+    kept = []
+    for line in text.splitlines(keepends=True):
+        name = "" if line.startswith("#") else re.match(r"[\w:]*", line).group()
+        seen[name] += bool(name)
+        if seen[name] <= JUDGED:
+            kept.append(line)
+    return "".join(kept)
 
 
 def promtool(text):
@@ -20,7 +38,7 @@ def promtool(text):
     path = shutil.which("promtool", path=f"{os.environ.get('PATH', '')}:{os.path.abspath(TOOLS)}")
     assert path, "promtool is not installed: sh t/util/deps.sh test"
     made = subprocess.run(
-        [path, "check", "metrics"], input=text.encode(), capture_output=True, timeout=60
+        [path, "check", "metrics"], input=first(text).encode(), capture_output=True, timeout=WAIT
     )
     assert made.returncode == 0, (made.stdout + made.stderr).decode("utf-8", "replace")
 
