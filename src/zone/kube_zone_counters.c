@@ -267,13 +267,6 @@ kube_zone_worker_row(kube_zone_t *zone, unsigned worker)
 }
 
 
-void
-kube_zone_worker_count(_Atomic uint64_t *row, unsigned counter)
-{
-    kube_word_add(&row[counter], 1);
-}
-
-
 uint64_t
 kube_zone_worker_sum(const kube_zone_t *zone, unsigned counter)
 {

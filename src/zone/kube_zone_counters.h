@@ -16,6 +16,8 @@
 #define KUBE_ZONE_COUNTERS_H
 
 
+#include <stdatomic.h>
+
 #include "kube_limits.h"
 #include "kube_resource.h"
 #include "kube_zone.h"
@@ -272,8 +274,14 @@ void kube_zone_worker_add(kube_zone_t *zone, unsigned worker,
  */
 _Atomic uint64_t *kube_zone_worker_row(kube_zone_t *zone, unsigned worker);
 
+
 /* Adds 1 to a counter of that row. */
-void kube_zone_worker_count(_Atomic uint64_t *row, unsigned counter);
+static inline void
+kube_zone_worker_count(_Atomic uint64_t *row, unsigned counter)
+{
+    (void) atomic_fetch_add_explicit(&row[counter], 1, memory_order_relaxed);
+}
+
 
 uint64_t kube_zone_worker_sum(const kube_zone_t *zone, unsigned counter);
 

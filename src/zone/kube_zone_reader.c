@@ -145,13 +145,6 @@ kube_zone_head_word(const kube_zone_t *zone, uint32_t entry)
 }
 
 
-bool
-kube_zone_head_is(const _Atomic uint64_t *word, uint64_t head)
-{
-    return kube_word_get(word) == head;
-}
-
-
 /* KUBE_OK if the record under head is of an object with this key. */
 static kube_rc_t
 reader_key_match(const kube_zone_t *zone, const kube_word_t *word,

@@ -22,6 +22,8 @@
 #define KUBE_ZONE_READER_H
 
 
+#include <stdatomic.h>
+
 #include "kube_record.h"
 #include "kube_zone.h"
 
@@ -44,7 +46,12 @@ const _Atomic uint64_t *kube_zone_head_word(const kube_zone_t *zone,
  * Whether the word is a head still that kube_zone_head() gave, and that was not
  * 0: one acquire load, which is all that a request in steady state pays.
  */
-bool kube_zone_head_is(const _Atomic uint64_t *word, uint64_t head);
+static inline bool
+kube_zone_head_is(const _Atomic uint64_t *word, uint64_t head)
+{
+    return atomic_load_explicit(word, memory_order_acquire) == head;
+}
+
 
 /*
  * Finds the entry of an object.  *entry is 1-based and stays the object's as
