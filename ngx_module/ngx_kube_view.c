@@ -566,7 +566,11 @@ ngx_kube_str_put(u_char *p, ngx_str_t *to, kube_str_t from)
     to->len = from.len;
     to->data = p;
 
-    return from.len != 0 ? ngx_cpymem(p, from.data, from.len) : p;
+    if (from.len != 0) {
+        kube_copy_few(p, from.data, from.len);
+    }
+
+    return p + from.len;
 }
 
 

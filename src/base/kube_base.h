@@ -172,4 +172,37 @@ kube_str_eq(kube_str_t a, kube_str_t b)
 }
 
 
+/*
+ * memcpy() of len bytes, not 0, without a call where they are few, as names
+ * are: two pieces that may overlap.  Most have less than 16.
+ */
+static inline __attribute__((always_inline)) void
+kube_copy_few(void *to, const void *from, size_t len)
+{
+    char        *t = to;
+    const char  *f = from;
+
+    if (len < 4) {
+        t[0] = f[0];
+        t[len / 2] = f[len / 2];
+        t[len - 1] = f[len - 1];
+
+    } else if (len < 8) {
+        memcpy(t, f, 4);
+        memcpy(t + len - 4, f + len - 4, 4);
+
+    } else if (len <= 16) {
+        memcpy(t, f, 8);
+        memcpy(t + len - 8, f + len - 8, 8);
+
+    } else if (len <= 32) {
+        memcpy(t, f, 16);
+        memcpy(t + len - 16, f + len - 16, 16);
+
+    } else {
+        memcpy(t, f, len);
+    }
+}
+
+
 #endif /* KUBE_BASE_H */

@@ -83,36 +83,6 @@ size_t kube_codec_shared(kube_str_t a, kube_str_t b);
 size_t kube_codec_shared_end(kube_str_t a, kube_str_t b, size_t skip);
 
 
-/*
- * memcpy() of len bytes, not 0, without a call where they are few, as names
- * are: two pieces that may overlap.  For this file.
- */
-static inline KUBE_CODEC_INLINE void
-kube_codec_copy(unsigned char *to, const unsigned char *from, size_t len)
-{
-    if (len > 32) {
-        memcpy(to, from, len);
-
-    } else if (len >= 16) {
-        memcpy(to, from, 16);
-        memcpy(to + len - 16, from + len - 16, 16);
-
-    } else if (len >= 8) {
-        memcpy(to, from, 8);
-        memcpy(to + len - 8, from + len - 8, 8);
-
-    } else if (len >= 4) {
-        memcpy(to, from, 4);
-        memcpy(to + len - 4, from + len - 4, 4);
-
-    } else {
-        to[0] = from[0];
-        to[len / 2] = from[len / 2];
-        to[len - 1] = from[len - 1];
-    }
-}
-
-
 /* Writes len bytes.  For this file. */
 static inline KUBE_CODEC_INLINE void
 kube_codec_put(kube_codec_t *c, const void *bytes, size_t len)
@@ -120,7 +90,7 @@ kube_codec_put(kube_codec_t *c, const void *bytes, size_t len)
     if (c->size <= c->cap && len <= c->cap - c->size
         && bytes != NULL && len != 0)
     {
-        kube_codec_copy(c->to + c->size, bytes, len);
+        kube_copy_few(c->to + c->size, bytes, len);
     }
 
     c->size += len;
@@ -348,7 +318,7 @@ static inline KUBE_CODEC_INLINE char *
 kube_codec_append(char *p, const void *bytes, size_t len)
 {
     if (len != 0) {
-        kube_codec_copy((unsigned char *) p, bytes, len);
+        kube_copy_few(p, bytes, len);
     }
 
     return p + len;
@@ -360,21 +330,34 @@ static inline KUBE_CODEC_INLINE kube_str_t
 kube_codec_take_name(kube_codec_t *c, kube_str_t last, bool ends)
 {
     char                 *joined, *to;
-    size_t                shared, end, rest;
+    size_t                left, lengths, shared, end, rest;
     const unsigned char  *p;
 
-    shared = (size_t) kube_codec_max(c, 0, last.len);
-    end = ends ? (size_t) kube_codec_max(c, 0, last.len - shared) : 0;
-    rest = (size_t) kube_codec_byte(c, 0);
-    p = kube_codec_take(c, rest);
+    /* all lengths at once: most of what is read of endpoints are names */
 
-    if (shared + rest + end == 0 || shared + rest + end > KUBE_CODEC_STR_MAX) {
+    lengths = ends ? 3 : 2;
+    left = (size_t) (c->end - c->from);
+
+    if (c->bad || left < lengths) {
         c->bad = true;
-    }
-
-    if (c->bad) {
         return KUBE_STR_NULL;
     }
+
+    shared = c->from[0];
+    end = ends ? c->from[1] : 0;
+    rest = c->from[lengths - 1];
+    p = c->from + lengths;
+
+    if (shared + end > last.len
+        || rest > left - lengths
+        || shared + rest + end == 0
+        || shared + rest + end > KUBE_CODEC_STR_MAX)
+    {
+        c->bad = true;
+        return KUBE_STR_NULL;
+    }
+
+    c->from = p + rest;
 
     if (shared + end == 0 || c->arena == NULL) {
         return (kube_str_t) { (const char *) p, shared + rest + end };

@@ -358,7 +358,7 @@ content_endpoints(kube_codec_t *from, kube_slice_t *slice, bool reading)
     uint64_t         bits;
     kube_str_t       pod;
     kube_codec_t     c;
-    kube_endpoint_t  ep;
+    kube_endpoint_t  copy, *ep;
     content_names_t  nodes, zones;
 
     c = *from;
@@ -379,25 +379,26 @@ content_endpoints(kube_codec_t *from, kube_slice_t *slice, bool reading)
     }
 
     for (i = 0; i < slice->endpoints_n && !c.bad && !c.nomem; i++) {
+
+        /* what is read is written where it stays */
+
+        ep = (reading && slice->endpoints != NULL) ? &slice->endpoints[i]
+                                                   : &copy;
         if (reading) {
-            memset(&ep, 0, sizeof(kube_endpoint_t));
+            memset(ep, 0, sizeof(kube_endpoint_t));
 
         } else {
-            ep = slice->endpoints[i];
+            copy = slice->endpoints[i];
         }
 
-        bits = content_endpoint(&c, &ep, &pod);
+        bits = content_endpoint(&c, ep, &pod);
 
         if (bits & CONTENT_NODE) {
-            ep.node = content_name(&c, &nodes, slice, i, ep.node);
+            ep->node = content_name(&c, &nodes, slice, i, ep->node);
         }
 
         if (bits & CONTENT_ZONE) {
-            ep.zone = content_name(&c, &zones, slice, i, ep.zone);
-        }
-
-        if (reading && slice->endpoints != NULL) {
-            slice->endpoints[i] = ep;
+            ep->zone = content_name(&c, &zones, slice, i, ep->zone);
         }
     }
 

@@ -322,6 +322,32 @@ base_zalloc(void **state)
 }
 
 
+/* Every length around those at which the way changes; nothing behind it. */
+static void
+base_copy_few(void **state)
+{
+    size_t  len, i;
+    char    from[80], to[81];
+
+    (void) state;
+
+    for (i = 0; i < sizeof(from); i++) {
+        from[i] = (char) (i + 1);
+    }
+
+    for (len = 1; len <= sizeof(from); len++) {
+        memset(to, 0, sizeof(to));
+        kube_copy_few(to, from, len);
+
+        assert_memory_equal(to, from, len);
+
+        for (i = len; i < sizeof(to); i++) {
+            assert_int_equal(to[i], 0);
+        }
+    }
+}
+
+
 int
 main(void)
 {
@@ -333,6 +359,7 @@ main(void)
         cmocka_unit_test(base_str_dup),
         cmocka_unit_test(base_array),
         cmocka_unit_test(base_zalloc),
+        cmocka_unit_test(base_copy_few),
         cmocka_unit_test(base_pages_of)
     };
 
