@@ -394,6 +394,20 @@ kube_record_id(const void *bytes, size_t len, kube_record_id_t *id)
 
 
 kube_rc_t
+kube_record_verify_id(const void *bytes, size_t len, kube_record_id_t *id)
+{
+    size_t         content;
+    record_view_t  view;
+
+    if (record_view_checked(bytes, len, &view) != KUBE_OK) {
+        return KUBE_CORRUPT;
+    }
+
+    return record_get_id(&view, id, &content);
+}
+
+
+kube_rc_t
 kube_record_rv(const void *bytes, size_t len, kube_str_t *rv)
 {
     record_view_t  view;

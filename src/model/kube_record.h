@@ -167,6 +167,10 @@ kube_rc_t kube_record_rv(const void *bytes, size_t len, kube_str_t *rv)
 kube_rc_t kube_record_id(const void *bytes, size_t len, kube_record_id_t *id)
     KUBE_MUST_CHECK;
 
+/* kube_record_verify() and kube_record_id(), with one look at the lengths. */
+kube_rc_t kube_record_verify_id(const void *bytes, size_t len,
+    kube_record_id_t *id)  KUBE_MUST_CHECK;
+
 /*
  * The object as views: strings point into bytes or the arena, arrays into
  * the arena.  KUBE_OK, KUBE_CORRUPT, KUBE_NOMEM.  trigger_ms is not kept: 0.

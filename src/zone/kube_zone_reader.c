@@ -525,8 +525,7 @@ reader_bundle_check(const kube_zone_bundle_t *bundle)
 
         if (slice->kind != KUBE_RECORD_SLICE
             || slice->entry != refs[i].entry
-            || kube_record_verify(slice, slice->size) != KUBE_OK
-            || kube_record_id(slice, slice->size, &id) != KUBE_OK
+            || kube_record_verify_id(slice, slice->size, &id) != KUBE_OK
             || !kube_str_eq(id.service, service.meta.name)
             || !kube_str_eq(id.meta.ns, service.meta.ns))
         {
