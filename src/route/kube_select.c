@@ -41,8 +41,11 @@ static const char  select_too_many[] = "too many endpoints";
 #define SELECT_RANK_NONE         4
 
 
-/* Items there is room for at first: a power of two. */
-#define SELECT_ROOM      64
+/*
+ * Items there is room for at first: a power of two.  All of a slice as large as
+ * they are made by default, 100 endpoints.
+ */
+#define SELECT_ROOM      128
 
 /* Runs of so many keys are sorted in place, longer ones merged. */
 #define SELECT_RUN       8
@@ -103,6 +106,7 @@ struct kube_selector_s {
     const kube_service_t         *service;
     const kube_select_options_t  *options;
     const kube_port_t            *port;
+    kube_family_t                 preferred;   /* NONE: both are alike */
     const kube_port_t           **any;         /* the Service's, by name;
                                                   NULL: one port is meant */
     size_t                        any_n;
@@ -367,9 +371,7 @@ select_rank(const kube_selector_t *s, const kube_choice_t *choice)
     rank = (choice->state == KUBE_ENDPOINT_READY) ? 0
                                                   : SELECT_RANK_TERMINATING;
 
-    if (s->options->family == KUBE_SELECT_FAMILY_OWN
-        && s->service->family != KUBE_FAMILY_NONE
-        && s->service->family != choice->addr.family)
+    if (s->preferred != KUBE_FAMILY_NONE && s->preferred != choice->addr.family)
     {
         rank += SELECT_RANK_OTHER;
     }
@@ -397,13 +399,13 @@ select_may_terminate(const kube_selector_t *s, const kube_endpoint_t *endpoint)
 
 
 /*
- * Judges one endpoint by itself: NULL where it may be used.  own_port: the
- * gateway listens at the port, at whatever address.
+ * Judges one endpoint by itself: NULL where it may be used.  own_port: the port
+ * where the gateway listens at it, at whatever address; else 0.
  */
 static const char *
 select_judge(kube_selector_t *s, const kube_slice_t *slice,
     const kube_endpoint_t *endpoint, const kube_addr_number_t *number,
-    const kube_port_t *port, bool own_port, const char **denied_because)
+    const kube_port_t *port, uint16_t own_port, const char **denied_because)
 {
     *denied_because = NULL;
 
@@ -425,8 +427,7 @@ select_judge(kube_selector_t *s, const kube_slice_t *slice,
         return endpoint->terminating ? select_terminating : select_not_ready;
     }
 
-    *denied_because = kube_policy_denies(s->options->policy, number,
-                                         own_port ? port->port : 0);
+    *denied_because = kube_policy_denies(s->options->policy, number, own_port);
 
     if (*denied_because != NULL) {
         s->denied = true;
@@ -468,21 +469,30 @@ select_cmp_rest(const kube_choice_t *a, const kube_addr_t *addr, uint16_t port)
 }
 
 
-/* By family, address and port. */
-static inline bool
-select_less(const kube_selector_t *s, const select_key_t *a,
+/* Not inline, so that those of IPv4 keep no register for it. */
+static __attribute__((noinline)) bool
+select_less_rest(const kube_selector_t *s, const select_key_t *a,
     const select_key_t *b)
 {
     const kube_choice_t  *other;
-
-    if (a->place != b->place || a->place >> 63 == 0) {
-        return a->place < b->place;
-    }
 
     other = &s->items[b->item].choice;
 
     return select_cmp_rest(&s->items[a->item].choice, &other->addr,
                            other->port) < 0;
+}
+
+
+/* By family, address and port. */
+static inline bool
+select_less(const kube_selector_t *s, const select_key_t *a,
+    const select_key_t *b)
+{
+    if (a->place != b->place || a->place >> 63 == 0) {
+        return a->place < b->place;
+    }
+
+    return select_less_rest(s, a, b);
 }
 
 
@@ -807,7 +817,7 @@ text_sweep(kube_selector_t *s)
 
 
 /* Writes an item and its key; its strings become its own. */
-static kube_rc_t
+static inline kube_rc_t
 select_store(kube_selector_t *s, uint32_t at, const select_item_t *item,
     uint64_t place, size_t replaced)
 {
@@ -1129,8 +1139,8 @@ select_row(kube_selector_t *s, uint32_t endpoint, const kube_port_t *port)
 kube_rc_t
 kube_selector_add(kube_selector_t *s, const kube_slice_t *slice)
 {
-    bool                    own_port;
     size_t                  i;
+    uint16_t                own_port;
     kube_rc_t               rc;
     const char             *why, *denied;
     select_item_t           item;
@@ -1146,7 +1156,8 @@ kube_selector_add(kube_selector_t *s, const kube_slice_t *slice)
     }
 
     own_port = (port != NULL
-                && kube_policy_listens(s->options->policy, port->port));
+                && kube_policy_listens(s->options->policy, port->port))
+               ? port->port : 0;
     item.name = slice->meta.name;
     item.choice.slice = s->slices_n;
     item.lot = 0;
@@ -1238,7 +1249,12 @@ select_merge(const kube_selector_t *s, size_t low, size_t mid, size_t high)
     b_end = &s->keys[high];
 
     while (a < a_end && b < b_end) {
-        *to++ = select_less(s, b, a) ? *b++ : *a++;
+        if (select_less(s, b, a)) {
+            *to++ = *b++;
+
+        } else {
+            *to++ = *a++;
+        }
     }
 
     /* one of both is empty */
@@ -1329,6 +1345,8 @@ kube_selector_create(kube_arena_t *arena, const kube_service_t *service,
     s->flags = flags;
     s->copies = !(flags & KUBE_SELECT_BORROW);
     s->rank = SELECT_RANK_NONE;
+    s->preferred = (options->family == KUBE_SELECT_FAMILY_OWN)
+                   ? service->family : KUBE_FAMILY_NONE;
     s->max = (options->max != 0) ? options->max : KUBE_SERVICE_BUILT_MAX;
 
     kube_arena_init(&s->text[0], arena->alloc, SELECT_TEXT_MAX);
