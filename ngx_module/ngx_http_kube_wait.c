@@ -285,15 +285,16 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
  * this informer process; once the first lists are over until one was.  A state
  * file, which may tell of Pods that are gone, is for a server that is away:
  * until that has shown, the list is awaited, whichever informer process lists,
- * and what the file alone tells of serves nobody.  In a crash loop, where lists
- * are put off and no failure shows, it serves as if the server were away.
+ * and what the file alone tells of serves nobody.  While a crash loop has lists
+ * put off, and no failure shows, it serves as if the server were away.
  */
 
 static ngx_uint_t
 ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 {
-    bool                awaited, served, each, looping;
+    bool                awaited, served, each, put_off;
     kube_arena_t        arena;
+    kube_zone_delay_t   delay;
     kube_resolution_t   resolution;
     kube_namespaces_t   one;
     kube_writer_info_t  writer;
@@ -301,8 +302,8 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
     kube_zone_writer_info(&ref->informer->zone, &writer);
 
     served = (writer.state_in_use && !ref->resolver.unsynced_fail);
-    looping = served && kube_zone_crash_loop(&ref->informer->zone,
-                                             ngx_kube_now());
+    kube_zone_crash_delay(&ref->informer->zone, ngx_kube_now(), &delay);
+    put_off = (served && delay.list_ms != 0);
 
     ngx_memzero(&one, sizeof(kube_namespaces_t));
     one.names = &ref->key.ns;
@@ -319,7 +320,7 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
         kube_arena_reset(&arena);
         each = (kube_zone_ready(&ref->informer->zone) & KUBE_READY_LISTED)
                == 0;
-        awaited = !looping
+        awaited = !put_off
                   && !kube_coverage_seen(&ref->informer->zone,
                                          &ref->resolver.namespaces, each,
                                          &arena);
@@ -329,7 +330,7 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
         awaited = kube_resolve(&ref->resolver, &ref->key, 0, &arena,
                                &resolution) == KUBE_OK
                   && (resolution.error == KUBE_RESOLVE_NOT_SYNCED
-                      || (!looping
+                      || (!put_off
                           && resolution.found
                           && resolution.snapshot.from_state_file));
     }

@@ -349,6 +349,42 @@ class TestUsed:
             seed.running.remove(gateway)
             gateway.stop()
 
+    @pytest.mark.slow
+    @pytest.mark.parametrize("path", ["/", "/mapped"])
+    def test_the_list_after_a_crash_loop_is_awaited(self, seed, request, path):
+        """Once it is put off no more, by who asks then for the first time."""
+        request.node.gateways = lambda: seed.running
+        gate = threading.Event()
+        http = CONF.replace("shop/web;", "shop/web unsynced_wait=600s;", 1)
+        mapped = "upstream mapped { kube_service $http_x namespaces=shop unsynced_wait=600s; }\n"
+        location = "location /mapped { proxy_pass http://mapped; }\nlocation / {"
+        http = mapped + http.replace("location / {", location)
+        seed.slice("shop", "web", seed.pods(1, "new"))
+        seed.api.fault(verb="list", gate=gate, times=None)
+        gateway = cold(seed, seed.bytes, more="namespaces shop;", http=http)
+        gateway.allow(r"cache manager process \d+ exited on signal 9|crash_loop")
+        try:
+            gateway.status.wait(lambda i: i["state_file"]["in_use"])
+            for n in range(1, 6):
+                gateway.kill(signal.SIGKILL, gateway.informer())
+                gateway.status.wait(lambda i: i["writer"]["takeovers"] == n)  # noqa: B023
+            # until then all of them are damped
+            begun = {"listing", "streaming"}
+            gateway.status.wait(lambda i: begun & {row["state"] for row in i["resources"]})
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                waiting = pool.submit(gateway.get, path, headers={"X": "shop/web"})
+                try:
+                    never(waiting.done, 1)
+                finally:
+                    gate.set()
+                assert waiting.result().backend == "new-1"
+        finally:
+            gate.set()
+            seed.api.clear_faults()
+            seed.slice("shop", "web", seed.pods_of_web)
+            seed.running.remove(gateway)
+            gateway.stop()
+
     def test_a_list_that_has_begun_holds_none_of_it_back(self):
         """
         It tells first of the Service that is the last of the file, by a server
