@@ -286,7 +286,8 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
  * file, which may tell of Pods that are gone, is for a server that is away:
  * until that has shown, the list is awaited, whichever informer process lists,
  * and what the file alone tells of serves nobody.  While a crash loop has lists
- * put off, and no failure shows, it serves as if the server were away.
+ * put off, and no failure shows, it serves as if the server were away, a key of
+ * variables once all of it is loaded.
  */
 
 static ngx_uint_t
@@ -320,7 +321,7 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
         kube_arena_reset(&arena);
         each = (kube_zone_ready(&ref->informer->zone) & KUBE_READY_LISTED)
                == 0;
-        awaited = !put_off
+        awaited = !(put_off && writer.state_in_use == KUBE_STATE_FILE_WHOLE)
                   && !kube_coverage_seen(&ref->informer->zone,
                                          &ref->resolver.namespaces, each,
                                          &arena);

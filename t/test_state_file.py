@@ -445,6 +445,25 @@ class TestUsed:
         wait_until(lambda: len(loading.status.services()) == 6001)
         served(loading)
 
+    @pytest.mark.slow
+    def test_who_crashes_while_loading(self, loading, slowly):
+        """What is still to come of the file is awaited, whatever is put off."""
+        mapped = "upstream mapped { kube_service $http_x namespaces=shop unsynced_wait=600s; }\n"
+        location = "location /mapped { proxy_pass http://mapped; }\nlocation / {"
+        loading.allow(r"cache manager process \d+ exited on signal 9|crash_loop")
+        loading.change(http=mapped + loading.http.replace("location / {", location), gone=True)
+        taken = loading.status.informer()["writer"]["takeovers"]
+        for n in range(taken + 1, taken + 7):
+            loading.kill(signal.SIGKILL, loading.informer())
+            loading.status.wait(lambda i: i["writer"]["takeovers"] == n)  # noqa: B023
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(loading.get, "/mapped", headers={"X": "shop/web"})
+            try:
+                never(waiting.done, 0.5)
+            finally:
+                slowly.unlink()
+            assert waiting.result().headers["x-kube-endpoint-state"] == "state_file"
+
     @pytest.mark.parametrize(
         "change",
         [(KEEP, "state_path off;"), ("namespaces all;", "namespaces shop;")],
