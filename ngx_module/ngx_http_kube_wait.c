@@ -287,7 +287,8 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
  * until that has shown, the list is awaited, whichever informer process lists,
  * and what the file alone tells of serves nobody.  While a crash loop has lists
  * put off, and no failure shows, it serves as if the server were away, a key of
- * variables once all of it is loaded.
+ * variables once all of it is loaded.  What has no room in the arena may be the
+ * file's.
  */
 
 static ngx_uint_t
@@ -333,7 +334,10 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
                   && (resolution.error == KUBE_RESOLVE_NOT_SYNCED
                       || (!put_off
                           && resolution.found
-                          && resolution.snapshot.from_state_file));
+                          && resolution.snapshot.from_state_file)
+                      || (!put_off
+                          && writer.state_in_use
+                          && resolution.error == KUBE_RESOLVE_TOO_LARGE));
     }
 
     kube_arena_done(&arena);

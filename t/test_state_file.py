@@ -315,6 +315,42 @@ class TestUsed:
             seed.running.remove(gateway)
             gateway.stop()
 
+    def test_a_list_under_way_is_awaited_of_a_large_service(self):
+        """Of more endpoints than a look takes, none of which is there any more."""
+        gate, key = threading.Event(), "shop/web unsynced_wait=600s;"
+        with Cluster() as made:
+            pods = [objects.endpoint(f"127.9.{i // 250}.{i % 250 + 1}") for i in range(8000)]
+            made.service("shop", "web", pods=pods[:1000])
+            for n in range(1, 8):
+                made.slice("shop", "web", pods[n * 1000 : n * 1000 + 1000], str(n + 1))
+            block = informer(made.api.url, "namespaces shop;", zone="kube 32m", state=KEEP)
+            gateway = made.nginx(CONF.replace("shop/web;", key, 1), block=block)
+            made.equal(gateway)
+            asked(gateway)
+
+            def change():
+                for n in range(2, 9):
+                    made.api.delete("endpointslices", "shop", f"web-{n}")
+                made.slice("shop", "web", made.pods(1, "new"))
+                made.api.fault(verb="list", gate=gate, times=None)
+
+            try:
+                gateway.restart(change=change)
+                gateway.status.wait(lambda i: i["state_file"]["in_use"])
+                wait_until(lambda: gateway.status.services())
+                gateway.allow(r"cache manager process \d+ exited on signal 9")
+                gateway.kill(signal.SIGKILL, gateway.informer())
+                gateway.status.wait(lambda i: i["writer"]["takeovers"] == 1)
+                with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                    waiting = pool.submit(gateway.get)
+                    try:
+                        never(waiting.done, 1)
+                    finally:
+                        gate.set()
+                    assert waiting.result().backend == "new-1"
+            finally:
+                gate.set()
+
     @pytest.mark.slow
     def test_a_crash_loop_is_like_an_outage(self, seed, request):
         """Lists are put off, and none of them fails: nobody waits for these."""
