@@ -186,6 +186,25 @@ def errors(gateway):
     return gateway.status.metrics().value("nginx_kube_errors_total")
 
 
+def mapped(http):
+    """CONF's text with an upstream beside, whose key is a header, X."""
+    return (
+        "upstream mapped { kube_service $http_x namespaces=shop unsynced_wait=600s; }\n"
+        + http.replace(
+            "location / {", "location /mapped { proxy_pass http://mapped; }\nlocation / {"
+        )
+    )
+
+
+def die(gateway, times):
+    """Kills the informer, as often, each time once another one has the zone."""
+    gateway.allow(r"cache manager process \d+ exited on signal 9|crash_loop")
+    taken = gateway.status.informer()["writer"]["takeovers"]
+    for n in range(taken + 1, taken + times + 1):
+        gateway.kill(signal.SIGKILL, gateway.informer())
+        gateway.status.wait(lambda i: i["writer"]["takeovers"] == n)  # noqa: B023
+
+
 class TestUsed:
     """The good file."""
 
@@ -338,9 +357,7 @@ class TestUsed:
                 gateway.restart(change=change)
                 gateway.status.wait(lambda i: i["state_file"]["in_use"])
                 wait_until(lambda: gateway.status.services())
-                gateway.allow(r"cache manager process \d+ exited on signal 9")
-                gateway.kill(signal.SIGKILL, gateway.informer())
-                gateway.status.wait(lambda i: i["writer"]["takeovers"] == 1)
+                die(gateway, 1)
                 with concurrent.futures.ThreadPoolExecutor(1) as pool:
                     waiting = pool.submit(gateway.get)
                     try:
@@ -356,18 +373,12 @@ class TestUsed:
         """Lists are put off, and none of them fails: nobody waits for these."""
         request.node.gateways = lambda: seed.running
         gate = threading.Event()
-        http = CONF.replace("shop/web;", "shop/web unsynced_wait=600s;", 1)
-        mapped = "upstream mapped { kube_service $http_x namespaces=shop unsynced_wait=600s; }\n"
-        location = "location /mapped { proxy_pass http://mapped; }\nlocation / {"
-        http = mapped + http.replace("location / {", location)
+        http = mapped(CONF.replace("shop/web;", "shop/web unsynced_wait=600s;", 1))
         seed.api.fault(verb="list", gate=gate, times=None)
         gateway = cold(seed, seed.bytes, more="namespaces shop;", http=http)
-        gateway.allow(r"cache manager process \d+ exited on signal 9|crash_loop")
         try:
             gateway.status.wait(lambda i: i["state_file"]["in_use"])
-            for n in range(1, 9):
-                gateway.kill(signal.SIGKILL, gateway.informer())
-                gateway.status.wait(lambda i: i["writer"]["takeovers"] == n)  # noqa: B023
+            die(gateway, 8)
             lists, key = seed.api.count(verb="list"), {"X": "shop/web"}
             with concurrent.futures.ThreadPoolExecutor(2) as pool:
                 asks = [pool.submit(gateway.get, p, headers=key) for p in ("/", "/mapped")]
@@ -391,19 +402,13 @@ class TestUsed:
         """Once it is put off no more, by who asks then for the first time."""
         request.node.gateways = lambda: seed.running
         gate = threading.Event()
-        http = CONF.replace("shop/web;", "shop/web unsynced_wait=600s;", 1)
-        mapped = "upstream mapped { kube_service $http_x namespaces=shop unsynced_wait=600s; }\n"
-        location = "location /mapped { proxy_pass http://mapped; }\nlocation / {"
-        http = mapped + http.replace("location / {", location)
+        http = mapped(CONF.replace("shop/web;", "shop/web unsynced_wait=600s;", 1))
         seed.slice("shop", "web", seed.pods(1, "new"))
         seed.api.fault(verb="list", gate=gate, times=None)
         gateway = cold(seed, seed.bytes, more="namespaces shop;", http=http)
-        gateway.allow(r"cache manager process \d+ exited on signal 9|crash_loop")
         try:
             gateway.status.wait(lambda i: i["state_file"]["in_use"])
-            for n in range(1, 6):
-                gateway.kill(signal.SIGKILL, gateway.informer())
-                gateway.status.wait(lambda i: i["writer"]["takeovers"] == n)  # noqa: B023
+            die(gateway, 5)
             # until then all of them are damped
             begun = {"listing", "streaming"}
             gateway.status.wait(lambda i: begun & {row["state"] for row in i["resources"]})
@@ -484,14 +489,8 @@ class TestUsed:
     @pytest.mark.slow
     def test_who_crashes_while_loading(self, loading, slowly):
         """What is still to come of the file is awaited, whatever is put off."""
-        mapped = "upstream mapped { kube_service $http_x namespaces=shop unsynced_wait=600s; }\n"
-        location = "location /mapped { proxy_pass http://mapped; }\nlocation / {"
-        loading.allow(r"cache manager process \d+ exited on signal 9|crash_loop")
-        loading.change(http=mapped + loading.http.replace("location / {", location), gone=True)
-        taken = loading.status.informer()["writer"]["takeovers"]
-        for n in range(taken + 1, taken + 7):
-            loading.kill(signal.SIGKILL, loading.informer())
-            loading.status.wait(lambda i: i["writer"]["takeovers"] == n)  # noqa: B023
+        loading.change(http=mapped(loading.http), gone=True)
+        die(loading, 6)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(loading.get, "/mapped", headers={"X": "shop/web"})
             try:
