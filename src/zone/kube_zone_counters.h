@@ -16,11 +16,10 @@
 #define KUBE_ZONE_COUNTERS_H
 
 
-#include <stdatomic.h>
-
 #include "kube_limits.h"
 #include "kube_resource.h"
 #include "kube_zone.h"
+#include "kube_zone_word.h"
 
 
 /*
@@ -279,7 +278,7 @@ _Atomic uint64_t *kube_zone_worker_row(kube_zone_t *zone, unsigned worker);
 static inline void
 kube_zone_worker_count(_Atomic uint64_t *row, unsigned counter)
 {
-    (void) atomic_fetch_add_explicit(&row[counter], 1, memory_order_relaxed);
+    kube_word_add(&row[counter], 1);
 }
 
 

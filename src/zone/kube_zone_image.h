@@ -26,6 +26,7 @@
 #include "kube_zone_counters.h"
 #include "kube_zone_pause.h"
 #include "kube_zone_ring.h"
+#include "kube_zone_word.h"
 
 
 #define KUBE_ZONE_MAGIC     0x656e6f7a6562756bull    /* "kubezone" */
@@ -39,12 +40,11 @@
 /* No writer ever gets there: what is beyond somebody else has written. */
 #define KUBE_ZONE_REVISION_MAX  (1ull << 52)
 
-typedef _Atomic uint64_t  kube_word_t;
 typedef _Atomic uint32_t  kube_half_t;
 
-static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
+static_assert(ATOMIC_INT_LOCK_FREE == 2,
               "atomics in shared memory must need no lock");
-static_assert(sizeof(kube_word_t) == 8 && sizeof(kube_half_t) == 4,
+static_assert(sizeof(kube_half_t) == 4,
               "atomics are laid out as plain integers");
 static_assert(sizeof(kube_record_t) == 40 && sizeof(kube_ref_t) == 8,
               "records are laid out without holes");
@@ -305,27 +305,11 @@ struct kube_zone_writer_s {
 };
 
 
-static inline uint64_t
-kube_word_get(const kube_word_t *word)
-{
-    KUBE_ZONE_PAUSE(word);
-
-    return atomic_load_explicit(word, memory_order_acquire);
-}
-
-
 static inline void
 kube_word_set(kube_word_t *word, uint64_t value)
 {
     atomic_store_explicit(word, value, memory_order_release);
     KUBE_FAILPOINT("store");
-}
-
-
-static inline void
-kube_word_add(kube_word_t *word, uint64_t n)
-{
-    (void) atomic_fetch_add_explicit(word, n, memory_order_relaxed);
 }
 
 

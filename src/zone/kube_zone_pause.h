@@ -4,8 +4,8 @@
  *
  * Nothing at all without -DKUBE_ZONE_PAUSES; with it, a function that the
  * test defines is called before every load of the image.  Failpoints are for
- * writers (kube_failpoint.h).  For kube_zone_image.h alone, through which all
- * loads go: t/util/orders.py sees to that.
+ * writers (kube_failpoint.h).  For kube_zone_word.h and kube_zone_image.h
+ * alone, through which all loads go: t/util/orders.py sees to that.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

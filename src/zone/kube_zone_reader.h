@@ -22,10 +22,9 @@
 #define KUBE_ZONE_READER_H
 
 
-#include <stdatomic.h>
-
 #include "kube_record.h"
 #include "kube_zone.h"
+#include "kube_zone_word.h"
 
 
 #define KUBE_ZONE_TRIES  64
@@ -49,7 +48,7 @@ const _Atomic uint64_t *kube_zone_head_word(const kube_zone_t *zone,
 static inline bool
 kube_zone_head_is(const _Atomic uint64_t *word, uint64_t head)
 {
-    return atomic_load_explicit(word, memory_order_acquire) == head;
+    return kube_word_get(word) == head;
 }
 
 
