@@ -337,7 +337,9 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
                           && resolution.snapshot.from_state_file)
                       || (!put_off
                           && writer.state_in_use
-                          && resolution.error == KUBE_RESOLVE_TOO_LARGE));
+                          && resolution.error == KUBE_RESOLVE_TOO_LARGE
+                          && (resolution.snapshot.entry == 0
+                              || resolution.snapshot.from_state_file)));
     }
 
     kube_arena_done(&arena);

@@ -196,6 +196,17 @@ def mapped(http):
     )
 
 
+def large(made):
+    """A Service in 8 slices, of 8000 endpoints that nobody listens at."""
+    for n in range(8):
+        nets = [(4 * n + i // 250, i % 250 + 1) for i in range(1000)]
+        pods = [objects.endpoint(f"127.9.{net}.{host}") for net, host in nets]
+        if n == 0:
+            made.service("shop", "web", pods=pods)
+        else:
+            made.slice("shop", "web", pods, str(n + 1))
+
+
 def die(gateway, times):
     """Kills the informer, as often, each time once another one has the zone."""
     gateway.allow(r"cache manager process \d+ exited on signal 9|crash_loop")
@@ -338,10 +349,7 @@ class TestUsed:
         """Of more endpoints than a look takes, none of which is there any more."""
         gate, key = threading.Event(), "shop/web unsynced_wait=600s;"
         with Cluster() as made:
-            pods = [objects.endpoint(f"127.9.{i // 250}.{i % 250 + 1}") for i in range(8000)]
-            made.service("shop", "web", pods=pods[:1000])
-            for n in range(1, 8):
-                made.slice("shop", "web", pods[n * 1000 : n * 1000 + 1000], str(n + 1))
+            large(made)
             block = informer(made.api.url, "namespaces shop;", zone="kube 32m", state=KEEP)
             gateway = made.nginx(CONF.replace("shop/web;", key, 1), block=block)
             made.equal(gateway)
@@ -367,6 +375,32 @@ class TestUsed:
                     assert waiting.result().backend == "new-1"
             finally:
                 gate.set()
+
+    def test_a_large_service_that_was_listed_serves_on(self):
+        """Though the file is in use yet, for another namespace that was not."""
+        key = "shop/web unsynced=fail unsynced_wait=600s;"
+        http = CONF.replace("shop/web;", key, 1).replace(
+            "location / {", "location / { proxy_next_upstream off;"
+        )
+        watched = "namespaces shop two;"
+        with Cluster() as made:
+            large(made)
+            made.service("two", "web")
+            block = informer(made.api.url, watched, zone="kube 32m", state=KEEP)
+            gateway = made.nginx(http, block=block)
+            made.equal(gateway)
+            asked(gateway)
+            away = {"verb": "list", "ns": "two", "status": 503, "times": None}
+            gateway.restart(change=lambda: made.api.fault(**away))
+            gateway.status.wait_state("backoff", ns="two")
+            gateway.status.wait_state("watching", ns="shop")
+            assert gateway.status.informer()["state_file"]["in_use"]
+            made.api.refuse()
+            less = [f" label_selector {what} 'a!=b';" for what in ("services", "endpointslices")]
+            block = informer(made.api.url, "".join([watched, *less]), zone="kube 32m", state=KEEP)
+            gateway.change(block=block, gone=True)
+            gateway.status.wait(lambda i: i["writer"]["takeovers"] != 0)
+            assert gateway.get().headers["x-kube-endpoint-state"] == "ready"
 
     @pytest.mark.slow
     def test_a_crash_loop_is_like_an_outage(self, seed, request):
