@@ -49,6 +49,8 @@ static ngx_int_t ngx_http_kube_wait_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_kube_wait_begin(ngx_http_request_t *r,
     ngx_http_kube_loc_conf_t *klcf) NGX_HTTP_KUBE_RARE;
 static ngx_uint_t ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf);
+static ngx_uint_t ngx_http_kube_of_file(const kube_resolution_t *resolution,
+    ngx_uint_t in_use);
 static ngx_uint_t ngx_http_kube_awaited(ngx_kube_ref_t *ref);
 static void ngx_http_kube_wait_again(ngx_http_request_t *r,
     ngx_http_kube_wait_t *wait);
@@ -277,6 +279,23 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
 }
 
 
+/* Whether it is a state file's; what has no room in the arena may be. */
+
+static ngx_uint_t
+ngx_http_kube_of_file(const kube_resolution_t *resolution, ngx_uint_t in_use)
+{
+    if (resolution->error == KUBE_RESOLVE_TOO_LARGE && in_use
+        && resolution->snapshot.entry == 0)
+    {
+        return 1;
+    }
+
+    return resolution->snapshot.from_state_file
+           && (resolution->found
+               || (resolution->error == KUBE_RESOLVE_TOO_LARGE && in_use));
+}
+
+
 /*
  * A changed scope is listed anew while what was there before serves on: then
  * only a static key that cannot be resolved waits.  A key of variables is not
@@ -287,8 +306,7 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
  * until that has shown, the list is awaited, whichever informer process lists,
  * and what the file alone tells of serves nobody.  While a crash loop has lists
  * put off, and no failure shows, it serves as if the server were away, a key of
- * variables once all of it is loaded.  What has no room in the arena may be the
- * file's.
+ * variables once all of it is loaded.
  */
 
 static ngx_uint_t
@@ -333,13 +351,8 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
                                &resolution) == KUBE_OK
                   && (resolution.error == KUBE_RESOLVE_NOT_SYNCED
                       || (!put_off
-                          && resolution.found
-                          && resolution.snapshot.from_state_file)
-                      || (!put_off
-                          && writer.state_in_use
-                          && resolution.error == KUBE_RESOLVE_TOO_LARGE
-                          && (resolution.snapshot.entry == 0
-                              || resolution.snapshot.from_state_file)));
+                          && ngx_http_kube_of_file(&resolution,
+                                                   writer.state_in_use)));
     }
 
     kube_arena_done(&arena);
