@@ -43,6 +43,9 @@
 /* Two sizes, and what they are of. */
 #define API_WHAT_MAX      96
 
+/* Kubernetes: whoever brings no credentials (user.Anonymous). */
+#define API_ANONYMOUS     "system:anonymous"
+
 typedef struct {
     kube_alloc_t                     alloc;
     kube_api_lister_watcher_conf_t   conf;
@@ -374,6 +377,11 @@ api_remedy(const api_call_t *call, const kube_status_t *status, int code)
     switch (status->verdict) {
 
     case KUBE_VERDICT_FORBIDDEN:
+        if (strstr(status->message, API_ANONYMOUS) != NULL) {
+            return "name a token or a client certificate, for none has come "
+                   "to the server";
+        }
+
         return (call->lw->conf.ns.len != 0) ? NULL
                : "grant list and watch of it to this user by a ClusterRole, "
                  "or name the namespaces that it may list";

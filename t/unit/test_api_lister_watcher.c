@@ -557,6 +557,32 @@ test_remedy_of_forbidden(void **state)
 }
 
 
+/* Who has no credentials is told so, and not to let anybody list. */
+static void
+test_remedy_of_anonymous(void **state)
+{
+    bed_t          b;
+    kube_call_t   *call;
+    kube_result_t  r;
+
+    (void) state;
+
+    bed_init(&b);
+    call = bed_list(&b);
+    io_answer(&b.io, io_find(&b.io, "/"), 403,
+              "{\"kind\":\"Status\",\"code\":403,\"message\":"
+              "\"services is forbidden: User \\\"system:anonymous\\\" cannot "
+              "list resource \\\"services\\\" in API group \\\"\\\" at the "
+              "cluster scope\"}");
+    assert_int_equal(b.lw.next(b.lw.ctx, call, &r), KUBE_OK);
+    assert_int_equal(r.kind, KUBE_RESULT_STATUS);
+    assert_non_null(strstr(r.status->remedy, "name a token"));
+    assert_null(strstr(r.status->remedy, "grant"));
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
+}
+
+
 static void
 test_failures_wait(void **state)
 {
@@ -1491,6 +1517,7 @@ main(void)
         cmocka_unit_test(test_blame_of_heads),
         cmocka_unit_test(test_blame_of_a_second_no),
         cmocka_unit_test(test_remedy_of_forbidden),
+        cmocka_unit_test(test_remedy_of_anonymous),
         cmocka_unit_test(test_failures_wait),
         cmocka_unit_test(test_objects),
         cmocka_unit_test(test_another_answer),
