@@ -216,6 +216,19 @@ class TestTls:
             server.set_tls(pki.server("renewed"))
             assert client.get(SERVICES)[0] == 200
 
+    def test_a_client_that_has_left(self, pki):
+        """Who counts those beside it may meet a connection that has just ended."""
+        with ApiServer(tls=pki.server(), token="secret") as server:
+            client = Client(server.url, "secret", pki.ca_file)
+            with client.watch(SERVICES, resourceVersion=str(server.rv)):
+                server.wait(lambda: server.core.connections, what="a connection")
+                (wire,) = server.core.connections
+                assert not wire.client_left()
+            server.wait(
+                lambda: wire.writer.get_extra_info("socket") is None, what="the socket's end"
+            )
+            assert wire.client_left()
+
     def test_client_certificate(self, pki):
         tls = pki.server_context(client_ca=pki.ca_file)
         with ApiServer(tls=tls) as server:

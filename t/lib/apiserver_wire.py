@@ -351,11 +351,11 @@ class Wire:
         Whether the client has closed or reset the connection by now; the
         kernel knows it before the loop gets there.
         """
-        fd = self.writer.get_extra_info("socket").fileno()
-        if fd < 0 or self.writer.transport.is_closing():
+        sock = self.writer.get_extra_info("socket")  # None: of a TLS connection that has ended
+        if sock is None or sock.fileno() < 0 or self.writer.transport.is_closing():
             return True
         poll = select.poll()
-        poll.register(fd, select.POLLRDHUP)
+        poll.register(sock.fileno(), select.POLLRDHUP)
         return bool(poll.poll(0))
 
     def client_lost(self):
