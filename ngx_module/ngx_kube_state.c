@@ -268,7 +268,7 @@ ngx_kube_state_off(ngx_kube_informer_t *informer, kube_informer_t *inf)
 
     kube_zone_writer_info(&informer->zone, &writer);
 
-    in_use = (writer.state_in_use != 0 && !kube_informer_synced(inf));
+    in_use = (writer.state_in_use != 0 && !kube_informer_settled(inf));
 
     if (writer.state_failed == 0
         && in_use == (writer.state_in_use != 0)
@@ -315,7 +315,7 @@ ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
     state->anew = (state->fd != -1);
     ngx_kube_state_abandon(state);
 
-    if (!kube_informer_synced(inf)) {
+    if (!kube_informer_settled(inf)) {
         return UINT64_MAX;
     }
 
@@ -350,7 +350,7 @@ ngx_kube_state_last(ngx_kube_state_t *state, kube_informer_t *inf,
 {
     kube_zone_writer_t  *writer;
 
-    if (state == NULL || inf == NULL || !kube_informer_synced(inf)) {
+    if (state == NULL || inf == NULL || !kube_informer_settled(inf)) {
         return;
     }
 

@@ -692,6 +692,24 @@ class TestFile:
             (line,) = gateway.grep_log(r"\d+ objects of state file")
             assert int(re.search(r"(\d+) objects", line).group(1)) >= 6002
 
+    def test_one_namespace_is_forbidden(self):
+        """It is of all others: who takes back the rights to one costs them nothing."""
+        with Cluster() as made:
+            made.service("shop", "web")
+            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            block = informer(made.api.url, "namespaces shop two;", state=KEEP)
+            gateway = made.nginx(CONF, block=block, sync=False)
+            gateway.wait_status_code(200)
+            asked(gateway)
+            made.slice("shop", "web", made.pods(1, "new"))
+            gateway.wait_backends({"new-1"})
+            # as it ends it is written once more
+            gateway.restart(change=made.api.refuse)
+            served(gateway)
+            assert gateway.get().backend == "new-1"
+            made.api.listen()
+            gateway.status.wait(lambda i: not i["state_file"]["in_use"])
+
     def test_none_is_written_after_a_reload(self, seed):
         """The last one's age is of no use any more."""
         gateway = seed.nginx(CONF, block=informer(seed.api.url, state=KEEP))

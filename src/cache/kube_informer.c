@@ -752,6 +752,47 @@ kube_informer_synced(const kube_informer_t *inf)
 }
 
 
+static bool
+informer_is_forbidden(const kube_informer_t *inf, unsigned scope)
+{
+    return kube_zone_scope_counter(inf->conf.zone, scope,
+                                   KUBE_COUNTER_GAUGE_FORBIDDEN)
+           != 0;
+}
+
+
+/* What a state file brought of a scope is nobody's word that it is current. */
+bool
+kube_informer_settled(const kube_informer_t *inf)
+{
+    bool              synced;
+    unsigned          scope;
+    kube_scope_sum_t  sum;
+
+    if (inf->phase != INFORMER_RUNNING) {
+        return false;
+    }
+
+    synced = false;
+
+    for (scope = 0; scope < inf->scopes_n; scope++) {
+
+        if (informer_is_synced(&inf->scopes[scope])) {
+            synced = true;
+            continue;
+        }
+
+        kube_publisher_sum(inf->publisher, scope, &sum);
+
+        if (!informer_is_forbidden(inf, scope) || sum.count != 0) {
+            return false;
+        }
+    }
+
+    return synced;
+}
+
+
 static void
 informer_room(kube_informer_t *inf)
 {
@@ -914,9 +955,7 @@ informer_is_listed(const kube_informer_t *inf)
 
     for (scope = 0; scope < inf->scopes_n; scope++) {
         if (!informer_is_synced(&inf->scopes[scope])
-            && kube_zone_scope_counter(inf->conf.zone, scope,
-                                       KUBE_COUNTER_GAUGE_FORBIDDEN)
-               == 0)
+            && !informer_is_forbidden(inf, scope))
         {
             return false;
         }

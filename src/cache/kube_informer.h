@@ -101,6 +101,13 @@ uint64_t kube_informer_deadline(const kube_informer_t *informer);
 /* All scopes have synced in this zone and are published. */
 bool kube_informer_synced(const kube_informer_t *informer);
 
+/*
+ * The same, but for scopes that were never listed, answer 403 and hold nothing:
+ * who takes back the rights to one namespace keeps no other out of the state
+ * file.  One scope has synced.
+ */
+bool kube_informer_settled(const kube_informer_t *informer);
+
 /* The writer, once the guard is held; else NULL.  For the state file. */
 kube_zone_writer_t *kube_informer_writer(kube_informer_t *informer);
 

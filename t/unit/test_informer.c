@@ -584,17 +584,20 @@ test_first_lists_are_over(void **state)
     bed_start(&b);
     bed_forbid_services(&b);
     assert_int_equal(kube_zone_ready(&b.zone), 0);
+    assert_false(kube_informer_settled(b.inf));
 
     server_list(b.server, io_find(&b.server->io, "/endpointslices?"));
     io_done(io_find(&b.server->io, "/endpointslices?"), KUBE_OK, "");
     (void) bed_process(&b);
     (void) bed_process(&b);
     assert_false(kube_informer_synced(b.inf));
+    assert_true(kube_informer_settled(b.inf));
     assert_int_equal(kube_zone_ready(&b.zone), KUBE_READY_LISTED);
 
     bed_stop(&b);
     b.namespaces_n = 2;
     bed_start(&b);
+    assert_false(kube_informer_settled(b.inf));
     (void) bed_process(&b);
     assert_int_equal(kube_zone_ready(&b.zone), KUBE_READY_LISTED);
     bed_done(&b);

@@ -1797,6 +1797,42 @@ state_put_many(bed_t *b)
 }
 
 
+/* What it has of a scope that nobody may list is not written as of now. */
+static void
+test_state_file_of_a_forbidden_scope(void **state)
+{
+    bed_t     b;
+    unsigned  i, held;
+
+    (void) state;
+
+    for (held = 0; held < 2; held++) {
+        bed_init(&b);
+        (void) bed_process(&b);
+
+        if (held) {
+            state_put(&b, "old");
+        }
+
+        for (i = 0; i < 4; i++) {
+            (void) bed_process(&b);
+        }
+
+        io_answer(&b.server->io, io_find(&b.server->io, "/services?"), 403,
+                  "{\"kind\":\"Status\",\"code\":403}");
+        (void) bed_process(&b);
+        assert_false(kube_informer_settled(b.inf));
+
+        server_list(b.server, io_find(&b.server->io, "/endpointslices?"));
+        io_done(io_find(&b.server->io, "/endpointslices?"), KUBE_OK, "");
+        (void) bed_process(&b);
+        (void) bed_process(&b);
+        assert_int_equal(kube_informer_settled(b.inf), !held);
+        bed_done(&b);
+    }
+}
+
+
 static void
 test_state_file(void **state)
 {
@@ -2160,6 +2196,7 @@ main(void)
         cmocka_unit_test(test_poison_trial_scope),
         cmocka_unit_test(test_room_after_takeovers),
         cmocka_unit_test(test_state_file),
+        cmocka_unit_test(test_state_file_of_a_forbidden_scope),
         cmocka_unit_test(test_state_file_in_turns),
         cmocka_unit_test(test_state_file_half_loaded),
         cmocka_unit_test(test_state_file_half_lost),
