@@ -1249,6 +1249,101 @@ test_select_ceiling(void **state)
 
 
 /*
+ * Many that come and go below the ceiling, each told of by two slices: none is
+ * used twice, for what has made room hides no other.
+ */
+static void
+test_select_ceiling_twice(void **state)
+{
+    size_t                 i, j, n;
+    world_t                w;
+    unsigned               round;
+    alloc_test_t           at;
+    kube_arena_t           arena;
+    kube_selection_t       once, twice;
+    kube_select_options_t  options;
+    char                   address[32];
+
+    (void) state;
+
+    alloc_test_init(&at);
+    memset(&options, 0, sizeof(kube_select_options_t));
+    options.max = 100;
+
+    for (round = 0; round < 100; round++) {
+        kube_arena_init(&arena, &at.alloc, 1 << 22);
+        world_init(&w);
+        world_port(&w, "http", 80, KUBE_PROTOCOL_TCP);
+
+        for (i = 0; i < SLICES_MAX; i++) {
+            (void) world_slice(&w, KUBE_FAMILY_IPV4);
+            slice_port(&w, i, "http", 8080, KUBE_PROTOCOL_TCP);
+
+            for (j = 0; j < ENDPOINTS_MAX; j++) {
+                snprintf(address, sizeof(address), "10.%u.%u.%u", round,
+                         (unsigned) (i % (SLICES_MAX / 2)),
+                         (unsigned) (j + 1));
+                slice_endpoint(&w, i, address, "rs");
+            }
+        }
+
+        assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options,
+                                     0, &twice), KUBE_OK);
+        n = w.snapshot.slices_n;
+        w.snapshot.slices_n = n / 2;
+        assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options,
+                                     0, &once), KUBE_OK);
+
+        assert_int_equal(once.n, options.max);
+        assert_int_equal(twice.n, options.max);
+        assert_int_equal(missing(&once, &twice), 0);
+        assert_true(once.truncated && twice.truncated);
+
+        kube_arena_done(&arena);
+        alloc_test_assert_no_leak(&at);
+    }
+}
+
+
+/* Those that terminate were too many, and none of them is used any more. */
+static void
+test_select_ceiling_of_rank(void **state)
+{
+    world_t                w;
+    alloc_test_t           at;
+    kube_arena_t           arena;
+    kube_selection_t       selection;
+    kube_select_options_t  options;
+
+    (void) state;
+
+    world_simple(&w);
+    slice_endpoint(&w, 0, "10.0.0.1", "st");
+    slice_endpoint(&w, 0, "10.0.0.2", "st");
+    slice_endpoint(&w, 0, "10.0.0.3", "st");
+
+    alloc_test_init(&at);
+    kube_arena_init(&arena, &at.alloc, 1 << 20);
+    memset(&options, 0, sizeof(kube_select_options_t));
+    options.max = 2;
+
+    assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options, 0,
+                                 &selection), KUBE_OK);
+    assert_int_equal(selection.n, 2);
+    assert_true(selection.truncated);
+
+    slice_endpoint(&w, 0, "10.0.0.4", "rs");
+    assert_int_equal(kube_select(&arena, &w.snapshot, &no_port, &options, 0,
+                                 &selection), KUBE_OK);
+    assert_int_equal(selection.n, 1);
+    assert_false(selection.truncated);
+
+    kube_arena_done(&arena);
+    alloc_test_assert_no_leak(&at);
+}
+
+
+/*
  * A hundred thousand endpoints with long names: what was displaced is swept,
  * and each name is still its address's.
  */
@@ -1468,6 +1563,8 @@ main(void)
         cmocka_unit_test(test_select_random_families),
         cmocka_unit_test(test_select_oom),
         cmocka_unit_test(test_select_ceiling),
+        cmocka_unit_test(test_select_ceiling_twice),
+        cmocka_unit_test(test_select_ceiling_of_rank),
         cmocka_unit_test(test_select_many),
         cmocka_unit_test(test_select_many_without_seed),
         cmocka_unit_test(test_select_pieces_oom),
