@@ -229,6 +229,35 @@ named_of(const status_test_t *st, size_t n, const char *ns)
 }
 
 
+/* A mark that is newer than what the reader has of the clock is new. */
+static void
+test_outdated_since(void **state)
+{
+    uint32_t       entry;
+    status_test_t  st;
+
+    (void) state;
+    status_test_open(&st);
+    status_test_watch(&st, 0, KUBE_RESOURCE_SERVICES, "");
+    route_test_service(&st.t, "shop", "web", ":80");
+    entry = zone_test_find(&st.t, KUBE_RESOURCE_SERVICES, "shop", "web");
+
+    kube_zone_outdate(st.t.writer, entry, KUBE_REASON_TOO_LARGE,
+                      STATUS_TEST_NOW - 7000);
+    assert_int_equal(status_test_report(&st), KUBE_OK);
+    assert_int_equal(st.report.scopes[0].refused_n, 1);
+    assert_int_equal(st.report.scopes[0].refused[0].outdated_ms, 7000);
+    assert_true(kube_str_eq(st.report.scopes[0].refused[0].reason,
+                            KUBE_STR("too_large")));
+
+    st.report.now_ms = STATUS_TEST_NOW - 7001;
+    assert_int_equal(status_test_report(&st), KUBE_OK);
+    assert_int_equal(st.report.scopes[0].refused[0].outdated_ms, 0);
+
+    status_test_close(&st);
+}
+
+
 /* A namespace with very many refused objects takes no other's names away. */
 static void
 test_refused_of_each_namespace(void **state)
@@ -502,6 +531,7 @@ main(void)
         cmocka_unit_test(test_report_following),
         cmocka_unit_test(test_report_forbidden),
         cmocka_unit_test(test_report_other_causes),
+        cmocka_unit_test(test_outdated_since),
         cmocka_unit_test(test_refused_of_each_namespace),
         cmocka_unit_test(test_report_degrade),
         cmocka_unit_test(test_report_truncated),
