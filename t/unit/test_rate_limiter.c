@@ -63,7 +63,6 @@ test_bucket_is_tokens(void **state)
 }
 
 
-/* 100 at once, then ten a second, though each waits 5 ms at least. */
 /* A token that comes between two milliseconds is there at the later one. */
 static void
 test_bucket_rounds_up(void **state)
@@ -86,6 +85,7 @@ test_bucket_rounds_up(void **state)
 }
 
 
+/* 100 at once, then ten a second, though each waits 5 ms at least. */
 static void
 test_default(void **state)
 {
@@ -103,6 +103,35 @@ test_default(void **state)
         assert_int_equal(kube_rate_limiter_when(l, i, 77),
                          (i <= 100) ? 5 : (i - 100) * 100);
     }
+
+    kube_rate_limiter_destroy(l);
+    alloc_test_assert_no_leak(&at);
+}
+
+
+/* The largest item is one, and both of a pair forget it. */
+static void
+test_last_item(void **state)
+{
+    alloc_test_t          at;
+    kube_rate_limiter_t  *l;
+
+    (void) state;
+
+    alloc_test_init(&at);
+    l = kube_rate_limiter_max_of(&at.alloc,
+            kube_rate_limiter_exponential(&at.alloc, 2, 1, 1000),
+            kube_rate_limiter_fast_slow(&at.alloc, 2, 3, 500, 2));
+    assert_non_null(l);
+
+    assert_int_equal(kube_rate_limiter_when(l, 2, 5), 3);
+    assert_int_equal(kube_rate_limiter_when(l, 2, 5), 3);
+    assert_int_equal(kube_rate_limiter_when(l, 2, 5), 500);
+    assert_int_equal(kube_rate_limiter_requeues(l, 2), 3);
+
+    kube_rate_limiter_forget(l, 2);
+    assert_int_equal(kube_rate_limiter_requeues(l, 2), 0);
+    assert_int_equal(kube_rate_limiter_when(l, 2, 5), 3);
 
     kube_rate_limiter_destroy(l);
     alloc_test_assert_no_leak(&at);
@@ -186,6 +215,7 @@ main(void)
         cmocka_unit_test(test_bucket_is_tokens),
         cmocka_unit_test(test_bucket_rounds_up),
         cmocka_unit_test(test_default),
+        cmocka_unit_test(test_last_item),
         cmocka_unit_test(test_out_of_range),
         cmocka_unit_test(test_rate_oom),
     };
