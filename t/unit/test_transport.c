@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/un.h>
 
+#include "kube_backoff.h"
 #include "kube_version.h"
 
 
@@ -686,6 +687,37 @@ test_transport_verdicts(void **state)
 }
 
 
+/* Who was well for some minutes is passed over no longer than at first. */
+static void
+test_transport_was_well(void **state)
+{
+    size_t            i;
+    uint64_t          now_ms;
+    transport_bed_t  *f = *state;
+
+    transport_bed_add_port(f, "http", 1);
+    transport_bed_add_port(f, "http", 2);
+    transport_bed_open(f);
+    now_ms = 1000000;
+
+    for (i = 0; i < 10; i++) {
+        now_ms += KUBE_SERVER_MAX_MS;
+        servers_at(f, now_ms, i != 0);
+        kube_transport_verdict(f->transport, 0, KUBE_SERVER_BAD);
+    }
+
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_ANSWERS);
+    now_ms += KUBE_BACKOFF_RESET_MS;
+    servers_at(f, now_ms, 1);
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_BAD);
+
+    now_ms += KUBE_SERVER_FIRST_MS;
+    servers_at(f, now_ms, 1);
+    kube_transport_verdict(f->transport, 1, KUBE_SERVER_BAD);
+    servers_at(f, now_ms, 0);
+}
+
+
 /* Some refusals in a row are bad; what is granted starts the count again. */
 static void
 test_transport_refusals(void **state)
@@ -1215,6 +1247,7 @@ main(void)
         TRANSPORT_TEST(test_transport_redirect),
         TRANSPORT_TEST(test_transport_servers),
         TRANSPORT_TEST(test_transport_verdicts),
+        TRANSPORT_TEST(test_transport_was_well),
         TRANSPORT_TEST(test_transport_refusals),
         TRANSPORT_TEST(test_transport_silent),
         TRANSPORT_TEST(test_transport_bad_by_itself),
