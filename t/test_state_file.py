@@ -460,6 +460,34 @@ class TestUsed:
             seed.running.remove(gateway)
             gateway.stop()
 
+    @pytest.mark.slow
+    def test_who_wants_no_file_awaits_the_list_after_a_crash_loop(self, seed, request):
+        """For as long as it is put off: what the file tells is no answer."""
+        request.node.gateways = lambda: seed.running
+        gate = threading.Event()
+        key = "$http_x namespaces=shop unsynced=fail unsynced_wait=600s;"
+        seed.slice("shop", "web", seed.pods(1, "new"))
+        seed.api.fault(verb="list", gate=gate, times=None)
+        http = CONF.replace("shop/web;", key, 1)
+        gateway = cold(seed, seed.bytes, more="namespaces shop;", http=http)
+        try:
+            gateway.status.wait(lambda i: i["state_file"]["in_use"])
+            die(gateway, 5)
+            gateway.status.wait_state("damped")
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                waiting = pool.submit(gateway.get, headers={"X": "shop/web"})
+                try:
+                    never(waiting.done, 1)
+                finally:
+                    gate.set()
+                assert waiting.result().backend == "new-1"
+        finally:
+            gate.set()
+            seed.api.clear_faults()
+            seed.slice("shop", "web", seed.pods_of_web)
+            seed.running.remove(gateway)
+            gateway.stop()
+
     def test_a_list_that_has_begun_holds_none_of_it_back(self):
         """
         It tells first of the Service that is the last of the file, by a server
