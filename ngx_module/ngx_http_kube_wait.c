@@ -312,7 +312,7 @@ ngx_http_kube_of_file(const kube_resolution_t *resolution, ngx_uint_t in_use)
 static ngx_uint_t
 ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 {
-    bool                awaited, served, each, put_off;
+    bool                awaited, served, listed, put_off;
     kube_arena_t        arena;
     kube_zone_delay_t   delay;
     kube_resolution_t   resolution;
@@ -336,16 +336,16 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
                                     : &ref->resolver.namespaces, served,
                                     &arena);
 
-    if (awaited && writer.takeovers != 0 && !ref->is_static) {
+    listed = (kube_zone_ready(&ref->informer->zone) & KUBE_READY_LISTED) != 0;
+
+    if (awaited && !ref->is_static && (listed || writer.takeovers != 0)) {
         kube_arena_reset(&arena);
-        each = (kube_zone_ready(&ref->informer->zone) & KUBE_READY_LISTED)
-               == 0;
         awaited = !(put_off && writer.state_in_use == KUBE_STATE_FILE_WHOLE)
                   && !kube_coverage_seen(&ref->informer->zone,
-                                         &ref->resolver.namespaces, each,
+                                         &ref->resolver.namespaces, !listed,
                                          &arena);
 
-    } else if (awaited && writer.takeovers != 0) {
+    } else if (awaited && ref->is_static && writer.takeovers != 0) {
         kube_arena_reset(&arena);
         awaited = kube_resolve(&ref->resolver, &ref->key, 0, &arena,
                                &resolution) == KUBE_OK

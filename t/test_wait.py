@@ -342,6 +342,25 @@ def test_what_was_there_serves_while_a_changed_scope_is_listed(cluster):
         assert waiting.result().status == 200
 
 
+def test_what_was_there_serves_until_the_predecessor_leaves(cluster, pool):
+    """A key that a reload lets name another namespace does not wait for the next informer."""
+    cluster.service("shop", "web")
+    cluster.service("infra", "web")
+    # longer than anything here waits
+    gateway = cluster.nginx(CONF % ("600s", "600s"), more="namespaces shop;")
+    old = gateway.informer()
+    gateway.kill(signal.SIGSTOP, old)
+    try:
+        text = gateway.http.replace("namespaces=shop", "namespaces=shop,infra")
+        gateway.change(http=text, more="namespaces shop infra;")
+        answer = pool.submit(gateway.get, "/mapped", headers={"X": "shop/web:http"})
+        wait_until(answer.done)
+        assert answer.result().status == 200
+        assert gateway.status.informer()["writer"]["takeovers"] == 0
+    finally:
+        gateway.kill(signal.SIGCONT, old)
+
+
 def test_reload_that_adds_an_informer(cluster):
     """No request fails between the new workers' start and the first list."""
     cluster.service("shop", "web")
