@@ -77,11 +77,14 @@ kube_step_watch_alive(kube_reflector_machine_t *m)
 
 /*
  * The watch is resumed once: the bytes may have been damaged on their way.
- * Where they come like this again the event is passed over.
+ * Where they come like this again the event is passed over, and what it said
+ * is brought by a list on demand, which others like it may wait for, too.
  */
 kube_action_t
 kube_step_unreadable(kube_reflector_machine_t *m)
 {
+    uint64_t  due_ms;
+
     (void) kube_step_watch_lived(m);
 
     if (!m->watch.unreadable) {
@@ -91,6 +94,16 @@ kube_step_unreadable(kube_reflector_machine_t *m)
 
     m->watch.alive_ms = m->now_ms;
     m->watch.partial_ms = KUBE_NEVER;
+
+    due_ms = m->now_ms + KUBE_URGENT_FIRST_MS;
+
+    if (!m->demand.wanted && m->demand.due_ms < due_ms) {
+        m->demand.due_ms = due_ms;
+    }
+
+    m->demand.wanted = true;
+    m->demand.beside = false;
+    m->reason = KUBE_RELIST_PROTOCOL;
 
     return kube_step_progress(m);
 }

@@ -79,6 +79,9 @@ HUGE = {"metadata": {"annotations": {"big": "x" * (17 << 20)}}}
 NINE = '{"type":"MODIFIED","object":{"kind":"Service","apiVersion":"v1","metadata":{"name":"t",' \
     '"namespace":"shop","uid":"uid-t","resourceVersion":"@V"%s},"spec":{"ports":[{"port":9}]}}}\n'
 
+UNTYPED = (NINE % "").replace('"type":"MODIFIED",', "")
+NOTHING = '{"type":"MODIFIED","object":null}\n'
+
 
 def raw_nine(more=""):
     """An answer: t becomes 9, told by a text of ours."""
@@ -328,6 +331,10 @@ WATCHES = [
     Script("watch-empty-object", watch=[watched(("send", "{}\n"))] * 2),
     Script("watch-type-unknown", watch=[watched(("event", "PAINTED", "t", 7))]),
     Script("watch-type-missing", watch=[watched(("send", '{"object":{"kind":"Service"}}\n'))]),
+    Script("watch-type-missing-again", watch=[told(("send", UNTYPED)),
+           watched(("send", UNTYPED), ("pass",))]),
+    Script("watch-object-null-again", watch=[told(("send", NOTHING)),
+           watched(("send", NOTHING), ("pass",))]),
     Script("watch-type-last", watch=[told(("send", '{"object":' + (NINE % "")
            .split('"object":', 1)[1].strip()[:-1] + ',"type":"MODIFIED"}\n'))]),
     Script("watch-object-null", watch=[watched(("send", '{"type":"ADDED","object":null}\n'))]),

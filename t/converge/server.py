@@ -580,6 +580,10 @@ class Server:
         request.sent = max(request.sent, self.truth.version)
         return text
 
+    async def do_pass(self, _writer, request):
+        """What has happened until now is not told."""
+        request.sent = max(request.sent, self.truth.version)
+
     async def do_events(self, writer, request):
         """The true events until now."""
         await self.do_send(writer, request, self.pending(request))

@@ -2375,12 +2375,16 @@ test_slow_event(void **state)
 }
 
 
-/* Once per version it is read again; then it is passed over. */
+/*
+ * Once per version it is read again; then it is passed over, and one list for
+ * all that were brings what they said.
+ */
 static void
 test_unreadable(void **state)
 {
     bed_t     b;
     unsigned  i;
+    uint64_t  began_ms;
 
     (void) state;
 
@@ -2394,7 +2398,25 @@ test_unreadable(void **state)
     for (i = 0; i < 10; i++) {
         assert_int_equal(say(&b, KUBE_INPUT_UNREADABLE), KUBE_ACTION_NONE);
         assert_int_equal(b.r.state, KUBE_REFLECTOR_WATCHING);
+        b.now_ms++;
     }
+
+    began_ms = b.now_ms;
+    assert_int_equal(say_timer(&b), KUBE_ACTION_LIST);
+    assert_in_range(b.now_ms - began_ms, KUBE_URGENT_FIRST_MS / 2,
+                    KUBE_URGENT_FIRST_MS);
+    assert_int_equal(b.action.reason, KUBE_RELIST_PROTOCOL);
+
+    say_rv(&b, KUBE_INPUT_META, "100");
+    say(&b, KUBE_INPUT_LIST_DONE);
+    say(&b, KUBE_INPUT_OPENED);
+
+    /* the next one keeps its distance from that */
+    assert_int_equal(say(&b, KUBE_INPUT_UNREADABLE), KUBE_ACTION_SLEEP);
+    (void) wake(&b);
+    say(&b, KUBE_INPUT_OPENED);
+    assert_int_equal(say(&b, KUBE_INPUT_UNREADABLE), KUBE_ACTION_NONE);
+    assert_true(b.r.deadline_ms - began_ms >= KUBE_DEMAND_FIRST_MS / 2);
 
     /* at another version it may be damage again */
     say_rv(&b, KUBE_INPUT_EVENT, "101");
