@@ -57,7 +57,7 @@
  *              ALIVE            -> WATCHING (the idle timer starts again)
  *              UNREADABLE       -> once per version: BACKOFF, resume; then the
  *                                  event is passed over, and a list follows
-                                  on demand
+ *                                  on demand
  *              CLOSED           -> resume at once; under 1 s and no newer
  *                                  version (a very short watch): BACKOFF,
  *                                  resume
