@@ -604,6 +604,31 @@ test_first_lists_are_over(void **state)
 }
 
 
+/* What has yet to be listed is awaited, whatever else has been. */
+static void
+test_settled_awaits_a_list(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_make(&b, ZONE_BYTES);
+    b.namespaces[0] = KUBE_STR("shop");
+    b.namespaces_n = 1;
+    bed_start(&b);
+    bed_shop(&b);
+    (void) bed_process(&b);
+    (void) bed_process(&b);
+    server_list(b.server, io_find(&b.server->io, "/services?"));
+    io_done(io_find(&b.server->io, "/services?"), KUBE_OK, "");
+    (void) bed_process(&b);
+    (void) bed_process(&b);
+    assert_non_null(io_find(&b.server->io, "/endpointslices?"));
+    assert_false(kube_informer_settled(b.inf));
+    bed_done(&b);
+}
+
+
 /* A list that hangs holds up no other for more than 5 s. */
 static void
 test_list_beside(void **state)
@@ -886,6 +911,7 @@ main(void)
         cmocka_unit_test(test_full_names),
         cmocka_unit_test(test_errors_are_shown),
         cmocka_unit_test(test_first_lists_are_over),
+        cmocka_unit_test(test_settled_awaits_a_list),
         cmocka_unit_test(test_list_beside),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_oom),
