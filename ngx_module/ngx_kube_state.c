@@ -412,8 +412,8 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     asked = state->asked;
     state->asked = 0;
 
-    state->sum_new = ngx_kube_state_sum(state);
     state->current_new_ms = ngx_kube_state_current(state);
+    state->sum_new = ngx_kube_state_sum(state);
 
     /*
      * An unchanged file is written again before it is too old to be used, and
@@ -480,9 +480,9 @@ ngx_kube_state_bind(ngx_kube_state_t *state)
 
 
 /*
- * A hash over the CA, the scopes and their digests: it changes whenever the
- * contents of a new file would.  It is never 0, which means "nothing written
- * yet".
+ * A hash over the CA, the scopes of a new file and their digests: it changes
+ * whenever the contents of that would.  It is never 0, which means "nothing
+ * written yet".
  */
 
 static uint64_t
@@ -507,7 +507,10 @@ ngx_kube_state_sum(ngx_kube_state_t *state)
 
         kube_arena_reset(&arena);
 
-        if (kube_zone_scope_read(zone, slot, &arena, &info) != KUBE_OK) {
+        if (kube_zone_scope_read(zone, slot, &arena, &info) != KUBE_OK
+            || kube_state_is_omitted(&state->omitted, info.resource,
+                                     info.ns))
+        {
             continue;
         }
 
@@ -526,25 +529,28 @@ ngx_kube_state_sum(ngx_kube_state_t *state)
 
 
 /*
- * Returns the unix ms at which the cache was last known to be current.  The
- * age of a file counts from there, not from the moment of writing.
+ * Returns the unix ms at which what is not omitted was last known to be
+ * current.  The age of a file counts from there, not from the moment of
+ * writing.
  */
 
 static int64_t
 ngx_kube_state_current(ngx_kube_state_t *state)
 {
-    int64_t        now;
-    kube_health_t  health;
+    int64_t   now;
+    uint64_t  age_ms;
 
     now = ngx_kube_unix_ms();
 
-    ngx_kube_informer_health(state->informer, &health);
+    age_ms = kube_state_omit(&state->informer->zone, ngx_kube_now(),
+                             state->informer->state_max_age,
+                             &state->omitted);
 
-    if (health.age_ms > (uint64_t) now) {
+    if (age_ms > (uint64_t) now) {
         return now;
     }
 
-    return now - (int64_t) health.age_ms;
+    return now - (int64_t) age_ms;
 }
 
 
@@ -706,8 +712,8 @@ ngx_kube_state_encode(ngx_kube_state_t *state, kube_informer_t *inf)
     state->info.identity = kube_informer_identity(inf);
     state->info.written_ms = state->current_new_ms;
 
-    rc = kube_state_encode(writer, &state->info, state->bytes, size,
-                           &state->size);
+    rc = kube_state_encode(writer, &state->info, &state->omitted, state->bytes,
+                           size, &state->size);
 
     if (rc != KUBE_OK) {
         ngx_kube_state_failure(state, 0, kube_rc_text(rc),

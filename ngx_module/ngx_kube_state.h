@@ -44,6 +44,7 @@ struct ngx_kube_state_s {
     uint64_t                 next_ms;        /* 0: not synced yet */
     kube_client_t           *client;         /* borrowed: knows the CA */
     kube_state_info_t        info;           /* of what is being written */
+    kube_state_omitted_t     omitted;        /* from it */
 
     uint64_t                 sum;            /* of what was written last */
     uint64_t                 sum_new;

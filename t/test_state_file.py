@@ -738,6 +738,37 @@ class TestFile:
             made.api.listen()
             gateway.status.wait(lambda i: not i["state_file"]["in_use"])
 
+    def test_who_is_forbidden_for_long_ages_nobody_else(self):
+        """Longer than a file may be used: it has nothing of that one."""
+        with Cluster() as made:
+            made.service("shop", "web")
+            made.service("two", "left-behind")
+            keep = "state_path state; state_max_age 1s;"
+            block = informer(made.api.url, "namespaces shop two;", state=keep)
+            gateway = made.nginx(CONF, block=block)
+
+            def contents():
+                asked(gateway)
+                with open(gateway.path("state", NAME), "rb") as f:
+                    return f.read()
+
+            assert b"left-behind" in contents()
+            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            made.api.close_watches(ns="two")
+            wait_until(lambda: b"left-behind" not in contents())
+            omitted = time.time()
+            # evidence of both resources of the other namespace
+            made.service("shop", "later")
+            gateway.status.wait(
+                lambda i: all(r["objects"] == 2 for r in i["resources"] if r["namespace"] == "shop")
+            )
+            now = contents()
+            assert b"left-behind" not in now
+            assert b"later" in now
+            written = gateway.status.informer()["state_file"]["written"]
+            told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
+            assert told.timestamp() > omitted - 1
+
     def test_none_is_written_after_a_reload(self, seed):
         """The last one's age is of no use any more."""
         gateway = seed.nginx(CONF, block=informer(seed.api.url, state=KEEP))

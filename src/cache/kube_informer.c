@@ -752,15 +752,6 @@ kube_informer_synced(const kube_informer_t *inf)
 }
 
 
-static bool
-informer_is_forbidden(const kube_informer_t *inf, unsigned scope)
-{
-    return kube_zone_scope_counter(inf->conf.zone, scope,
-                                   KUBE_COUNTER_GAUGE_FORBIDDEN)
-           != 0;
-}
-
-
 /* What a state file brought of a scope is nobody's word that it is current. */
 bool
 kube_informer_settled(const kube_informer_t *inf)
@@ -784,7 +775,9 @@ kube_informer_settled(const kube_informer_t *inf)
 
         kube_publisher_sum(inf->publisher, scope, &sum);
 
-        if (!informer_is_forbidden(inf, scope) || sum.count != 0) {
+        if (!kube_zone_scope_forbidden(inf->conf.zone, scope)
+            || sum.count != 0)
+        {
             return false;
         }
     }
@@ -955,7 +948,7 @@ informer_is_listed(const kube_informer_t *inf)
 
     for (scope = 0; scope < inf->scopes_n; scope++) {
         if (!informer_is_synced(&inf->scopes[scope])
-            && !informer_is_forbidden(inf, scope))
+            && !kube_zone_scope_forbidden(inf->conf.zone, scope))
         {
             return false;
         }

@@ -51,9 +51,7 @@ kube_coverage_read(const kube_zone_t *zone, kube_arena_t *arena,
                         || kube_zone_scope_counter(zone, i,
                                                    KUBE_COUNTER_GAUGE_CAUSE)
                            != 0;
-        scope->forbidden = kube_zone_scope_counter(zone, i,
-                                                KUBE_COUNTER_GAUGE_FORBIDDEN)
-                           != 0;
+        scope->forbidden = kube_zone_scope_forbidden(zone, i);
     }
 
     return KUBE_OK;

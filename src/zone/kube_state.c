@@ -51,6 +51,76 @@ state_checksum(const state_header_t *header, const unsigned char *bytes)
 }
 
 
+uint64_t
+kube_state_omit(const kube_zone_t *zone, uint64_t now_ms, uint64_t max_age_ms,
+    kube_state_omitted_t *omitted)
+{
+    size_t             len;
+    unsigned           scope;
+    uint64_t           age, oldest;
+    uint64_t           bytes[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
+    kube_scope_info_t  info;
+
+    oldest = 0;
+    omitted->n = 0;
+
+    for (scope = 0; scope < zone->geometry.scopes_n; scope++) {
+
+        len = sizeof(bytes);
+
+        if (kube_zone_load_into(zone,
+                                kube_zone_scope_number(zone, scope, false),
+                                bytes, &len)
+            != KUBE_OK
+            || kube_zone_scope_decode(bytes, len, &info) != KUBE_OK)
+        {
+            continue;
+        }
+
+        age = kube_zone_scope_age(zone, scope, now_ms);
+
+        if (age <= max_age_ms || !kube_zone_scope_forbidden(zone, scope)) {
+            oldest = (age > oldest) ? age : oldest;
+
+        } else if (age != KUBE_NEVER) {
+            omitted->scopes[omitted->n].resource = info.resource;
+            omitted->scopes[omitted->n].ns_len = info.ns.len;
+
+            if (info.ns.len != 0) {
+                memcpy(omitted->scopes[omitted->n].ns, info.ns.data,
+                       info.ns.len);
+            }
+
+            omitted->n++;
+        }
+    }
+
+    return oldest;
+}
+
+
+bool
+kube_state_is_omitted(const kube_state_omitted_t *omitted,
+    kube_resource_t resource, kube_str_t ns)
+{
+    unsigned    i;
+    kube_str_t  all;
+
+    for (i = 0; i < omitted->n; i++) {
+        all.data = omitted->scopes[i].ns;
+        all.len = omitted->scopes[i].ns_len;
+
+        if (omitted->scopes[i].resource == resource
+            && (all.len == 0 || kube_str_eq(all, ns)))
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
 size_t
 kube_state_size(const kube_zone_writer_t *w)
 {
@@ -83,9 +153,22 @@ state_put(unsigned char *to, const kube_record_t *record)
 }
 
 
+/* Of an object; what cannot be read is not judged here. */
+static bool
+state_omits(const kube_state_omitted_t *omitted, const kube_record_t *record)
+{
+    kube_record_id_t  id;
+
+    return omitted->n != 0
+           && kube_record_id(record, record->size, &id) == KUBE_OK
+           && kube_state_is_omitted(omitted, id.resource, id.meta.ns);
+}
+
+
 static kube_rc_t
 state_put_all(const kube_zone_writer_t *w, kube_record_kind_t kind,
-    unsigned char *buf, size_t size, state_header_t *header)
+    const kube_state_omitted_t *omitted, unsigned char *buf, size_t size,
+    state_header_t *header)
 {
     uint32_t              e;
     const kube_record_t  *record;
@@ -100,7 +183,9 @@ state_put_all(const kube_zone_writer_t *w, kube_record_kind_t kind,
         }
 
         /* its time is the running system's: read later it would have none */
-        if (record->flags & KUBE_RECORD_F_OUTDATED) {
+        if ((record->flags & KUBE_RECORD_F_OUTDATED)
+            || state_omits(omitted, record))
+        {
             continue;
         }
 
@@ -117,13 +202,15 @@ state_put_all(const kube_zone_writer_t *w, kube_record_kind_t kind,
 
 
 static kube_rc_t
-state_put_scopes(const kube_zone_writer_t *w, unsigned char *buf, size_t size,
+state_put_scopes(const kube_zone_writer_t *w,
+    const kube_state_omitted_t *omitted, unsigned char *buf, size_t size,
     state_header_t *header)
 {
-    size_t          len;
-    unsigned        scope;
-    kube_record_t  *record;
-    uint64_t        bytes[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
+    size_t              len;
+    unsigned            scope;
+    kube_record_t      *record;
+    uint64_t            bytes[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
+    kube_scope_info_t   info;
 
     for (scope = 0; scope < w->zone->geometry.scopes_n; scope++) {
 
@@ -133,6 +220,12 @@ state_put_scopes(const kube_zone_writer_t *w, unsigned char *buf, size_t size,
                                 kube_zone_scope_number(w->zone, scope, false),
                                 bytes, &len)
             != KUBE_OK)
+        {
+            continue;
+        }
+
+        if (kube_zone_scope_decode(bytes, len, &info) == KUBE_OK
+            && kube_state_is_omitted(omitted, info.resource, info.ns))
         {
             continue;
         }
@@ -153,7 +246,7 @@ state_put_scopes(const kube_zone_writer_t *w, unsigned char *buf, size_t size,
 
 kube_rc_t
 kube_state_encode(const kube_zone_writer_t *w, const kube_state_info_t *info,
-    void *buf, size_t size, size_t *len)
+    const kube_state_omitted_t *omitted, void *buf, size_t size, size_t *len)
 {
     state_header_t  header;
 
@@ -173,9 +266,11 @@ kube_state_encode(const kube_zone_writer_t *w, const kube_state_info_t *info,
     memcpy((unsigned char *) buf + sizeof(state_header_t), info->ca,
            info->ca_n * sizeof(uint64_t));
 
-    if (state_put_scopes(w, buf, size, &header) != KUBE_OK
-        || state_put_all(w, KUBE_RECORD_SERVICE, buf, size, &header) != KUBE_OK
-        || state_put_all(w, KUBE_RECORD_SLICE, buf, size, &header) != KUBE_OK)
+    if (state_put_scopes(w, omitted, buf, size, &header) != KUBE_OK
+        || state_put_all(w, KUBE_RECORD_SERVICE, omitted, buf, size, &header)
+           != KUBE_OK
+        || state_put_all(w, KUBE_RECORD_SLICE, omitted, buf, size, &header)
+           != KUBE_OK)
     {
         return KUBE_TOO_LARGE;
     }

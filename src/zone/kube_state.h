@@ -30,16 +30,44 @@ typedef struct {
     uint64_t  size;            /* of the whole file, bytes */
 } kube_state_info_t;
 
+/*
+ * Scopes that a file has nothing of: who takes back the rights to one namespace
+ * makes the file of all others no older by it.
+ */
+typedef struct {
+    unsigned             n;
+
+    struct {
+        kube_resource_t  resource;
+        size_t           ns_len;
+        char             ns[KUBE_NAMESPACE_LEN_MAX];    /* len 0: all */
+    } scopes[KUBE_SCOPES_MAX];
+} kube_state_omitted_t;
+
+/*
+ * Finds those that answer 403, and were last current more than max_age_ms
+ * before now_ms, both in ms of the running system.  Returns for how many ms one
+ * of the others has not been known to be current: a file is as old as that.
+ * KUBE_NEVER: one never was.  Scopes that were never listed and answer 403 are
+ * none of the others.
+ */
+uint64_t kube_state_omit(const kube_zone_t *zone, uint64_t now_ms,
+    uint64_t max_age_ms, kube_state_omitted_t *omitted);
+
+/* Whether it covers objects, or the scope, of that namespace (empty: all). */
+bool kube_state_is_omitted(const kube_state_omitted_t *omitted,
+    kube_resource_t resource, kube_str_t ns);
+
 /* Upper bound of the file's size now. */
 size_t kube_state_size(const kube_zone_writer_t *writer);
 
 /*
- * Writes the whole file into buf, with the identity, marks and time of info;
- * *len is what was used.  KUBE_TOO_LARGE.
+ * Writes the whole file into buf, with the identity, marks and time of info,
+ * and without what is omitted; *len is what was used.  KUBE_TOO_LARGE.
  */
 kube_rc_t kube_state_encode(const kube_zone_writer_t *writer,
-    const kube_state_info_t *info, void *buf, size_t size, size_t *len)
-    KUBE_MUST_CHECK;
+    const kube_state_info_t *info, const kube_state_omitted_t *omitted,
+    void *buf, size_t size, size_t *len)  KUBE_MUST_CHECK;
 
 /* Header and checksum of any bytes: KUBE_OK or KUBE_CORRUPT. */
 kube_rc_t kube_state_check(const void *bytes, size_t len,

@@ -371,9 +371,13 @@ kube_zone_server(const kube_zone_t *zone, kube_arena_t *arena)
 }
 
 
-static uint64_t
-scope_age(uint64_t contact_ms, uint64_t now_ms)
+uint64_t
+kube_zone_scope_age(const kube_zone_t *zone, unsigned scope, uint64_t now_ms)
 {
+    uint64_t  contact_ms;
+
+    contact_ms = kube_zone_scope_counter(zone, scope,
+                                         KUBE_COUNTER_GAUGE_CONTACT_MS);
     if (contact_ms == 0) {
         return KUBE_NEVER;
     }
@@ -383,13 +387,21 @@ scope_age(uint64_t contact_ms, uint64_t now_ms)
 }
 
 
+bool
+kube_zone_scope_forbidden(const kube_zone_t *zone, unsigned scope)
+{
+    return kube_zone_scope_counter(zone, scope, KUBE_COUNTER_GAUGE_FORBIDDEN)
+           != 0;
+}
+
+
 void
 kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
     uint64_t idle_timeout_ms, kube_health_t *health)
 {
     bool               forbidden;
     unsigned           i;
-    uint64_t           contact, age, known;
+    uint64_t           age, known;
     kube_rc_t          rc;
     uint64_t           buf[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
     kube_scope_info_t  info;
@@ -407,22 +419,17 @@ kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
             continue;
         }
 
-        contact = kube_zone_scope_counter(zone, i,
-                                          KUBE_COUNTER_GAUGE_CONTACT_MS);
-        forbidden = kube_zone_scope_counter(zone, i,
-                                            KUBE_COUNTER_GAUGE_FORBIDDEN)
-                    != 0;
+        age = kube_zone_scope_age(zone, i, now_ms);
+        forbidden = kube_zone_scope_forbidden(zone, i);
 
         health->scopes++;
         health->forbidden += forbidden;
         health->synced = health->synced && rc == KUBE_OK && info.synced;
 
         /* a scope that was never allowed makes the cache degraded, not stale */
-        if (contact == 0 && forbidden) {
+        if (age == KUBE_NEVER && forbidden) {
             continue;
         }
-
-        age = scope_age(contact, now_ms);
 
         if (age != KUBE_NEVER && age > known) {
             known = age;

@@ -154,5 +154,13 @@ typedef struct {
 void kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
     uint64_t idle_timeout_ms, kube_health_t *health);
 
+/*
+ * Of one scope: for how many ms there was no such evidence (KUBE_NEVER: there
+ * never was), and whether it answers 403 now.
+ */
+uint64_t kube_zone_scope_age(const kube_zone_t *zone, unsigned scope,
+    uint64_t now_ms);
+bool kube_zone_scope_forbidden(const kube_zone_t *zone, unsigned scope);
+
 
 #endif /* KUBE_ZONE_SCOPE_H */

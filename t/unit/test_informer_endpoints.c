@@ -230,16 +230,18 @@ static uint64_t  file_identity;
 static void
 file_make(bed_t *b)
 {
-    kube_state_info_t  info;
+    kube_state_info_t     info;
+    kube_state_omitted_t  omitted;
 
     memset(&info, 0, sizeof(kube_state_info_t));
+    omitted.n = 0;
 
     file_identity = kube_informer_identity(b->inf);
     info.identity = file_identity;
     info.written_ms = 1;
 
     assert_int_equal(kube_state_encode(kube_informer_writer(b->inf), &info,
-                                       file, sizeof(file), &file_len),
+                                       &omitted, file, sizeof(file), &file_len),
                      KUBE_OK);
 }
 

@@ -20,6 +20,9 @@ static const kube_state_info_t  state_info = {
 };
 
 
+static const kube_state_omitted_t  state_none;
+
+
 typedef struct {
     zone_test_t  *t;
     unsigned      services;
@@ -108,7 +111,8 @@ state_publish_all(zone_test_t *t)
 
 
 static void *
-state_encode(zone_test_t *t, size_t *len)
+state_encode_without(zone_test_t *t, const kube_state_omitted_t *omitted,
+    size_t *len)
 {
     void    *buf;
     size_t   size;
@@ -116,11 +120,18 @@ state_encode(zone_test_t *t, size_t *len)
     size = kube_state_size(t->writer);
     buf = malloc(size);
     assert_non_null(buf);
-    assert_int_equal(kube_state_encode(t->writer, &state_info, buf, size, len),
-                     KUBE_OK);
+    assert_int_equal(kube_state_encode(t->writer, &state_info, omitted, buf,
+                                       size, len), KUBE_OK);
     assert_true(*len <= size);
 
     return buf;
+}
+
+
+static void *
+state_encode(zone_test_t *t, size_t *len)
+{
+    return state_encode_without(t, &state_none, len);
 }
 
 
@@ -237,6 +248,16 @@ state_scope(void *ctx, const kube_scope_info_t *info)
 
 /* What each scope was, beside the objects, which do not notice. */
 
+static kube_rc_t
+state_count(void *ctx, const kube_scope_info_t *info)
+{
+    (void) info;
+    ++*(unsigned *) ctx;
+
+    return KUBE_OK;
+}
+
+
 static void
 test_state_scopes(void **state)
 {
@@ -287,6 +308,105 @@ test_state_scopes(void **state)
 }
 
 
+/* Publishes a scope that was current then (0: never). */
+static void
+state_scope_at(zone_test_t *t, unsigned scope, const char *ns,
+    kube_resource_t resource, uint64_t contact_ms, bool forbidden)
+{
+    kube_scope_info_t  info;
+
+    memset(&info, 0, sizeof(kube_scope_info_t));
+    info.rv = KUBE_STR("4711");
+    info.resource = resource;
+    info.ns = zone_test_str(ns);
+
+    assert_int_equal(kube_zone_scope_publish(t->writer, scope, &info),
+                     KUBE_OK);
+    kube_zone_scope_set(&t->zone, scope, KUBE_COUNTER_GAUGE_CONTACT_MS,
+                        contact_ms);
+    kube_zone_scope_set(&t->zone, scope, KUBE_COUNTER_GAUGE_FORBIDDEN,
+                        forbidden);
+}
+
+
+/* What a file has of a zone of two namespaces. */
+static void
+state_has(zone_test_t *t, const kube_state_omitted_t *omitted,
+    unsigned services, unsigned slices, unsigned scopes_n)
+{
+    void         *buf;
+    size_t        len;
+    unsigned      n;
+    state_put_t   put;
+
+    buf = state_encode_without(t, omitted, &len);
+    put = (state_put_t) { NULL, 0, 0, 0 };
+    assert_int_equal(kube_state_each(buf, len, state_put, &put), KUBE_OK);
+    assert_int_equal(put.services, services);
+    assert_int_equal(put.slices, slices);
+
+    n = 0;
+    assert_int_equal(kube_state_scopes(buf, len, state_count, &n), KUBE_OK);
+    assert_int_equal(n, scopes_n);
+    free(buf);
+}
+
+
+/* One namespace that answers 403 for long makes nothing else older. */
+static void
+test_state_omits(void **state)
+{
+    zone_test_t           t;
+    kube_state_omitted_t  omitted;
+
+    (void) state;
+    zone_test_open(&t, 1u << 20);
+    state_fill(&t);
+    assert_int_equal(zone_test_put(&t, "two", "gone", 1, 1, 2, 3, 1000),
+                     KUBE_OK);
+
+    state_scope_at(&t, 0, "shop", KUBE_RESOURCE_SERVICES, 9000, false);
+    state_scope_at(&t, 1, "shop", KUBE_RESOURCE_ENDPOINTSLICES, 8900, false);
+    state_scope_at(&t, 2, "two", KUBE_RESOURCE_SERVICES, 1000, true);
+    state_scope_at(&t, 3, "two", KUBE_RESOURCE_ENDPOINTSLICES, 7000, true);
+    state_scope_at(&t, 4, "never", KUBE_RESOURCE_SERVICES, 0, true);
+
+    /* not for longer than the file may be used: it ages it, as any other */
+
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 9000, &omitted), 9000);
+    assert_int_equal(omitted.n, 0);
+    state_has(&t, &omitted, 21, 42, 5);
+
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 8999, &omitted), 3000);
+    assert_int_equal(omitted.n, 1);
+    state_has(&t, &omitted, 20, 42, 4);
+
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 1100);
+    assert_int_equal(omitted.n, 2);
+    state_has(&t, &omitted, 20, 40, 3);
+
+    /* who is allowed, but away for as long, ages it */
+
+    state_scope_at(&t, 0, "shop", KUBE_RESOURCE_SERVICES, 1, false);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 9999);
+    assert_int_equal(omitted.n, 2);
+
+    state_scope_at(&t, 0, "shop", KUBE_RESOURCE_SERVICES, 0, false);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted),
+                     KUBE_NEVER);
+
+    /* all namespaces at once */
+
+    state_scope_at(&t, 1, "", KUBE_RESOURCE_ENDPOINTSLICES, 1, true);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted),
+                     KUBE_NEVER);
+    assert_int_equal(omitted.n, 3);
+    state_has(&t, &omitted, 20, 0, 2);
+
+    zone_test_close(&t);
+}
+
+
 /* One shared certificate is enough; none at all is nobody's. */
 
 static void
@@ -326,8 +446,8 @@ test_state_too_small(void **state)
     for (room = 0; room < size; room += 8) {
         buf = malloc(room + 1);
         assert_non_null(buf);
-        assert_int_equal(kube_state_encode(t.writer, &state_info, buf, room,
-                                           &len), KUBE_TOO_LARGE);
+        assert_int_equal(kube_state_encode(t.writer, &state_info, &state_none,
+                                           buf, room, &len), KUBE_TOO_LARGE);
         free(buf);
     }
 
@@ -402,6 +522,7 @@ main(void)
         cmocka_unit_test(test_state_outdated),
         cmocka_unit_test(test_state_empty),
         cmocka_unit_test(test_state_scopes),
+        cmocka_unit_test(test_state_omits),
         cmocka_unit_test(test_state_same_ca),
         cmocka_unit_test(test_state_too_small),
         cmocka_unit_test(test_state_stops),
