@@ -37,6 +37,12 @@
 #define NGX_KUBE_STATE_SLICE    (256 * 1024)
 
 /*
+ * This part of state_max_age is the age of a file at most, while the server
+ * answers: what is hardly young enough as nginx ends is too old as it starts.
+ */
+#define NGX_KUBE_STATE_PART     4
+
+/*
  * Who waits for the lock looks for it so often: at first as for a predecessor
  * that ends its last file, then as for an old tree that may stay for long.
  */
@@ -420,7 +426,7 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
      * where the clock was set back: it would be of the future.
      */
 
-    refresh = (int64_t) state->informer->state_max_age / 4;
+    refresh = (int64_t) state->informer->state_max_age / NGX_KUBE_STATE_PART;
     age = state->current_new_ms - state->current_ms;
 
     if (state->sum_new == state->sum && !state->failed && !asked
@@ -543,8 +549,8 @@ ngx_kube_state_current(ngx_kube_state_t *state)
     now = ngx_kube_unix_ms();
 
     age_ms = kube_state_omit(&state->informer->zone, ngx_kube_now(),
-                             state->informer->state_max_age,
-                             &state->omitted);
+                             state->informer->state_max_age
+                             / NGX_KUBE_STATE_PART, &state->omitted);
 
     if (age_ms > (uint64_t) now) {
         return now;

@@ -769,6 +769,31 @@ class TestFile:
             told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
             assert told.timestamp() > omitted - 1
 
+    def test_who_is_forbidden_leaves_it_time(self, public_path):
+        """What is hardly young enough as nginx ends would be too old as it starts."""
+        clock = Clock(public_path)
+        with Cluster() as made:
+            made.service("shop", "web")
+            made.service("two", "left-behind")
+            block = informer(made.api.url, "namespaces shop two;", state=KEEP)
+            gateway = made.nginx(CONF, block=block, env=clock.env)
+            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            made.api.close_watches(ns="two")
+            gateway.status.wait_state("backoff", ns="two")
+            clock.ahead(1000)
+            # evidence of both resources of the other namespace
+            made.service("shop", "later")
+            gateway.status.wait(
+                lambda i: all(r["objects"] == 2 for r in i["resources"] if r["namespace"] == "shop")
+            )
+            asked(gateway)
+            assert b"left-behind" not in read(gateway.path("state", NAME))
+            gateway.restart(change=made.api.refuse)
+            served(gateway)
+            written = gateway.status.informer()["state_file"]["written"]
+            told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
+            assert told.timestamp() > time.time() - 900
+
     def test_none_is_written_after_a_reload(self, seed):
         """The last one's age is of no use any more."""
         gateway = seed.nginx(CONF, block=informer(seed.api.url, state=KEEP))
