@@ -604,6 +604,29 @@ test_first_lists_are_over(void **state)
 }
 
 
+/* Where nothing may be listed there is nothing to write of, either. */
+static void
+test_all_is_forbidden(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_make(&b, ZONE_BYTES);
+    b.namespaces[0] = KUBE_STR("shop");
+    b.namespaces_n = 1;
+    bed_start(&b);
+    bed_shop(&b);
+    bed_forbid_services(&b);
+    io_answer(&b.server->io, io_find(&b.server->io, "/endpointslices?"), 403,
+              "{\"kind\":\"Status\",\"code\":403}");
+    (void) bed_process(&b);
+    assert_int_equal(kube_zone_ready(&b.zone), KUBE_READY_LISTED);
+    assert_false(kube_informer_settled(b.inf));
+    bed_done(&b);
+}
+
+
 /* What has yet to be listed is awaited, whatever else has been. */
 static void
 test_settled_awaits_a_list(void **state)
@@ -911,6 +934,7 @@ main(void)
         cmocka_unit_test(test_full_names),
         cmocka_unit_test(test_errors_are_shown),
         cmocka_unit_test(test_first_lists_are_over),
+        cmocka_unit_test(test_all_is_forbidden),
         cmocka_unit_test(test_settled_awaits_a_list),
         cmocka_unit_test(test_list_beside),
         cmocka_unit_test(test_random),
