@@ -358,6 +358,44 @@ test_slow_listener(void **state)
 }
 
 
+/* Who has missed the last state of what was made anew is told that it has. */
+static void
+test_recreated_late(void **state)
+{
+    unsigned      i;
+    fixture_t     f;
+    listener_t    l;
+    alloc_test_t  at;
+
+    (void) state;
+
+    alloc_test_init(&at);
+    memset(&l, 0, sizeof(l));
+    assert_int_equal(fixture_make(&f, &at.alloc, RING, 1u << 20, KUBE_NEVER),
+                     KUBE_OK);
+    assert_int_equal(put(&f, 0, 'u'), KUBE_OK);
+    assert_int_equal(listener_add(&f, &l, KUBE_NEVER), KUBE_OK);
+    settle(&f);
+    l.again = UINT32_MAX;
+
+    assert_int_equal(put(&f, 0, 'u'), KUBE_OK);
+    assert_int_equal(put(&f, 0, 'v'), KUBE_OK);
+
+    for (i = 0; i < RING; i++) {
+        assert_int_equal(put(&f, 1, 'u'), KUBE_OK);
+    }
+
+    l.again = 0;
+    settle(&f);
+    assert_int_equal(l.resyncs, 1);
+    assert_int_equal(l.unknown, 1);
+    assert_agrees(&f, &l);
+
+    fixture_done(&f);
+    alloc_test_assert_no_leak(&at);
+}
+
+
 /* Two halves, with a refusal between, in the ring and out of it. */
 static void
 test_recreated(void **state)
@@ -749,6 +787,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_slow_listener),
         cmocka_unit_test(test_recreated),
+        cmocka_unit_test(test_recreated_late),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_walk),
         cmocka_unit_test(test_drop),
