@@ -269,12 +269,14 @@ ngx_kube_state_show(ngx_kube_state_t *state)
 void
 ngx_kube_state_off(ngx_kube_informer_t *informer, kube_informer_t *inf)
 {
+    bool                unconfirmed;
     ngx_uint_t          in_use;
     kube_writer_info_t  writer;
 
     kube_zone_writer_info(&informer->zone, &writer);
 
-    in_use = (writer.state_in_use != 0 && !kube_informer_settled(inf));
+    in_use = (writer.state_in_use != 0
+              && (!kube_informer_settled(inf, &unconfirmed) || unconfirmed));
 
     if (writer.state_failed == 0
         && in_use == (writer.state_in_use != 0)
@@ -293,6 +295,7 @@ uint64_t
 ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
     uint64_t now_ms)
 {
+    bool                unconfirmed;
     uint64_t            next_ms;
     kube_writer_info_t  writer;
 
@@ -321,11 +324,11 @@ ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
     state->anew = (state->fd != -1);
     ngx_kube_state_abandon(state);
 
-    if (!kube_informer_settled(inf)) {
+    if (!kube_informer_settled(inf, &unconfirmed)) {
         return UINT64_MAX;
     }
 
-    if (state->in_use) {
+    if (state->in_use && !unconfirmed) {
         state->in_use = 0;
         ngx_kube_state_show(state);
     }
@@ -354,9 +357,13 @@ void
 ngx_kube_state_last(ngx_kube_state_t *state, kube_informer_t *inf,
     uint64_t now_ms)
 {
+    bool                 unconfirmed;
     kube_zone_writer_t  *writer;
 
-    if (state == NULL || inf == NULL || !kube_informer_settled(inf)) {
+    if (state == NULL
+        || inf == NULL
+        || !kube_informer_settled(inf, &unconfirmed))
+    {
         return;
     }
 

@@ -769,6 +769,25 @@ class TestFile:
             told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
             assert told.timestamp() > omitted - 1
 
+    def test_what_was_restored_and_is_forbidden_holds_up_nobody(self):
+        """A file goes on being written beside what an older one had of that namespace."""
+        with Cluster() as made:
+            made.service("shop", "web")
+            made.service("two", "left-behind")
+            block = informer(made.api.url, "namespaces shop two;", state=KEEP)
+            gateway = made.nginx(CONF, block=block)
+            asked(gateway)
+            gateway.restart(change=lambda: made.api.fault(
+                ns="two", status=403, reason="Forbidden", times=None))
+            gateway.status.wait_state("watching", ns="shop")
+            made.slice("shop", "web", made.pods(1, "new"))
+            gateway.wait_backends({"new-1"})
+            # nobody has confirmed what it has of the other one
+            assert gateway.status.informer()["state_file"]["in_use"]
+            gateway.restart(change=made.api.refuse)
+            served(gateway)
+            assert gateway.get().backend == "new-1"
+
     def test_who_is_forbidden_leaves_it_time(self, public_path):
         """What is hardly young enough as nginx ends would be too old as it starts."""
         clock = Clock(public_path)

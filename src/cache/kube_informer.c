@@ -752,37 +752,51 @@ kube_informer_synced(const kube_informer_t *inf)
 }
 
 
-/* What a state file brought of a scope is nobody's word that it is current. */
 bool
-kube_informer_settled(const kube_informer_t *inf)
+kube_informer_settled(const kube_informer_t *inf, bool *unconfirmed)
 {
-    bool              synced;
+    bool              lacking[KUBE_RESOURCES_ROUTED];
+    bool              beside[KUBE_RESOURCES_ROUTED];
     unsigned          scope;
+    kube_resource_t   resource;
     kube_scope_sum_t  sum;
+
+    *unconfirmed = false;
 
     if (inf->phase != INFORMER_RUNNING) {
         return false;
     }
 
-    synced = false;
+    memset(lacking, 0, sizeof(lacking));
+    memset(beside, 0, sizeof(beside));
 
     for (scope = 0; scope < inf->scopes_n; scope++) {
+        resource = inf->scopes[scope].resource;
 
         if (informer_is_synced(&inf->scopes[scope])) {
-            synced = true;
+            beside[resource] = true;
             continue;
         }
 
+        if (!kube_zone_scope_forbidden(inf->conf.zone, scope)) {
+            return false;
+        }
+
+        lacking[resource] = true;
         kube_publisher_sum(inf->publisher, scope, &sum);
 
-        if (!kube_zone_scope_forbidden(inf->conf.zone, scope)
-            || sum.count != 0)
-        {
+        if (sum.count != 0) {
+            *unconfirmed = true;
+        }
+    }
+
+    for (resource = 0; resource < KUBE_RESOURCES_ROUTED; resource++) {
+        if (lacking[resource] && !beside[resource]) {
             return false;
         }
     }
 
-    return synced;
+    return true;
 }
 
 

@@ -102,11 +102,13 @@ uint64_t kube_informer_deadline(const kube_informer_t *informer);
 bool kube_informer_synced(const kube_informer_t *informer);
 
 /*
- * The same, but for scopes that were never listed, answer 403 and hold nothing:
- * who takes back the rights to one namespace keeps no other out of the state
- * file.  One scope has synced.
+ * The same, but for scopes that answer 403 beside one that has synced of their
+ * resource: who takes back the rights to one namespace keeps no other out of
+ * the state file.  *unconfirmed: what one of these holds is an older file's, or
+ * of other selectors.
  */
-bool kube_informer_settled(const kube_informer_t *informer);
+bool kube_informer_settled(const kube_informer_t *informer,
+    bool *unconfirmed);
 
 /* The writer, once the guard is held; else NULL.  For the state file. */
 kube_zone_writer_t *kube_informer_writer(kube_informer_t *informer);

@@ -51,47 +51,80 @@ state_checksum(const state_header_t *header, const unsigned char *bytes)
 }
 
 
+/* Into buf of KUBE_SCOPE_RECORD_MAX bytes; false: there is no such scope. */
+static bool
+state_scope(const kube_zone_t *zone, unsigned scope, uint64_t *buf,
+    kube_scope_info_t *info)
+{
+    size_t  len;
+
+    len = KUBE_SCOPE_RECORD_MAX;
+
+    return kube_zone_load_into(zone, kube_zone_scope_number(zone, scope, false),
+                               buf, &len)
+           == KUBE_OK
+           && kube_zone_scope_decode(buf, len, info) == KUBE_OK;
+}
+
+
+/* It answers 403, and was not current for longer than that; KUBE_NEVER is. */
+static bool
+state_is_refused(const kube_zone_t *zone, unsigned scope, uint64_t now_ms,
+    uint64_t max_age_ms)
+{
+    return kube_zone_scope_forbidden(zone, scope)
+           && kube_zone_scope_age(zone, scope, now_ms) > max_age_ms;
+}
+
+
+static void
+state_omit(kube_state_omitted_t *omitted, const kube_scope_info_t *info)
+{
+    omitted->scopes[omitted->n].resource = info->resource;
+    omitted->scopes[omitted->n].ns_len = info->ns.len;
+    memcpy(omitted->scopes[omitted->n].ns, info->ns.data, info->ns.len);
+    omitted->n++;
+}
+
+
 uint64_t
 kube_state_omit(const kube_zone_t *zone, uint64_t now_ms, uint64_t max_age_ms,
     kube_state_omitted_t *omitted)
 {
-    size_t             len;
+    bool               refused, beside[KUBE_RESOURCES_ROUTED];
     unsigned           scope;
     uint64_t           age, oldest;
-    uint64_t           bytes[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
+    uint64_t           buf[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
     kube_scope_info_t  info;
 
     oldest = 0;
     omitted->n = 0;
+    memset(beside, 0, sizeof(beside));
+
+    for (scope = 0; scope < zone->geometry.scopes_n; scope++) {
+        if (state_scope(zone, scope, buf, &info)
+            && !state_is_refused(zone, scope, now_ms, max_age_ms))
+        {
+            beside[info.resource] = true;
+        }
+    }
 
     for (scope = 0; scope < zone->geometry.scopes_n; scope++) {
 
-        len = sizeof(bytes);
-
-        if (kube_zone_load_into(zone,
-                                kube_zone_scope_number(zone, scope, false),
-                                bytes, &len)
-            != KUBE_OK
-            || kube_zone_scope_decode(bytes, len, &info) != KUBE_OK)
-        {
+        if (!state_scope(zone, scope, buf, &info)) {
             continue;
         }
 
         age = kube_zone_scope_age(zone, scope, now_ms);
+        refused = state_is_refused(zone, scope, now_ms, max_age_ms);
 
-        if (age <= max_age_ms || !kube_zone_scope_forbidden(zone, scope)) {
-            oldest = (age > oldest) ? age : oldest;
+        if (refused && info.ns.len != 0
+            && (age == KUBE_NEVER || beside[info.resource]))
+        {
+            state_omit(omitted, &info);
 
-        } else if (age != KUBE_NEVER) {
-            omitted->scopes[omitted->n].resource = info.resource;
-            omitted->scopes[omitted->n].ns_len = info.ns.len;
-
-            if (info.ns.len != 0) {
-                memcpy(omitted->scopes[omitted->n].ns, info.ns.data,
-                       info.ns.len);
-            }
-
-            omitted->n++;
+        } else if (age > oldest && !(refused && age == KUBE_NEVER)) {
+            oldest = age;
         }
     }
 

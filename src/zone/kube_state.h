@@ -45,11 +45,13 @@ typedef struct {
 } kube_state_omitted_t;
 
 /*
- * Finds those that answer 403, and were last current more than max_age_ms
- * before now_ms, both in ms of the running system.  Returns for how many ms one
- * of the others has not been known to be current: a file is as old as that.
- * KUBE_NEVER: one never was.  Scopes that were never listed and answer 403 are
- * none of the others.
+ * Finds those of one namespace that answer 403, and were last current more than
+ * max_age_ms before now_ms, both in ms of the running system, or never: what
+ * these hold, of an older file, nobody can date.  Where all scopes of a
+ * resource answer so, only those that never were current are omitted: it is no
+ * single tenant's doing.  Returns for how many ms one of the others has not
+ * been known to be current: a file is as old as that.  KUBE_NEVER: one never
+ * was.
  */
 uint64_t kube_state_omit(const kube_zone_t *zone, uint64_t now_ms,
     uint64_t max_age_ms, kube_state_omitted_t *omitted);

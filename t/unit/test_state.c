@@ -371,37 +371,61 @@ test_state_omits(void **state)
     state_scope_at(&t, 3, "two", KUBE_RESOURCE_ENDPOINTSLICES, 7000, true);
     state_scope_at(&t, 4, "never", KUBE_RESOURCE_SERVICES, 0, true);
 
-    /* not for longer than the file may be used: it ages it, as any other */
+    /* two for as long: both age it, as any other; what never was does not */
 
     assert_int_equal(kube_state_omit(&t.zone, 10000, 9000, &omitted), 9000);
-    assert_int_equal(omitted.n, 0);
-    state_has(&t, &omitted, 21, 42, 5);
+    assert_int_equal(omitted.n, 1);
+    state_has(&t, &omitted, 21, 42, 4);
 
     assert_int_equal(kube_state_omit(&t.zone, 10000, 8999, &omitted), 3000);
-    assert_int_equal(omitted.n, 1);
-    state_has(&t, &omitted, 20, 42, 4);
+    assert_int_equal(omitted.n, 2);
+    state_has(&t, &omitted, 20, 42, 3);
 
     assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 1100);
-    assert_int_equal(omitted.n, 2);
-    state_has(&t, &omitted, 20, 40, 3);
+    assert_int_equal(omitted.n, 3);
+    state_has(&t, &omitted, 20, 40, 2);
 
     /* who is allowed, but away for as long, ages it */
 
     state_scope_at(&t, 0, "shop", KUBE_RESOURCE_SERVICES, 1, false);
     assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 9999);
-    assert_int_equal(omitted.n, 2);
+    assert_int_equal(omitted.n, 3);
 
     state_scope_at(&t, 0, "shop", KUBE_RESOURCE_SERVICES, 0, false);
     assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted),
                      KUBE_NEVER);
 
-    /* all namespaces at once */
+    /* where no namespace's slices are listed any more they are kept */
+
+    state_scope_at(&t, 0, "shop", KUBE_RESOURCE_SERVICES, 9000, false);
+    state_scope_at(&t, 1, "shop", KUBE_RESOURCE_ENDPOINTSLICES, 6000, true);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 4000);
+    assert_int_equal(omitted.n, 2);
+    state_has(&t, &omitted, 20, 42, 3);
+
+    /* but for what a file had of one that never was current */
+
+    state_scope_at(&t, 3, "two", KUBE_RESOURCE_ENDPOINTSLICES, 0, true);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 4000);
+    assert_int_equal(omitted.n, 3);
+    state_has(&t, &omitted, 20, 40, 2);
+
+    /* nor is a scope of all namespaces one tenant's */
 
     state_scope_at(&t, 1, "", KUBE_RESOURCE_ENDPOINTSLICES, 1, true);
-    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted),
-                     KUBE_NEVER);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 9999);
     assert_int_equal(omitted.n, 3);
-    state_has(&t, &omitted, 20, 0, 2);
+
+    state_scope_at(&t, 1, "", KUBE_RESOURCE_ENDPOINTSLICES, 0, true);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 1000);
+    assert_int_equal(omitted.n, 3);
+
+    /* what is omitted of all namespaces would be all */
+
+    omitted.n = 1;
+    omitted.scopes[0].resource = KUBE_RESOURCE_SERVICES;
+    omitted.scopes[0].ns_len = 0;
+    state_has(&t, &omitted, 0, 42, 2);
 
     zone_test_close(&t);
 }
