@@ -788,6 +788,31 @@ class TestFile:
             served(gateway)
             assert gateway.get().backend == "new-1"
 
+    @pytest.mark.parametrize("how", ["server", "selectors"])
+    def test_what_was_listed_otherwise_and_is_forbidden(self, how):
+        """Of another server, or with other selectors: a file of those of now has none of it."""
+        with Cluster() as made, Cluster() as other:
+            made.service("shop", "web")
+            made.service("two", "left-behind")
+            watched = "namespaces shop two;"
+            gateway = made.nginx(CONF, block=informer(made.api.url, watched, state=KEEP))
+            asked(gateway)
+            assert b"left-behind" in read(gateway.path("state", NAME))
+            if how == "server":
+                other.service("shop", "web")
+                made = other
+            else:
+                for what in ("services", "endpointslices"):
+                    watched += f" label_selector {what} 'a!=b';"
+            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            gateway.change(block=informer(made.api.url, watched, state=KEEP), gone=True)
+            gateway.status.wait_state("watching", ns="shop")
+            asked(gateway)
+            assert b"left-behind" not in read(gateway.path("state", NAME))
+            gateway.restart(change=made.api.refuse)
+            served(gateway)
+            assert not [s for s in gateway.status.services() if s["name"] == "left-behind"]
+
     def test_who_is_forbidden_leaves_it_time(self, public_path):
         """What is hardly young enough as nginx ends would be too old as it starts."""
         clock = Clock(public_path)

@@ -67,13 +67,26 @@ state_scope(const kube_zone_t *zone, unsigned scope, uint64_t *buf,
 }
 
 
+/*
+ * For how long the scope was not known to be current; KUBE_NEVER: it never was.
+ * What is held of one that was not listed is an older file's, or was listed
+ * with other selectors, or from another server, before a reload.
+ */
+static uint64_t
+state_age(const kube_zone_t *zone, unsigned scope,
+    const kube_scope_info_t *info, uint64_t now_ms)
+{
+    return info->synced ? kube_zone_scope_age(zone, scope, now_ms)
+                        : KUBE_NEVER;
+}
+
+
 /* It answers 403, and was not current for longer than that; KUBE_NEVER is. */
 static bool
-state_is_refused(const kube_zone_t *zone, unsigned scope, uint64_t now_ms,
+state_is_refused(const kube_zone_t *zone, unsigned scope, uint64_t age_ms,
     uint64_t max_age_ms)
 {
-    return kube_zone_scope_forbidden(zone, scope)
-           && kube_zone_scope_age(zone, scope, now_ms) > max_age_ms;
+    return kube_zone_scope_forbidden(zone, scope) && age_ms > max_age_ms;
 }
 
 
@@ -103,7 +116,9 @@ kube_state_omit(const kube_zone_t *zone, uint64_t now_ms, uint64_t max_age_ms,
 
     for (scope = 0; scope < zone->geometry.scopes_n; scope++) {
         if (state_scope(zone, scope, buf, &info)
-            && !state_is_refused(zone, scope, now_ms, max_age_ms))
+            && !state_is_refused(zone, scope,
+                                 state_age(zone, scope, &info, now_ms),
+                                 max_age_ms))
         {
             beside[info.resource] = true;
         }
@@ -115,8 +130,8 @@ kube_state_omit(const kube_zone_t *zone, uint64_t now_ms, uint64_t max_age_ms,
             continue;
         }
 
-        age = kube_zone_scope_age(zone, scope, now_ms);
-        refused = state_is_refused(zone, scope, now_ms, max_age_ms);
+        age = state_age(zone, scope, &info, now_ms);
+        refused = state_is_refused(zone, scope, age, max_age_ms);
 
         if (refused && info.ns.len != 0
             && (age == KUBE_NEVER || beside[info.resource]))

@@ -308,20 +308,30 @@ test_state_scopes(void **state)
 }
 
 
-/* Publishes a scope that was current then (0: never). */
+/* Publishes a scope of that version. */
 static void
-state_scope_at(zone_test_t *t, unsigned scope, const char *ns,
-    kube_resource_t resource, uint64_t contact_ms, bool forbidden)
+state_scope_rv(zone_test_t *t, unsigned scope, const char *ns,
+    kube_resource_t resource, const char *rv)
 {
     kube_scope_info_t  info;
 
     memset(&info, 0, sizeof(kube_scope_info_t));
-    info.rv = KUBE_STR("4711");
+    info.synced = (rv[0] != '\0');
+    info.rv = zone_test_str(rv);
     info.resource = resource;
     info.ns = zone_test_str(ns);
 
     assert_int_equal(kube_zone_scope_publish(t->writer, scope, &info),
                      KUBE_OK);
+}
+
+
+/* Publishes a scope that was current then (0: never). */
+static void
+state_scope_at(zone_test_t *t, unsigned scope, const char *ns,
+    kube_resource_t resource, uint64_t contact_ms, bool forbidden)
+{
+    state_scope_rv(t, scope, ns, resource, "4711");
     kube_zone_scope_set(&t->zone, scope, KUBE_COUNTER_GAUGE_CONTACT_MS,
                         contact_ms);
     kube_zone_scope_set(&t->zone, scope, KUBE_COUNTER_GAUGE_FORBIDDEN,
@@ -406,6 +416,14 @@ test_state_omits(void **state)
     /* but for what a file had of one that never was current */
 
     state_scope_at(&t, 3, "two", KUBE_RESOURCE_ENDPOINTSLICES, 0, true);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 4000);
+    assert_int_equal(omitted.n, 3);
+    state_has(&t, &omitted, 20, 40, 2);
+
+    /* nor what was listed otherwise, however lately, before a reload */
+
+    state_scope_at(&t, 3, "two", KUBE_RESOURCE_ENDPOINTSLICES, 9000, true);
+    state_scope_rv(&t, 3, "two", KUBE_RESOURCE_ENDPOINTSLICES, "");
     assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 4000);
     assert_int_equal(omitted.n, 3);
     state_has(&t, &omitted, 20, 40, 2);
