@@ -37,10 +37,11 @@
 #define NGX_KUBE_STATE_SLICE    (256 * 1024)
 
 /*
- * This part of state_max_age is the age of a file at most, while the server
- * answers: what is hardly young enough as nginx ends is too old as it starts.
+ * Of so many parts of state_max_age one is the age of a file at most, while the
+ * server answers: what is hardly young enough as nginx ends is too old as it
+ * starts.  Who asks for a file starts at once: all but one part.
  */
-#define NGX_KUBE_STATE_PART     4
+#define NGX_KUBE_STATE_PARTS    4
 
 /*
  * Who waits for the lock looks for it so often: at first as for a predecessor
@@ -63,7 +64,8 @@ static uint64_t ngx_kube_state_begin(ngx_kube_state_t *state,
     kube_informer_t *inf, uint64_t now_ms);
 static void ngx_kube_state_bind(ngx_kube_state_t *state);
 static uint64_t ngx_kube_state_sum(ngx_kube_state_t *state);
-static int64_t ngx_kube_state_current(ngx_kube_state_t *state);
+static int64_t ngx_kube_state_current(ngx_kube_state_t *state,
+    ngx_uint_t asked);
 static void ngx_kube_state_keep(ngx_kube_state_t *state);
 static ngx_int_t ngx_kube_state_lock(ngx_kube_state_t *state,
     uint64_t now_ms);
@@ -425,7 +427,7 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
     asked = state->asked;
     state->asked = 0;
 
-    state->current_new_ms = ngx_kube_state_current(state);
+    state->current_new_ms = ngx_kube_state_current(state, asked);
     state->sum_new = ngx_kube_state_sum(state);
 
     /*
@@ -433,7 +435,7 @@ ngx_kube_state_begin(ngx_kube_state_t *state, kube_informer_t *inf,
      * where the clock was set back: it would be of the future.
      */
 
-    refresh = (int64_t) state->informer->state_max_age / NGX_KUBE_STATE_PART;
+    refresh = (int64_t) state->informer->state_max_age / NGX_KUBE_STATE_PARTS;
     age = state->current_new_ms - state->current_ms;
 
     if (state->sum_new == state->sum && !state->failed && !asked
@@ -548,16 +550,18 @@ ngx_kube_state_sum(ngx_kube_state_t *state)
  */
 
 static int64_t
-ngx_kube_state_current(ngx_kube_state_t *state)
+ngx_kube_state_current(ngx_kube_state_t *state, ngx_uint_t asked)
 {
     int64_t   now;
-    uint64_t  age_ms;
+    uint64_t  part_ms, age_ms;
 
     now = ngx_kube_unix_ms();
+    part_ms = state->informer->state_max_age / NGX_KUBE_STATE_PARTS;
 
     age_ms = kube_state_omit(&state->informer->zone, ngx_kube_now(),
-                             state->informer->state_max_age
-                             / NGX_KUBE_STATE_PART, &state->omitted);
+                             asked ? part_ms * (NGX_KUBE_STATE_PARTS - 1)
+                                   : part_ms,
+                             &state->omitted);
 
     if (age_ms > (uint64_t) now) {
         return now;

@@ -823,17 +823,21 @@ class TestFile:
             gateway = made.nginx(CONF, block=block, env=clock.env)
             made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
             made.api.close_watches(ns="two")
-            gateway.status.wait_state("backoff", ns="two")
+            gateway.status.wait(
+                lambda i: [d["cause"] for d in i["degraded"]].count("forbidden") == 2
+            )
             clock.ahead(1000)
             # evidence of both resources of the other namespace
             made.service("shop", "later")
             gateway.status.wait(
                 lambda i: all(r["objects"] == 2 for r in i["resources"] if r["namespace"] == "shop")
             )
+            # who asks starts from it at once
             asked(gateway)
-            assert b"left-behind" not in read(gateway.path("state", NAME))
+            assert b"left-behind" in read(gateway.path("state", NAME))
             gateway.restart(change=made.api.refuse)
             served(gateway)
+            assert b"left-behind" not in read(gateway.path("state", NAME))
             written = gateway.status.informer()["state_file"]["written"]
             told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
             assert told.timestamp() > time.time() - 900
