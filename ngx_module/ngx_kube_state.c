@@ -297,7 +297,7 @@ uint64_t
 ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
     uint64_t now_ms)
 {
-    bool                unconfirmed;
+    bool                synced, unconfirmed;
     uint64_t            next_ms;
     kube_writer_info_t  writer;
 
@@ -335,13 +335,26 @@ ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
         ngx_kube_state_show(state);
     }
 
+    synced = kube_informer_synced(inf);
+
     if (state->next_ms == 0) {
 
         /* who may be asked for a file need not have written one */
 
-        state->next_ms = now_ms + NGX_KUBE_STATE_FIRST;
+        state->next_ms = now_ms + (synced ? NGX_KUBE_STATE_FIRST
+                                          : NGX_KUBE_STATE_PERIOD);
         (void) ngx_kube_state_lock(state, now_ms);
     }
+
+    /* rights that come late: a good file is not replaced by less at once */
+
+    if (synced && !state->synced
+        && state->next_ms > now_ms + NGX_KUBE_STATE_FIRST)
+    {
+        state->next_ms = now_ms + NGX_KUBE_STATE_FIRST;
+    }
+
+    state->synced = synced;
 
     if (state->lock == -1 && state->look_ms != 0) {
         return ngx_kube_state_look(state, now_ms);

@@ -60,6 +60,7 @@ struct ngx_kube_state_s {
     unsigned                 known:1;        /* the zone's values were read */
     unsigned                 ca_said:1;    /* that it is another */
     unsigned                 in_use:1;
+    unsigned                 synced:1;       /* all is, as of the last look */
     unsigned                 failed:1;
     unsigned                 said:1;         /* that, by this process */
     unsigned                 asked:1;        /* for a file of now */

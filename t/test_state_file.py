@@ -755,16 +755,17 @@ class TestFile:
             assert b"left-behind" in contents()
             made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
             made.api.close_watches(ns="two")
-            wait_until(lambda: b"left-behind" not in contents())
+
+            def without():
+                """With evidence of both resources of the other namespace."""
+                made.service("shop", "later")
+                gateway.status.wait_rv(made.api.rv, ns="shop")
+                return b"left-behind" not in contents()
+
             omitted = time.time()
-            # evidence of both resources of the other namespace
-            made.service("shop", "later")
-            gateway.status.wait(
-                lambda i: all(r["objects"] == 2 for r in i["resources"] if r["namespace"] == "shop")
-            )
-            now = contents()
-            assert b"left-behind" not in now
-            assert b"later" in now
+            wait_until(without)
+            with open(gateway.path("state", NAME), "rb") as f:
+                assert b"later" in f.read()
             written = gateway.status.informer()["state_file"]["written"]
             told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
             assert told.timestamp() > omitted - 1
@@ -841,6 +842,45 @@ class TestFile:
             written = gateway.status.informer()["state_file"]["written"]
             told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
             assert told.timestamp() > time.time() - 900
+
+    def test_an_outage_after_a_403(self, public_path):
+        """It makes all older: who was forbidden at its beginning is in the file as any other."""
+        clock = Clock(public_path)
+        with Cluster() as made:
+            made.service("shop", "web")
+            made.service("two", "left-behind")
+            block = informer(made.api.url, "namespaces shop two;", state=KEEP)
+            gateway = made.nginx(CONF, block=block, env=clock.env)
+            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            made.api.close_watches(ns="two")
+            gateway.status.wait(
+                lambda i: [d["cause"] for d in i["degraded"]].count("forbidden") == 2
+            )
+            made.api.refuse()
+            clock.ahead(1000)
+            gateway.restart()
+            served(gateway)
+            assert b"left-behind" in read(gateway.path("state", NAME))
+            made.api.listen()
+
+    def test_rights_that_come_late(self, public_path):
+        """A good file is not replaced by one without them, but when a minute is over."""
+        clock = Clock(public_path)
+        with Cluster() as made:
+            made.service("shop", "web")
+            made.service("two", "late")
+            block = informer(made.api.url, "namespaces shop two;", state=KEEP)
+            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            gateway = made.nginx(CONF, block=block, sync=False, env=clock.env)
+            gateway.wait_status_code(200)
+            clock.ahead(10)
+            never(lambda: os.path.exists(gateway.path("state", NAME)), 1)
+            made.api.clear_faults()
+            # 5 s after the first sync: the minute has three quarters to go
+            gateway.status.wait_synced()
+            clock.ahead(16)
+            gateway.status.wait(lambda i: i["state_file"]["written"], 40)
+            assert b"late" in read(gateway.path("state", NAME))
 
     def test_none_is_written_after_a_reload(self, seed):
         """The last one's age is of no use any more."""

@@ -81,6 +81,31 @@ state_age(const kube_zone_t *zone, unsigned scope,
 }
 
 
+/*
+ * For how long none at all was known to be current: an outage makes all older,
+ * whatever one of them had answered before.
+ */
+static uint64_t
+state_youngest(const kube_zone_t *zone, uint64_t now_ms)
+{
+    unsigned           scope;
+    uint64_t           age, youngest;
+    uint64_t           buf[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
+    kube_scope_info_t  info;
+
+    youngest = KUBE_NEVER;
+
+    for (scope = 0; scope < zone->geometry.scopes_n; scope++) {
+        if (state_scope(zone, scope, buf, &info)) {
+            age = state_age(zone, scope, &info, now_ms);
+            youngest = (age < youngest) ? age : youngest;
+        }
+    }
+
+    return (youngest == KUBE_NEVER) ? 0 : youngest;
+}
+
+
 /* It answers 403, and was not current for longer than that; KUBE_NEVER is. */
 static bool
 state_is_refused(const kube_zone_t *zone, unsigned scope, uint64_t age_ms,
@@ -101,17 +126,18 @@ state_omit(kube_state_omitted_t *omitted, const kube_scope_info_t *info)
 
 
 uint64_t
-kube_state_omit(const kube_zone_t *zone, uint64_t now_ms, uint64_t max_age_ms,
-    kube_state_omitted_t *omitted)
+kube_state_omit(const kube_zone_t *zone, uint64_t now_ms,
+    uint64_t max_behind_ms, kube_state_omitted_t *omitted)
 {
     bool               refused, beside[KUBE_RESOURCES_ROUTED];
     unsigned           scope;
-    uint64_t           age, oldest;
+    uint64_t           age, oldest, max_age_ms;
     uint64_t           buf[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
     kube_scope_info_t  info;
 
     oldest = 0;
     omitted->n = 0;
+    max_age_ms = state_youngest(zone, now_ms) + max_behind_ms;
     memset(beside, 0, sizeof(beside));
 
     for (scope = 0; scope < zone->geometry.scopes_n; scope++) {

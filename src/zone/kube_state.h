@@ -46,16 +46,16 @@ typedef struct {
 
 /*
  * Finds those of one namespace that answer 403, and were last current more than
- * max_age_ms before now_ms, both in ms of the running system, or never as they
- * are: what these hold is of an older file, which nobody can date, or of other
- * selectors, or of another server, which the new file is not of.  Where all
- * scopes of a resource answer so, only those that never were current are
- * omitted: it is no single tenant's doing.  Returns for how many ms one of the
- * others has not been known to be current: a file is as old as that.
+ * max_behind_ms before another one was, or never as they are; now_ms is of the
+ * running system.  What the latter hold is of an older file, which nobody can
+ * date, or of other selectors, or of another server, which the new file is not
+ * of.  Where all scopes of a resource answer so, only those that never were
+ * current are omitted: it is no single tenant's doing.  Returns for how many ms
+ * one of the others has not been known to be current: a file is as old as that.
  * KUBE_NEVER: one never was.
  */
 uint64_t kube_state_omit(const kube_zone_t *zone, uint64_t now_ms,
-    uint64_t max_age_ms, kube_state_omitted_t *omitted);
+    uint64_t max_behind_ms, kube_state_omitted_t *omitted);
 
 /* Whether it covers objects, or the scope, of that namespace (empty: all). */
 bool kube_state_is_omitted(const kube_state_omitted_t *omitted,

@@ -383,40 +383,47 @@ test_state_omits(void **state)
 
     /* two for as long: both age it, as any other; what never was does not */
 
-    assert_int_equal(kube_state_omit(&t.zone, 10000, 9000, &omitted), 9000);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 8000, &omitted), 9000);
     assert_int_equal(omitted.n, 1);
     state_has(&t, &omitted, 21, 42, 4);
 
-    assert_int_equal(kube_state_omit(&t.zone, 10000, 8999, &omitted), 3000);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 7999, &omitted), 3000);
     assert_int_equal(omitted.n, 2);
     state_has(&t, &omitted, 20, 42, 3);
 
-    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 1100);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 1999, &omitted), 1100);
     assert_int_equal(omitted.n, 3);
     state_has(&t, &omitted, 20, 40, 2);
+
+    /* an outage makes no difference between them */
+
+    assert_int_equal(kube_state_omit(&t.zone, 90000, 2000, &omitted), 83000);
+    assert_int_equal(omitted.n, 2);
+    assert_int_equal(kube_state_omit(&t.zone, 90000, 1999, &omitted), 81100);
+    assert_int_equal(omitted.n, 3);
 
     /* who is allowed, but away for as long, ages it */
 
     state_scope_at(&t, 0, "shop", KUBE_RESOURCE_SERVICES, 1, false);
-    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 9999);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 1800, &omitted), 9999);
     assert_int_equal(omitted.n, 3);
 
     state_scope_at(&t, 0, "shop", KUBE_RESOURCE_SERVICES, 0, false);
-    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted),
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 1800, &omitted),
                      KUBE_NEVER);
 
     /* where no namespace's slices are listed any more they are kept */
 
     state_scope_at(&t, 0, "shop", KUBE_RESOURCE_SERVICES, 9000, false);
     state_scope_at(&t, 1, "shop", KUBE_RESOURCE_ENDPOINTSLICES, 6000, true);
-    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 4000);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 1800, &omitted), 4000);
     assert_int_equal(omitted.n, 2);
     state_has(&t, &omitted, 20, 42, 3);
 
     /* but for what a file had of one that never was current */
 
     state_scope_at(&t, 3, "two", KUBE_RESOURCE_ENDPOINTSLICES, 0, true);
-    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 4000);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 1800, &omitted), 4000);
     assert_int_equal(omitted.n, 3);
     state_has(&t, &omitted, 20, 40, 2);
 
@@ -424,18 +431,18 @@ test_state_omits(void **state)
 
     state_scope_at(&t, 3, "two", KUBE_RESOURCE_ENDPOINTSLICES, 9000, true);
     state_scope_rv(&t, 3, "two", KUBE_RESOURCE_ENDPOINTSLICES, "");
-    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 4000);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 1800, &omitted), 4000);
     assert_int_equal(omitted.n, 3);
     state_has(&t, &omitted, 20, 40, 2);
 
     /* nor is a scope of all namespaces one tenant's */
 
     state_scope_at(&t, 1, "", KUBE_RESOURCE_ENDPOINTSLICES, 1, true);
-    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 9999);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 1800, &omitted), 9999);
     assert_int_equal(omitted.n, 3);
 
     state_scope_at(&t, 1, "", KUBE_RESOURCE_ENDPOINTSLICES, 0, true);
-    assert_int_equal(kube_state_omit(&t.zone, 10000, 2999, &omitted), 1000);
+    assert_int_equal(kube_state_omit(&t.zone, 10000, 1800, &omitted), 1000);
     assert_int_equal(omitted.n, 3);
 
     /* what is omitted of all namespaces would be all */
