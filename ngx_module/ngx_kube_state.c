@@ -360,7 +360,9 @@ ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
         return ngx_kube_state_look(state, now_ms);
     }
 
-    if (now_ms < state->next_ms && !state->asked) {
+    if (now_ms < state->next_ms
+        && (!state->asked || (unconfirmed && state->sum == 0)))
+    {
         return state->next_ms;
     }
 
@@ -378,6 +380,14 @@ ngx_kube_state_last(ngx_kube_state_t *state, kube_informer_t *inf,
     if (state == NULL
         || inf == NULL
         || !kube_informer_settled(inf, &unconfirmed))
+    {
+        return;
+    }
+
+    /* a good file is not replaced by less before the minute is over */
+
+    if (unconfirmed && state->sum == 0
+        && (state->next_ms == 0 || now_ms < state->next_ms))
     {
         return;
     }

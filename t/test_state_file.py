@@ -770,33 +770,48 @@ class TestFile:
             told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
             assert told.timestamp() > omitted - 1
 
-    def test_what_was_restored_and_is_forbidden_holds_up_nobody(self):
-        """A file goes on being written beside what an older one had of that namespace."""
+    def test_what_was_restored_and_is_forbidden_holds_up_nobody(self, public_path):
+        """A minute later a file is written beside what an older one had of that namespace."""
+        clock = Clock(public_path)
         with Cluster() as made:
             made.service("shop", "web")
             made.service("two", "left-behind")
             block = informer(made.api.url, "namespaces shop two;", state=KEEP)
-            gateway = made.nginx(CONF, block=block)
+            gateway = made.nginx(CONF, block=block, env=clock.env)
             asked(gateway)
-            gateway.restart(change=lambda: made.api.fault(
-                ns="two", status=403, reason="Forbidden", times=None))
+
+            def forbid():
+                made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+
+            def forbidden(i):
+                return [d["cause"] for d in i["degraded"]].count("forbidden") == 2
+
+            # rights that come late cost nothing
+            for change in (forbid, lambda: None):
+                gateway.restart(change=change)
+                gateway.status.wait(forbidden)
+                assert b"left-behind" in read(gateway.path("state", NAME))
+                assert gateway.status.informer()["state_file"]["in_use"]
+
             gateway.status.wait_state("watching", ns="shop")
             made.slice("shop", "web", made.pods(1, "new"))
             gateway.wait_backends({"new-1"})
-            # nobody has confirmed what it has of the other one
-            assert gateway.status.informer()["state_file"]["in_use"]
+            clock.ahead(61)
             gateway.restart(change=made.api.refuse)
+            assert b"left-behind" not in read(gateway.path("state", NAME))
             served(gateway)
             assert gateway.get().backend == "new-1"
 
     @pytest.mark.parametrize("how", ["server", "selectors"])
-    def test_what_was_listed_otherwise_and_is_forbidden(self, how):
+    def test_what_was_listed_otherwise_and_is_forbidden(self, public_path, how):
         """Of another server, or with other selectors: a file of those of now has none of it."""
+        clock = Clock(public_path)
         with Cluster() as made, Cluster() as other:
             made.service("shop", "web")
             made.service("two", "left-behind")
             watched = "namespaces shop two;"
-            gateway = made.nginx(CONF, block=informer(made.api.url, watched, state=KEEP))
+            block = informer(made.api.url, watched, state=KEEP)
+            gateway = made.nginx(CONF, block=block, env=clock.env)
             asked(gateway)
             assert b"left-behind" in read(gateway.path("state", NAME))
             if how == "server":
@@ -808,7 +823,13 @@ class TestFile:
             made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
             gateway.change(block=informer(made.api.url, watched, state=KEEP), gone=True)
             gateway.status.wait_state("watching", ns="shop")
-            asked(gateway)
+
+            def a_minute_later():
+                """Whoever sleeps until then is woken by a change."""
+                clock.ahead(61)
+                made.service("shop", "later")
+
+            asked(gateway, then=a_minute_later)
             assert b"left-behind" not in read(gateway.path("state", NAME))
             gateway.restart(change=made.api.refuse)
             served(gateway)
