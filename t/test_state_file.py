@@ -29,7 +29,7 @@ import test_views as views
 from apiserver import ApiServer
 from cluster import Cluster, informer, root
 from library import Clock, preloaded
-from nginx import PATIENCE, WAIT, never, wait_until
+from nginx import PATIENCE, WAIT, Timeout, never, wait_until
 
 PROGRAM = os.path.join(os.environ.get("KUBE_BUILD_DIR", "build/release"), "kube-informer")
 CONF = """
@@ -793,9 +793,18 @@ class TestFile:
                 assert b"left-behind" in read(gateway.path("state", NAME))
                 assert gateway.status.informer()["state_file"]["in_use"]
 
-            gateway.status.wait_state("watching", ns="shop")
-            made.slice("shop", "web", made.pods(1, "new"))
-            gateway.wait_backends({"new-1"})
+            def a_change():
+                """Which is seen when the one that is asked has had its turn."""
+                gateway.status.wait_state("watching", ns="shop")
+                made.slice("shop", "web", made.pods(1, "new"))
+                gateway.wait_backends({"new-1"})
+                heard.append(read(gateway.path("state", NAME)))
+
+            # nor is who asks answered by less
+            heard = []
+            with pytest.raises(Timeout):
+                asked(gateway, then=a_change, timeout=1)
+            assert b"left-behind" in heard[0]
             clock.ahead(61)
             gateway.restart(change=made.api.refuse)
             assert b"left-behind" not in read(gateway.path("state", NAME))
