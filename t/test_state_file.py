@@ -181,6 +181,35 @@ def served(gateway):
     wait_until(lambda: gateway.get("/state").status == 200)
 
 
+def contents(gateway):
+    """The bytes of its state file."""
+    return read(gateway.path("state", NAME))
+
+
+def written(gateway):
+    """Unix seconds, as the status shows it."""
+    text = gateway.status.informer()["state_file"]["written"]
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def two(made, keep=KEEP, **more):
+    """A gateway of two namespaces with a Service each, of which the second is "left-behind"."""
+    made.service("shop", "web")
+    made.service("two", "left-behind")
+    block = informer(made.api.url, "namespaces shop two;", state=keep)
+    return made.nginx(CONF, block=block, **more)
+
+
+def forbid(made):
+    """Takes back the rights to the second namespace; a list or watch has to come."""
+    made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+
+
+def forbidden(gateway):
+    """Until that is told of both its resources."""
+    gateway.status.wait(lambda i: [d["cause"] for d in i["degraded"]].count("forbidden") == 2)
+
+
 def errors(gateway):
     """How many requests to the API server have failed."""
     return gateway.status.metrics().value("nginx_kube_errors_total")
@@ -698,9 +727,7 @@ class TestFile:
             clock.back()
             gateway.restart()
             served(gateway)
-            written = gateway.status.informer()["state_file"]["written"]
-            told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
-            assert told.timestamp() < away - 90
+            assert written(gateway) < away - 90
 
     def test_many_slices(self):
         """One that is written in several turns, which none of an idle informer is late for."""
@@ -724,7 +751,7 @@ class TestFile:
         """It is of all others: who takes back the rights to one costs them nothing."""
         with Cluster() as made:
             made.service("shop", "web")
-            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            forbid(made)
             block = informer(made.api.url, "namespaces shop two;", state=KEEP)
             gateway = made.nginx(CONF, block=block, sync=False)
             gateway.wait_status_code(200)
@@ -741,56 +768,35 @@ class TestFile:
     def test_who_is_forbidden_for_long_ages_nobody_else(self):
         """Longer than a file may be used: it has nothing of that one."""
         with Cluster() as made:
-            made.service("shop", "web")
-            made.service("two", "left-behind")
-            keep = "state_path state; state_max_age 1s;"
-            block = informer(made.api.url, "namespaces shop two;", state=keep)
-            gateway = made.nginx(CONF, block=block)
-
-            def contents():
-                asked(gateway)
-                with open(gateway.path("state", NAME), "rb") as f:
-                    return f.read()
-
-            assert b"left-behind" in contents()
-            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            gateway = two(made, keep="state_path state; state_max_age 1s;")
+            asked(gateway)
+            assert b"left-behind" in contents(gateway)
+            forbid(made)
             made.api.close_watches(ns="two")
 
             def without():
                 """With evidence of both resources of the other namespace."""
                 made.service("shop", "later")
                 gateway.status.wait_rv(made.api.rv, ns="shop")
-                return b"left-behind" not in contents()
+                asked(gateway)
+                return b"left-behind" not in contents(gateway)
 
             omitted = time.time()
             wait_until(without)
-            with open(gateway.path("state", NAME), "rb") as f:
-                assert b"later" in f.read()
-            written = gateway.status.informer()["state_file"]["written"]
-            told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
-            assert told.timestamp() > omitted - 1
+            assert b"later" in contents(gateway)
+            assert written(gateway) > omitted - 1
 
     def test_what_was_restored_and_is_forbidden_holds_up_nobody(self, public_path):
         """A minute later a file is written beside what an older one had of that namespace."""
         clock = Clock(public_path)
         with Cluster() as made:
-            made.service("shop", "web")
-            made.service("two", "left-behind")
-            block = informer(made.api.url, "namespaces shop two;", state=KEEP)
-            gateway = made.nginx(CONF, block=block, env=clock.env)
+            gateway = two(made, env=clock.env)
             asked(gateway)
-
-            def forbid():
-                made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
-
-            def forbidden(i):
-                return [d["cause"] for d in i["degraded"]].count("forbidden") == 2
-
             # rights that come late cost nothing
-            for change in (forbid, lambda: None):
+            for change in (lambda: forbid(made), lambda: None):
                 gateway.restart(change=change)
-                gateway.status.wait(forbidden)
-                assert b"left-behind" in read(gateway.path("state", NAME))
+                forbidden(gateway)
+                assert b"left-behind" in contents(gateway)
                 assert gateway.status.informer()["state_file"]["in_use"]
 
             def a_change():
@@ -798,7 +804,7 @@ class TestFile:
                 gateway.status.wait_state("watching", ns="shop")
                 made.slice("shop", "web", made.pods(1, "new"))
                 gateway.wait_backends({"new-1"})
-                heard.append(read(gateway.path("state", NAME)))
+                heard.append(contents(gateway))
 
             # nor is who asks answered by less
             heard = []
@@ -807,7 +813,7 @@ class TestFile:
             assert b"left-behind" in heard[0]
             clock.ahead(61)
             gateway.restart(change=made.api.refuse)
-            assert b"left-behind" not in read(gateway.path("state", NAME))
+            assert b"left-behind" not in contents(gateway)
             served(gateway)
             assert gateway.get().backend == "new-1"
 
@@ -816,20 +822,17 @@ class TestFile:
         """Of another server, or with other selectors: a file of those of now has none of it."""
         clock = Clock(public_path)
         with Cluster() as made, Cluster() as other:
-            made.service("shop", "web")
-            made.service("two", "left-behind")
+            gateway = two(made, env=clock.env)
             watched = "namespaces shop two;"
-            block = informer(made.api.url, watched, state=KEEP)
-            gateway = made.nginx(CONF, block=block, env=clock.env)
             asked(gateway)
-            assert b"left-behind" in read(gateway.path("state", NAME))
+            assert b"left-behind" in contents(gateway)
             if how == "server":
                 other.service("shop", "web")
                 made = other
             else:
                 for what in ("services", "endpointslices"):
                     watched += f" label_selector {what} 'a!=b';"
-            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            forbid(made)
             gateway.change(block=informer(made.api.url, watched, state=KEEP), gone=True)
             gateway.status.wait_state("watching", ns="shop")
 
@@ -839,7 +842,7 @@ class TestFile:
                 made.service("shop", "later")
 
             asked(gateway, then=a_minute_later)
-            assert b"left-behind" not in read(gateway.path("state", NAME))
+            assert b"left-behind" not in contents(gateway)
             gateway.restart(change=made.api.refuse)
             served(gateway)
             assert not [s for s in gateway.status.services() if s["name"] == "left-behind"]
@@ -848,15 +851,10 @@ class TestFile:
         """What is hardly young enough as nginx ends would be too old as it starts."""
         clock = Clock(public_path)
         with Cluster() as made:
-            made.service("shop", "web")
-            made.service("two", "left-behind")
-            block = informer(made.api.url, "namespaces shop two;", state=KEEP)
-            gateway = made.nginx(CONF, block=block, env=clock.env)
-            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            gateway = two(made, env=clock.env)
+            forbid(made)
             made.api.close_watches(ns="two")
-            gateway.status.wait(
-                lambda i: [d["cause"] for d in i["degraded"]].count("forbidden") == 2
-            )
+            forbidden(gateway)
             clock.ahead(1000)
             # evidence of both resources of the other namespace
             made.service("shop", "later")
@@ -865,32 +863,25 @@ class TestFile:
             )
             # who asks starts from it at once
             asked(gateway)
-            assert b"left-behind" in read(gateway.path("state", NAME))
+            assert b"left-behind" in contents(gateway)
             gateway.restart(change=made.api.refuse)
             served(gateway)
-            assert b"left-behind" not in read(gateway.path("state", NAME))
-            written = gateway.status.informer()["state_file"]["written"]
-            told = datetime.datetime.fromisoformat(written.replace("Z", "+00:00"))
-            assert told.timestamp() > time.time() - 900
+            assert b"left-behind" not in contents(gateway)
+            assert written(gateway) > time.time() - 900
 
     def test_an_outage_after_a_403(self, public_path):
         """It makes all older: who was forbidden at its beginning is in the file as any other."""
         clock = Clock(public_path)
         with Cluster() as made:
-            made.service("shop", "web")
-            made.service("two", "left-behind")
-            block = informer(made.api.url, "namespaces shop two;", state=KEEP)
-            gateway = made.nginx(CONF, block=block, env=clock.env)
-            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            gateway = two(made, env=clock.env)
+            forbid(made)
             made.api.close_watches(ns="two")
-            gateway.status.wait(
-                lambda i: [d["cause"] for d in i["degraded"]].count("forbidden") == 2
-            )
+            forbidden(gateway)
             made.api.refuse()
             clock.ahead(1000)
             gateway.restart()
             served(gateway)
-            assert b"left-behind" in read(gateway.path("state", NAME))
+            assert b"left-behind" in contents(gateway)
             made.api.listen()
 
     def test_rights_that_come_late(self, public_path):
@@ -900,7 +891,7 @@ class TestFile:
             made.service("shop", "web")
             made.service("two", "late")
             block = informer(made.api.url, "namespaces shop two;", state=KEEP)
-            made.api.fault(ns="two", status=403, reason="Forbidden", times=None)
+            forbid(made)
             gateway = made.nginx(CONF, block=block, sync=False, env=clock.env)
             gateway.wait_status_code(200)
             clock.ahead(10)
@@ -910,7 +901,7 @@ class TestFile:
             gateway.status.wait_synced()
             clock.ahead(16)
             gateway.status.wait(lambda i: i["state_file"]["written"], 40)
-            assert b"late" in read(gateway.path("state", NAME))
+            assert b"late" in contents(gateway)
 
     def test_none_is_written_after_a_reload(self, seed):
         """The last one's age is of no use any more."""
