@@ -284,15 +284,13 @@ ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf)
 static ngx_uint_t
 ngx_http_kube_of_file(const kube_resolution_t *resolution, ngx_uint_t in_use)
 {
-    if (resolution->error == KUBE_RESOLVE_TOO_LARGE && in_use
-        && resolution->snapshot.entry == 0)
-    {
-        return 1;
-    }
+    ngx_uint_t  large;
 
-    return resolution->snapshot.from_state_file
-           && (resolution->found
-               || (resolution->error == KUBE_RESOLVE_TOO_LARGE && in_use));
+    large = (resolution->error == KUBE_RESOLVE_TOO_LARGE && in_use);
+
+    return (large && resolution->snapshot.entry == 0)
+           || (resolution->snapshot.from_state_file
+               && (large || resolution->found));
 }
 
 

@@ -60,6 +60,8 @@
 static ngx_int_t ngx_kube_state_names(ngx_kube_state_t *state);
 static ngx_int_t ngx_kube_state_name(ngx_kube_state_t *state, char **name,
     const char *suffix);
+static ngx_uint_t ngx_kube_state_poorer(const ngx_kube_state_t *state,
+    bool unconfirmed);
 static uint64_t ngx_kube_state_begin(ngx_kube_state_t *state,
     kube_informer_t *inf, uint64_t now_ms);
 static void ngx_kube_state_bind(ngx_kube_state_t *state);
@@ -361,12 +363,24 @@ ngx_kube_state_process(ngx_kube_state_t *state, kube_informer_t *inf,
     }
 
     if (now_ms < state->next_ms
-        && (!state->asked || (unconfirmed && state->sum == 0)))
+        && (!state->asked || ngx_kube_state_poorer(state, unconfirmed)))
     {
         return state->next_ms;
     }
 
     return ngx_kube_state_begin(state, inf, now_ms);
+}
+
+
+/*
+ * The first file of this process would have less than the one that stands: that
+ * is not replaced before its time.
+ */
+
+static ngx_uint_t
+ngx_kube_state_poorer(const ngx_kube_state_t *state, bool unconfirmed)
+{
+    return unconfirmed && state->sum == 0;
 }
 
 
@@ -384,9 +398,7 @@ ngx_kube_state_last(ngx_kube_state_t *state, kube_informer_t *inf,
         return;
     }
 
-    /* a good file is not replaced by less before the minute is over */
-
-    if (unconfirmed && state->sum == 0
+    if (ngx_kube_state_poorer(state, unconfirmed)
         && (state->next_ms == 0 || now_ms < state->next_ms))
     {
         return;

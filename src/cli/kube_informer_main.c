@@ -27,7 +27,6 @@
 #include "kube_informer.h"
 #include "kube_transcript.h"
 #include "kube_version.h"
-#include "kube_zone_counters.h"
 #include "kube_zone_scope.h"
 
 
@@ -215,9 +214,7 @@ cli_missing(cli_t *cli, bool quiet, bool *refused_only)
 
         n++;
 
-        if (kube_zone_scope_counter(&cli->zone, slot,
-                                    KUBE_COUNTER_GAUGE_FORBIDDEN) == 0)
-        {
+        if (!kube_zone_scope_forbidden(&cli->zone, slot)) {
             *refused_only = false;
         }
 

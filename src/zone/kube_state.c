@@ -12,7 +12,6 @@
 
 #include "kube_state.h"
 #include "kube_zone_image.h"
-#include "kube_zone_reader.h"
 #include "kube_zone_table.h"
 
 
@@ -51,22 +50,6 @@ state_checksum(const state_header_t *header, const unsigned char *bytes)
 }
 
 
-/* Into buf of KUBE_SCOPE_RECORD_MAX bytes; false: there is no such scope. */
-static bool
-state_scope(const kube_zone_t *zone, unsigned scope, uint64_t *buf,
-    kube_scope_info_t *info)
-{
-    size_t  len;
-
-    len = KUBE_SCOPE_RECORD_MAX;
-
-    return kube_zone_load_into(zone, kube_zone_scope_number(zone, scope, false),
-                               buf, &len)
-           == KUBE_OK
-           && kube_zone_scope_decode(buf, len, info) == KUBE_OK;
-}
-
-
 /*
  * For how long the scope was not known to be current; KUBE_NEVER: it never was.
  * What is held of one that was not listed is an older file's, or was listed
@@ -96,7 +79,7 @@ state_youngest(const kube_zone_t *zone, uint64_t now_ms)
     youngest = KUBE_NEVER;
 
     for (scope = 0; scope < zone->geometry.scopes_n; scope++) {
-        if (state_scope(zone, scope, buf, &info)) {
+        if (kube_zone_scope_load(zone, scope, buf, &info) == KUBE_OK) {
             age = state_age(zone, scope, &info, now_ms);
             youngest = (age < youngest) ? age : youngest;
         }
@@ -141,7 +124,7 @@ kube_state_omit(const kube_zone_t *zone, uint64_t now_ms,
     memset(beside, 0, sizeof(beside));
 
     for (scope = 0; scope < zone->geometry.scopes_n; scope++) {
-        if (state_scope(zone, scope, buf, &info)
+        if (kube_zone_scope_load(zone, scope, buf, &info) == KUBE_OK
             && !state_is_refused(zone, scope,
                                  state_age(zone, scope, &info, now_ms),
                                  max_age_ms))
@@ -152,7 +135,7 @@ kube_state_omit(const kube_zone_t *zone, uint64_t now_ms,
 
     for (scope = 0; scope < zone->geometry.scopes_n; scope++) {
 
-        if (!state_scope(zone, scope, buf, &info)) {
+        if (kube_zone_scope_load(zone, scope, buf, &info) != KUBE_OK) {
             continue;
         }
 
@@ -280,7 +263,6 @@ state_put_scopes(const kube_zone_writer_t *w,
     const kube_state_omitted_t *omitted, unsigned char *buf, size_t size,
     state_header_t *header)
 {
-    size_t              len;
     unsigned            scope;
     kube_record_t      *record;
     uint64_t            bytes[KUBE_SCOPE_RECORD_MAX / sizeof(uint64_t)];
@@ -288,18 +270,8 @@ state_put_scopes(const kube_zone_writer_t *w,
 
     for (scope = 0; scope < w->zone->geometry.scopes_n; scope++) {
 
-        len = sizeof(bytes);
-
-        if (kube_zone_load_into(w->zone,
-                                kube_zone_scope_number(w->zone, scope, false),
-                                bytes, &len)
-            != KUBE_OK)
-        {
-            continue;
-        }
-
-        if (kube_zone_scope_decode(bytes, len, &info) == KUBE_OK
-            && kube_state_is_omitted(omitted, info.resource, info.ns))
+        if (kube_zone_scope_load(w->zone, scope, bytes, &info) != KUBE_OK
+            || kube_state_is_omitted(omitted, info.resource, info.ns))
         {
             continue;
         }

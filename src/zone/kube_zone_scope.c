@@ -107,12 +107,8 @@ kube_zone_scope_decode(const void *record, size_t size, kube_scope_info_t *info)
 }
 
 
-/*
- * Reads a record without an arena, into buf of KUBE_SCOPE_RECORD_MAX bytes.
- * KUBE_NOT_FOUND: no such scope.
- */
-static kube_rc_t
-scope_load(const kube_zone_t *zone, unsigned scope, uint64_t *buf,
+kube_rc_t
+kube_zone_scope_load(const kube_zone_t *zone, unsigned scope, uint64_t *buf,
     kube_scope_info_t *info)
 {
     size_t     size;
@@ -239,7 +235,7 @@ kube_zone_scope_floor(kube_zone_writer_t *w, unsigned scope, kube_str_t rv)
         return KUBE_NOT_FOUND;
     }
 
-    rc = scope_load(w->zone, scope, buf, &info);
+    rc = kube_zone_scope_load(w->zone, scope, buf, &info);
 
     if (rc != KUBE_OK) {
         return rc;
@@ -280,7 +276,7 @@ kube_zone_scope_of(const kube_zone_t *zone, kube_resource_t resource,
 
     for (scope = 0; scope < zone->geometry.scopes_n; scope++) {
 
-        if (scope_load(zone, scope, buf, &info) == KUBE_OK
+        if (kube_zone_scope_load(zone, scope, buf, &info) == KUBE_OK
             && info.resource == resource
             && (info.ns.len == 0 || kube_str_eq(info.ns, ns)))
         {
@@ -413,7 +409,7 @@ kube_zone_health(const kube_zone_t *zone, uint64_t now_ms,
                       kube_word_get(&zone->image->history.state_in_use) != 0;
 
     for (i = 0; i < zone->geometry.scopes_n; i++) {
-        rc = scope_load(zone, i, buf, &info);
+        rc = kube_zone_scope_load(zone, i, buf, &info);
 
         if (rc == KUBE_NOT_FOUND) {
             continue;

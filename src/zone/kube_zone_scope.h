@@ -87,6 +87,13 @@ kube_rc_t kube_zone_scope_decode(const void *record, size_t size,
     kube_scope_info_t *info)  KUBE_MUST_CHECK;
 
 /*
+ * The same without an arena and errors: the record is read into buf of
+ * KUBE_SCOPE_RECORD_MAX bytes, and the strings of info point into it.
+ */
+kube_rc_t kube_zone_scope_load(const kube_zone_t *zone, unsigned scope,
+    uint64_t *buf, kube_scope_info_t *info)  KUBE_MUST_CHECK;
+
+/*
  * One store makes all of info visible, but the error_* fields.  KUBE_OK,
  * KUBE_FULL (also: the zone has not so many scopes), KUBE_INVALID (ns or rv
  * is too long).
