@@ -31,7 +31,7 @@ date_is_digit(char c)
 
 
 /* Takes n digits and the byte behind them off the front; '\0' is any byte. */
-static bool
+static inline bool
 date_number(kube_str_t *s, size_t n, char after, unsigned *value)
 {
     size_t  i;
@@ -175,17 +175,15 @@ kube_rc_t
 kube_date_parse_rfc3339(kube_str_t s, int64_t *unix_ms)
 {
     int64_t   ms, offset_s;
-    unsigned  i, d[DATE_FIELDS];
+    unsigned  d[DATE_FIELDS];
 
-    static const char  after[] = "--T::";
-
-    for (i = 0; i < DATE_FIELDS; i++) {
-        if (!date_number(&s, i == DATE_YEAR ? 4 : 2, after[i], &d[i])) {
-            return KUBE_INVALID;
-        }
-    }
-
-    if (!date_fraction(&s, &ms)
+    if (!date_number(&s, 4, '-', &d[DATE_YEAR])
+        || !date_number(&s, 2, '-', &d[DATE_MONTH])
+        || !date_number(&s, 2, 'T', &d[DATE_DAY])
+        || !date_number(&s, 2, ':', &d[DATE_HOUR])
+        || !date_number(&s, 2, ':', &d[DATE_MINUTE])
+        || !date_number(&s, 2, '\0', &d[DATE_SECOND])
+        || !date_fraction(&s, &ms)
         || !date_offset(&s, &offset_s)
         || s.len != 0
         || !date_is_valid(d))

@@ -378,11 +378,13 @@ endpoints_message_address(kube_decode_t *d, kube_protobuf_t *m,
         return;
     }
 
-    endpoint = kube_decode_add(d, array, sizeof(kube_endpoint_t), SIZE_MAX, "");
+    endpoint = kube_decode_more(d, array, sizeof(kube_endpoint_t), SIZE_MAX,
+                                "");
     if (endpoint == NULL) {
         return;
     }
 
+    memset(endpoint, 0, sizeof(kube_endpoint_t));
     endpoint->ready = ready;
     endpoint->serving = ready;
     kube_decode_target_begin(&target, KUBE_STR_NULL);

@@ -25,16 +25,36 @@ static const char  decode_port_bad[] = "";
 #define FIELD_EACH(byte)  (0x0101010101010101ull * (byte))
 
 
-/* Whether one of eight bytes is no visible ASCII: below 0x21, above 0x7e. */
+/*
+ * Whether one of eight bytes is no visible ASCII: below 0x21, above 0x7e.  What
+ * carries to the next byte comes from one that is odd itself.
+ */
 static inline bool
-field_eight_are_odd(const char *p)
+field_eight_are_odd(uint64_t x)
 {
-    uint64_t  x;
-
-    memcpy(&x, p, 8);
-
     return ((x | (x + FIELD_EACH(0x01)) | (x - FIELD_EACH(0x21)))
             & FIELD_EACH(0x80)) != 0;
+}
+
+
+/* Whether one of n bytes, 4 to 15, is: two words, which may overlap. */
+static inline bool
+field_some_are_odd(const char *p, size_t n)
+{
+    uint32_t  a, b;
+    uint64_t  x, y;
+
+    if (n >= 8) {
+        memcpy(&x, p, 8);
+        memcpy(&y, p + n - 8, 8);
+
+        return field_eight_are_odd(x) || field_eight_are_odd(y);
+    }
+
+    memcpy(&a, p, 4);
+    memcpy(&b, p + n - 4, 4);
+
+    return field_eight_are_odd((uint64_t) a << 32 | b);
 }
 
 
@@ -47,20 +67,20 @@ kube_decode_is_printable(kube_str_t s, size_t max)
         return false;
     }
 
-    /*
-     * What carries to the next byte comes from one that is odd itself.  The
-     * last eight may overlap those before.
-     */
+    if (s.len >= KUBE_SIMD_TEXT) {
 
-    if (s.len >= 8) {
-
-        for (i = 0; i + 8 < s.len; i += 8) {
-            if (field_eight_are_odd(s.data + i)) {
+        for (i = 0; i + KUBE_SIMD_TEXT < s.len; i += KUBE_SIMD_TEXT) {
+            if (kube_simd_hidden(s.data + i) != 0) {
                 return false;
             }
         }
 
-        return !field_eight_are_odd(s.data + s.len - 8);
+        /* the last ones may overlap those before */
+        return kube_simd_hidden(s.data + s.len - KUBE_SIMD_TEXT) == 0;
+    }
+
+    if (s.len >= 4) {
+        return !field_some_are_odd(s.data, s.len);
     }
 
     for (i = 0; i < s.len; i++) {
@@ -504,17 +524,12 @@ kube_decode_array(kube_decode_t *d, kube_decode_array_t *array,
 }
 
 
-/* Makes room for one element more, above what there is. */
-static bool
-decode_room(kube_decode_t *d, kube_decode_array_t *array, size_t size,
+bool
+kube_decode_grow(kube_decode_t *d, kube_decode_array_t *array, size_t size,
     size_t max, const char *what)
 {
     kube_rc_t      rc;
     kube_alloc_t   alloc;
-
-    if (array->n < array->cap) {
-        return true;
-    }
 
     alloc = kube_arena_allocator(d->arena);
     rc = kube_array_reserve(&alloc, &array->p, &array->cap,
@@ -534,23 +549,6 @@ decode_room(kube_decode_t *d, kube_decode_array_t *array, size_t size,
 
 
 void *
-kube_decode_add(kube_decode_t *d, kube_decode_array_t *array, size_t size,
-    size_t max, const char *what)
-{
-    char  *p;
-
-    if (!decode_room(d, array, size, max, what)) {
-        return NULL;
-    }
-
-    p = (char *) array->p + array->n * size;
-    array->n++;
-
-    return memset(p, 0, size);
-}
-
-
-void *
 kube_decode_next(kube_decode_t *d, kube_decode_array_t *array, size_t size,
     size_t max, const char *what, bool *fresh)
 {
@@ -561,12 +559,11 @@ kube_decode_next(kube_decode_t *d, kube_decode_array_t *array, size_t size,
         return NULL;
     }
 
-    if (!decode_room(d, array, size, max, what)) {
+    p = kube_decode_more(d, array, size, max, what);
+
+    if (p == NULL) {
         return NULL;
     }
-
-    p = (char *) array->p + array->n * size;
-    array->n++;
 
     *fresh = (array->n > array->made);
 

@@ -294,12 +294,28 @@ typedef struct {
 bool kube_decode_array(kube_decode_t *d, kube_decode_array_t *array,
     const char *what);
 
-/*
- * Another element of size bytes, zeroed.  NULL where memory is short or there
- * are max of them: then the object is refused with what.
- */
-void *kube_decode_add(kube_decode_t *d, kube_decode_array_t *array,
+/* Makes room for another element of size bytes; false: as below. */
+bool kube_decode_grow(kube_decode_t *d, kube_decode_array_t *array,
     size_t size, size_t max, const char *what);
+
+
+/*
+ * Another element of size bytes, of which nothing is set.  NULL where memory is
+ * short or there are max of them: then the object is refused with what.
+ */
+static inline void *
+kube_decode_more(kube_decode_t *d, kube_decode_array_t *array, size_t size,
+    size_t max, const char *what)
+{
+    if (array->n == array->cap
+        && !kube_decode_grow(d, array, size, max, what))
+    {
+        return NULL;
+    }
+
+    return (char *) array->p + array->n++ * size;
+}
+
 
 /*
  * The next element, of size bytes, with d->lx before its value; *fresh: it is

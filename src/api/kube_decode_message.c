@@ -178,12 +178,13 @@ kube_decode_message_port(kube_decode_t *d, kube_protobuf_t *m,
         return;
     }
 
-    port = kube_decode_add(d, array, sizeof(kube_port_t), max,
-                           "ports has too many elements");
+    port = kube_decode_more(d, array, sizeof(kube_port_t), max,
+                            "ports has too many elements");
     if (port == NULL) {
         return;
     }
 
+    memset(port, 0, sizeof(kube_port_t));
     good = true;
 
     while (kube_decode_field(d, &inner, &part)) {

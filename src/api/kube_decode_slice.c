@@ -892,9 +892,9 @@ slice_message_endpoint(kube_decode_t *d, kube_protobuf_t *m,
         return;
     }
 
-    endpoint = kube_decode_add(d, array, sizeof(kube_endpoint_t),
-                               KUBE_SLICE_ENDPOINTS_MAX,
-                               "endpoints has too many elements");
+    endpoint = kube_decode_more(d, array, sizeof(kube_endpoint_t),
+                                KUBE_SLICE_ENDPOINTS_MAX,
+                                "endpoints has too many elements");
     if (endpoint == NULL) {
         return;
     }

@@ -17,8 +17,8 @@
 static const char  protobuf_cut[] = "a field goes beyond its message";
 
 
-static bool
-protobuf_fail(kube_protobuf_t *m, const char *what)
+bool
+kube_protobuf_fail(kube_protobuf_t *m, const char *what)
 {
     m->what = (what == protobuf_cut && m->cut) ? NULL : what;
     m->end = m->p;
@@ -40,7 +40,7 @@ protobuf_long_varint(kube_protobuf_t *m, uint64_t *value)
     for (i = 0; i < KUBE_VARINT_MAX; i++) {
 
         if (m->p == m->end) {
-            return protobuf_fail(m, protobuf_cut);
+            return kube_protobuf_fail(m, protobuf_cut);
         }
 
         byte = (uint8_t) *m->p++;
@@ -54,7 +54,7 @@ protobuf_long_varint(kube_protobuf_t *m, uint64_t *value)
         }
     }
 
-    return protobuf_fail(m, "a number of more than ten bytes");
+    return kube_protobuf_fail(m, "a number of more than ten bytes");
 }
 
 
@@ -89,7 +89,7 @@ static bool
 protobuf_skip(kube_protobuf_t *m, uint64_t len)
 {
     if (len > (uint64_t) (m->end - m->p)) {
-        return protobuf_fail(m, protobuf_cut);
+        return kube_protobuf_fail(m, protobuf_cut);
     }
 
     m->p += len;
@@ -155,7 +155,7 @@ protobuf_value(kube_protobuf_t *m, kube_protobuf_field_t *f)
         return true;
 
     default:
-        return protobuf_fail(m, "an unknown wire type");
+        return kube_protobuf_fail(m, "an unknown wire type");
     }
 }
 
@@ -204,44 +204,11 @@ kube_protobuf_next_any(kube_protobuf_t *m, kube_protobuf_field_t *f)
     }
 
     if (f->number <= 0) {
-        return protobuf_fail(m, "a field without a number");
+        return kube_protobuf_fail(m, "a field without a number");
     }
 
     return protobuf_value(m, f)
            && (f->wire != KUBE_WIRE_GROUP || protobuf_group(m));
-}
-
-
-bool
-kube_protobuf_bytes(kube_protobuf_t *m, const kube_protobuf_field_t *f,
-    kube_str_t *s)
-{
-    if (f->wire != KUBE_WIRE_BYTES) {
-        return protobuf_fail(m, "a field of the wrong wire type");
-    }
-
-    if (f->cut) {
-        return false;
-    }
-
-    *s = f->bytes;
-
-    return true;
-}
-
-
-bool
-kube_protobuf_enter(kube_protobuf_t *m, const kube_protobuf_field_t *f,
-    kube_protobuf_t *inner)
-{
-    if (f->wire != KUBE_WIRE_BYTES) {
-        return protobuf_fail(m, "a field of the wrong wire type");
-    }
-
-    kube_protobuf_init(inner, f->bytes);
-    inner->cut = f->cut;
-
-    return true;
 }
 
 
@@ -264,7 +231,7 @@ kube_protobuf_number(kube_protobuf_t *m, const kube_protobuf_field_t *f,
     uint64_t *value)
 {
     if (f->wire != KUBE_WIRE_VARINT) {
-        return protobuf_fail(m, "a field of the wrong wire type");
+        return kube_protobuf_fail(m, "a field of the wrong wire type");
     }
 
     *value = f->value;
@@ -317,13 +284,59 @@ protobuf_meta(kube_protobuf_t *m, kube_meta_t *meta)
 }
 
 
+/*
+ * Passes the fields before one of that number, which is below 16, as long as
+ * they are as most are: of bytes, and less than 16 KiB of them.
+ */
+static void
+protobuf_pass(kube_protobuf_t *m, unsigned number)
+{
+    size_t          left, len;
+    const uint8_t  *p;
+
+    for ( ;; ) {
+        p = (const uint8_t *) m->p;
+        left = (size_t) (m->end - m->p);
+
+        if (left < 3
+            || p[0] < 8
+            || (p[0] & 0x87) != KUBE_WIRE_BYTES
+            || (unsigned) p[0] >> 3 == number)
+        {
+            return;
+        }
+
+        if (p[1] < 0x80) {
+            len = 2 + (size_t) p[1];
+
+        } else if (p[2] < 0x80) {
+            len = 3 + ((size_t) (p[1] & 0x7f) | (size_t) p[2] << 7);
+
+        } else {
+            return;
+        }
+
+        if (len > left) {
+            return;
+        }
+
+        m->p += len;
+    }
+}
+
+
 static void
 protobuf_object(kube_protobuf_t *m, kube_meta_t *meta)
 {
     kube_protobuf_t        inner;
     kube_protobuf_field_t  f;
 
-    while (kube_protobuf_next(m, &f)) {
+    for ( ;; ) {
+        protobuf_pass(m, KUBE_PROTOBUF_METADATA);
+
+        if (!kube_protobuf_next(m, &f)) {
+            return;
+        }
 
         if (f.number == KUBE_PROTOBUF_METADATA
             && kube_protobuf_enter(m, &f, &inner))
@@ -363,7 +376,7 @@ protobuf_unknown(kube_protobuf_t *m, kube_protobuf_unknown_t *unknown,
     if (m->end - m->p < KUBE_PROTOBUF_MAGIC_LEN
         || memcmp(m->p, KUBE_PROTOBUF_MAGIC, KUBE_PROTOBUF_MAGIC_LEN) != 0)
     {
-        (void) protobuf_fail(m, "not an object of Kubernetes");
+        (void) kube_protobuf_fail(m, "not an object of Kubernetes");
         return;
     }
 

@@ -105,6 +105,7 @@ kube_protobuf_next(kube_protobuf_t *m, kube_protobuf_field_t *f)
         if ((p[0] & 7) == KUBE_WIRE_VARINT) {
             f->number = p[0] >> 3;
             f->wire = KUBE_WIRE_VARINT;
+            f->cut = false;
             f->value = p[1];
             m->p += 2;
 
@@ -132,16 +133,57 @@ kube_protobuf_next(kube_protobuf_t *m, kube_protobuf_field_t *f)
 }
 
 
+/* Ends the walk: what, a static text, is wrong.  Returns false. */
+bool kube_protobuf_fail(kube_protobuf_t *m, const char *what);
+
+
+/* Ends the walk where the field is not length-delimited. */
+static inline bool
+kube_protobuf_delimited(kube_protobuf_t *m, const kube_protobuf_field_t *f)
+{
+    if (f->wire == KUBE_WIRE_BYTES) {
+        return true;
+    }
+
+    (void) kube_protobuf_fail(m, "a field of the wrong wire type");
+
+    return false;
+}
+
+
 /*
  * *s is what the length-delimited field holds.  False, with *s as it was: the
  * field is of another wire type, which ends the walk, or is not held whole.
  */
-bool kube_protobuf_bytes(kube_protobuf_t *m, const kube_protobuf_field_t *f,
-    kube_str_t *s);
+static inline bool
+kube_protobuf_bytes(kube_protobuf_t *m, const kube_protobuf_field_t *f,
+    kube_str_t *s)
+{
+    if (!kube_protobuf_delimited(m, f) || f->cut) {
+        return false;
+    }
+
+    *s = f->bytes;
+
+    return true;
+}
+
 
 /* Begins the walk of the message that the field holds; false: as above. */
-bool kube_protobuf_enter(kube_protobuf_t *m, const kube_protobuf_field_t *f,
-    kube_protobuf_t *inner);
+static inline bool
+kube_protobuf_enter(kube_protobuf_t *m, const kube_protobuf_field_t *f,
+    kube_protobuf_t *inner)
+{
+    if (!kube_protobuf_delimited(m, f)) {
+        return false;
+    }
+
+    kube_protobuf_init(inner, f->bytes);
+    inner->cut = f->cut;
+
+    return true;
+}
+
 
 /* The same for the value of a varint. */
 bool kube_protobuf_number(kube_protobuf_t *m, const kube_protobuf_field_t *f,

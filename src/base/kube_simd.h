@@ -1,8 +1,8 @@
 /*
- * kube_simd - bytes of JSON looked for 16 or 64 at a time, as bit masks: bit i
- * stands for the byte at p + i.
+ * kube_simd - bytes looked for 16 or 64 at a time, most of them those of JSON,
+ * as bit masks: bit i stands for the byte at p + i.
  *
- * Three questions only, those of kube_lexer.  They are answered by SSE2 on
+ * Four questions only, those of src/api.  They are answered by SSE2 on
  * amd64 and by NEON on aarch64.  Each has a plain C form with the suffix
  * _plain, which is what any other machine uses, and what the tests hold the
  * others against; KUBE_SIMD_PLAIN chooses it everywhere.  Nothing is read but
@@ -148,6 +148,25 @@ kube_simd_odd_plain(const char *p)
         ch = (unsigned char) p[i];
         mask |= (uint32_t) (ch <= ' ' || ch > '~' || ch == '"' || ch == '\\')
                 << i;
+    }
+
+    return mask;
+}
+
+
+/* The bytes of 16 that are no visible ASCII. */
+static inline uint32_t
+kube_simd_hidden_plain(const char *p)
+{
+    unsigned       i;
+    uint32_t       mask;
+    unsigned char  ch;
+
+    mask = 0;
+
+    for (i = 0; i < KUBE_SIMD_TEXT; i++) {
+        ch = (unsigned char) p[i];
+        mask |= (uint32_t) (ch <= ' ' || ch > '~') << i;
     }
 
     return mask;
@@ -421,11 +440,19 @@ kube_simd_odd(const char *p)
     return kube_simd_mask(kube_simd_or(found, kube_simd_unseen(v)));
 }
 
+
+static inline uint32_t
+kube_simd_hidden(const char *p)
+{
+    return kube_simd_mask(kube_simd_unseen(kube_simd_load(p)));
+}
+
 #else
 
 #define kube_simd_block  kube_simd_block_plain
 #define kube_simd_quote  kube_simd_quote_plain
 #define kube_simd_odd    kube_simd_odd_plain
+#define kube_simd_hidden kube_simd_hidden_plain
 
 #endif
 

@@ -253,13 +253,11 @@ kube_addr_parse(kube_str_t s, kube_addr_t *addr)
         return KUBE_INVALID;
     }
 
-    memset(&parsed, 0, sizeof(kube_addr_t));
-    parsed.family = KUBE_FAMILY_IPV4;
+    parsed = (kube_addr_t) { .family = KUBE_FAMILY_IPV4 };
     rc = addr_parse_ipv4(s, parsed.bytes);
 
     if (rc != KUBE_OK && memchr(s.data, ':', s.len) != NULL) {
-        memset(&parsed, 0, sizeof(kube_addr_t));
-        parsed.family = KUBE_FAMILY_IPV6;
+        parsed = (kube_addr_t) { .family = KUBE_FAMILY_IPV6 };
         rc = addr_parse_ipv6(s, parsed.bytes);
     }
 

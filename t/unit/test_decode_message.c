@@ -733,7 +733,7 @@ message_of_usual(void **state)
 static void
 message_of_texts(void **state)
 {
-    char           text[24];
+    char           text[40];
     size_t         i, len;
     message_t      endpoint;
     decode_test_t  t;

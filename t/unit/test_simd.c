@@ -25,7 +25,7 @@ static void
 compare(const char *p, char *text)
 {
     int                 lines;
-    uint32_t            quote, odd;
+    uint32_t            quote, odd, hidden;
     unsigned            i;
     unsigned char       ch;
     kube_simd_block_t   a, b, c;
@@ -36,6 +36,7 @@ compare(const char *p, char *text)
         c = (kube_simd_block_t) { 0, 0, 0, 0, 0, 0 };
         quote = 0;
         odd = 0;
+        hidden = 0;
 
         for (i = 0; i < KUBE_SIMD_BLOCK; i++) {
             ch = (unsigned char) p[i];
@@ -50,6 +51,7 @@ compare(const char *p, char *text)
             if (i < KUBE_SIMD_TEXT) {
                 odd |= (uint32_t) (ch <= 0x20 || ch >= 0x7f || ch == '"'
                                    || ch == '\\') << i;
+                hidden |= (uint32_t) (ch <= 0x20 || ch >= 0x7f) << i;
             }
         }
 
@@ -68,6 +70,8 @@ compare(const char *p, char *text)
         assert_int_equal(kube_simd_quote_plain(text, lines), quote);
         assert_int_equal(kube_simd_odd(text), odd);
         assert_int_equal(kube_simd_odd_plain(text), odd);
+        assert_int_equal(kube_simd_hidden(text), hidden);
+        assert_int_equal(kube_simd_hidden_plain(text), hidden);
     }
 }
 
