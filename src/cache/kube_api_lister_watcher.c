@@ -27,14 +27,14 @@
  */
 #define API_ARENA_FACTOR  16
 
-/* A buffer above this is freed when it is empty. */
+/* A buffer above this is freed once a quarter of it was enough. */
 #define API_BUFFER_KEPT   (16u << 10)
 
 /*
  * An item whose end has not arrived stays in the buffer up to this size, in
  * bytes, and so many looks at it: kube_decode_scan begins it anew each time.
  */
-#define API_HELD_MAX      (KUBE_TICK_BYTES / 2)
+#define API_HELD_MAX      (32u << 10)
 #define API_LOOKS_MAX     8
 
 /* What is kept of a transport's error. */
@@ -92,6 +92,7 @@ typedef struct {
     size_t             cap;
     size_t             used;
     size_t             len;
+    size_t             most;       /* of len, since it was empty */
     size_t             held;       /* of these: an item without its end */
     unsigned           looks;      /* at what is held */
     kube_str_t         token;      /* owned */
@@ -242,6 +243,7 @@ api_on_bytes(void *ctx, const char *data, size_t len)
 
     memcpy((char *) call->buffer + call->len, data, len);
     call->len += len;
+    call->most = (call->len > call->most) ? call->len : call->most;
 
     /* no item ends without a bracket that closes */
 
@@ -608,6 +610,11 @@ api_event(api_call_t *call, const kube_envelope_t *envelope,
         result->kind = KUBE_RESULT_BOOKMARK;
         result->initial_events_end = event.initial_events_end;
         call->whole = call->whole || event.initial_events_end;
+
+        if (event.initial_events_end) {
+            call->most = 0;    /* events need less than a list */
+        }
+
         return KUBE_OK;
 
     case KUBE_WATCH_ERROR:
@@ -870,6 +877,23 @@ api_next_item(api_call_t *call, kube_str_t *in, kube_result_t *result)
 }
 
 
+/*
+ * Nothing is in the buffer: one that was filled is likely to be filled again,
+ * as in a list, and not to be made anew each time.
+ */
+static void
+api_spare(api_call_t *call)
+{
+    if (call->cap > API_BUFFER_KEPT && call->most <= call->cap / 4) {
+        kube_free(&call->lw->alloc, call->buffer);
+        call->buffer = NULL;
+        call->cap = 0;
+    }
+
+    call->most = 0;
+}
+
+
 /* The buffer up to the next result.  KUBE_AGAIN: it is used up. */
 static kube_rc_t
 api_parse(api_call_t *call, kube_result_t *result)
@@ -900,10 +924,8 @@ api_parse(api_call_t *call, kube_result_t *result)
         call->len = 0;
     }
 
-    if (call->len == 0 && call->cap > API_BUFFER_KEPT) {
-        kube_free(&call->lw->alloc, call->buffer);
-        call->buffer = NULL;
-        call->cap = 0;
+    if (call->len == 0) {
+        api_spare(call);
     }
 
     if (call->paused) {
