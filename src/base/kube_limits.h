@@ -95,8 +95,11 @@
 /* Retry-After is honoured up to here, in seconds. */
 #define KUBE_RETRY_AFTER_MAX         300
 
-/* Bytes taken from the socket before the host's loop gets its turn. */
-#define KUBE_TICK_BYTES              (64u << 10)
+/*
+ * Bytes taken from the sockets before the host's loop gets its turn.  Each turn
+ * wakes senders that wait for room: few large ones cost less.
+ */
+#define KUBE_TICK_BYTES              (256u << 10)
 
 /* Keys queued in the DeltaFIFO before the transport is paused. */
 #define KUBE_FIFO_KEYS_MAX           4096

@@ -25,8 +25,9 @@
 #define KUBE_EXCHANGE_HEADER_BYTES_MAX  (64u << 10)
 
 /*
- * What libcurl reads at once is also what a paused exchange may hold; a slice
- * of 100 KiB then takes two reads.
+ * What libcurl reads at once is also what a paused exchange may hold, and has
+ * taken at once when its turn comes: of many that flood, each delays the others
+ * by so much.
  */
 #define KUBE_EXCHANGE_BUFFER_BYTES  (64u << 10)
 

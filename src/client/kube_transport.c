@@ -77,6 +77,8 @@ struct kube_transport_s {
     uint64_t              healed;        /* connections that were dialed */
     bool                  unreached;     /* connecting failed, and nothing was
                                             heard since */
+    bool                  unserved;      /* the first had no turn for want of
+                                            budget */
     bool                  initialised;   /* curl_global_init() */
     bool                  processing;
 };
@@ -655,10 +657,6 @@ kube_transport_resume(kube_transport_t *transport, kube_exchange_t *exchange)
 }
 
 
-/*
- * The exchange that was first in the last call is last in this one, so that a
- * long list does not take the whole budget each time.
- */
 static void
 transport_rotate(kube_transport_t *t)
 {
@@ -670,6 +668,22 @@ transport_rotate(kube_transport_t *t)
         t->exchanges = first->next;
         transport_append(t, first);
     }
+}
+
+
+/*
+ * The exchange that was first in the last call is last in this one, so that a
+ * long list does not take the whole budget each time; all that had their turn
+ * are, where there was not enough for all.
+ */
+static void
+transport_turn(kube_transport_t *t)
+{
+    if (!t->unserved) {
+        transport_rotate(t);
+    }
+
+    t->unserved = false;
 }
 
 
@@ -956,6 +970,12 @@ transport_unpause(kube_transport_t *t)
 
         if (t->env.taken_bytes >= t->env.conf.tick_bytes) {
             t->env.more = true;
+            t->unserved = true;
+
+            while (t->exchanges != e) {
+                transport_rotate(t);
+            }
+
             return;
         }
 
@@ -1110,7 +1130,7 @@ kube_transport_process(kube_transport_t *transport, uint64_t now_ms)
     (void) sigfillset(&all);
     (void) pthread_sigmask(SIG_SETMASK, &all, &old);
 
-    transport_rotate(t);
+    transport_turn(t);
 
     if (kube_dialer_process(&t->env.dialer, now_ms)) {
         transport_relieve(t);

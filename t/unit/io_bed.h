@@ -26,7 +26,7 @@
 
 /* Of one exchange; whoever needs more says so before including this. */
 #ifndef IO_BODY_MAX
-#define IO_BODY_MAX       (128u << 10)
+#define IO_BODY_MAX       (KUBE_TICK_BYTES + (64u << 10))
 #endif
 
 typedef struct {

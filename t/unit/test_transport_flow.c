@@ -8,10 +8,12 @@
 
 #include <curl/curl.h>
 
+#include "kube_exchange.h"
 #include "transport_bed.h"
 
 
-#define BIG_BYTES  (3u << 20)
+#define BIG_BYTES     (3u << 20)
+#define FLOW_STREAMS  8
 
 #define OK_HEAD  "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
@@ -253,6 +255,63 @@ test_transport_fairness(void **state)
     assert_int_equal(endless.dones, 0);
     kube_transport_cancel(f->transport, endless.exchange);
     transport_bed_free(&endless);
+}
+
+
+/*
+ * Of eight streams that never end a call serves two: whoever has bytes that are
+ * held back waits for the six others at most.
+ */
+static void
+test_transport_turns(void **state)
+{
+    bool                    held[FLOW_STREAMS];
+    size_t                  i, n, pieces[FLOW_STREAMS];
+    unsigned                waits[FLOW_STREAMS] = { 0 };
+    kube_request_t          request;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c[FLOW_STREAMS] = { 0 };
+
+    f->tick_bytes = 2 * KUBE_EXCHANGE_BUFFER_BYTES;
+    transport_bed_serve(f, serve_endless, NULL);
+    transport_bed_open(f);
+
+    memset(&request, 0, sizeof(request));
+    request.watch = true;
+
+    for (i = 0; i < FLOW_STREAMS; i++) {
+        c[i].f = f;
+        assert_int_equal(kube_transport_start(f->transport, &request,
+                                              &transport_bed_handler, &c[i],
+                                              transport_bed_now_ms(),
+                                              &c[i].exchange), KUBE_OK);
+    }
+
+    for (i = 0; i < FLOW_STREAMS; i++) {
+        transport_bed_until(f, &c[i].pieces, 1);
+    }
+
+    for (n = 0; n < 200; n++) {
+        for (i = 0; i < FLOW_STREAMS; i++) {
+            held[i] = c[i].exchange->paused;
+            pieces[i] = c[i].pieces;
+            c[i].len = 0;
+        }
+
+        transport_bed_step(f);
+
+        for (i = 0; i < FLOW_STREAMS; i++) {
+            waits[i] = (held[i] && c[i].pieces == pieces[i]) ? waits[i] + 1
+                                                             : 0;
+            assert_true(waits[i] < FLOW_STREAMS / 2);
+        }
+    }
+
+    for (i = 0; i < FLOW_STREAMS; i++) {
+        assert_int_equal(c[i].dones, 0);
+        kube_transport_cancel(f->transport, c[i].exchange);
+        transport_bed_free(&c[i]);
+    }
 }
 
 
@@ -808,6 +867,7 @@ main(void)
         TRANSPORT_TEST(test_transport_pause),
         TRANSPORT_TEST(test_transport_pause_is_quiet),
         TRANSPORT_TEST(test_transport_fairness),
+        TRANSPORT_TEST(test_transport_turns),
         TRANSPORT_TEST(test_transport_cancel),
         TRANSPORT_TEST(test_transport_cancel_other),
         TRANSPORT_TEST(test_transport_abort),
