@@ -134,26 +134,6 @@ kube_simd_quote_plain(const char *p, int lines)
 }
 
 
-/* The bytes of 16 that are no visible ASCII, or " or \. */
-static inline uint32_t
-kube_simd_odd_plain(const char *p)
-{
-    unsigned       i;
-    uint32_t       mask;
-    unsigned char  ch;
-
-    mask = 0;
-
-    for (i = 0; i < KUBE_SIMD_TEXT; i++) {
-        ch = (unsigned char) p[i];
-        mask |= (uint32_t) (ch <= ' ' || ch > '~' || ch == '"' || ch == '\\')
-                << i;
-    }
-
-    return mask;
-}
-
-
 /* The bytes of 16 that are no visible ASCII. */
 static inline uint32_t
 kube_simd_hidden_plain(const char *p)
@@ -170,6 +150,14 @@ kube_simd_hidden_plain(const char *p)
     }
 
     return mask;
+}
+
+
+/* The bytes of 16 that are no visible ASCII, or " or \. */
+static inline uint32_t
+kube_simd_odd_plain(const char *p)
+{
+    return kube_simd_hidden_plain(p) | kube_simd_quote_plain(p, 0);
 }
 
 
