@@ -37,8 +37,13 @@
 /* Crashes whose times are kept. */
 #define KUBE_ZONE_CRASHES   4
 
-/* No writer ever gets there: what is beyond somebody else has written. */
-#define KUBE_ZONE_REVISION_MAX  (1ull << 52)
+/*
+ * No writer ever gets there: what is beyond somebody else has written.  One
+ * that is found and gone on from is half of it at most, so that none that is
+ * given out from there is taken for such.
+ */
+#define KUBE_ZONE_REVISION_MAX    (1ull << 52)
+#define KUBE_ZONE_REVISION_FOUND  (KUBE_ZONE_REVISION_MAX / 2)
 
 typedef _Atomic uint32_t  kube_half_t;
 
@@ -396,7 +401,7 @@ kube_zone_revision(const kube_zone_t *zone)
 
     revision = kube_word_get(&zone->image->revision);
 
-    return (revision <= KUBE_ZONE_REVISION_MAX) ? revision : 0;
+    return (revision <= KUBE_ZONE_REVISION_FOUND) ? revision : 0;
 }
 
 

@@ -76,7 +76,9 @@ recover_entries(const kube_zone_writer_t *w)
 static void
 recover_revision(kube_zone_writer_t *w, const kube_record_t *record)
 {
-    if (record->revision > w->revision) {
+    if (record->revision > w->revision
+        && record->revision <= KUBE_ZONE_REVISION_FOUND)
+    {
         w->revision = record->revision;
         kube_word_set(&w->zone->image->revision, w->revision);
     }

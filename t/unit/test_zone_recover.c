@@ -807,34 +807,38 @@ repair_change(zone_test_t *t, unsigned variant)
 static void
 test_recover_revision(void **state)
 {
-    bool              image;
+    bool              image, lost;
     unsigned          i, run;
+    uint64_t          revision;
     zone_test_t      *t;
     kube_record_t    *api;
     kube_takeover_t   takeover;
 
     (void) state;
 
-    for (run = 0; run < 2; run++) {
-        image = (run == 1);
+    for (run = 0; run < 4; run++) {
+        image = (run % 2 == 1);
+        revision = (run < 2) ? UINT64_MAX : KUBE_ZONE_REVISION_MAX;
+        lost = (!image && run < 2);
         repair_open();
         t = &repair_now.t;
         api = repair_record(t, KUBE_RESOURCE_SERVICES, "api");
 
         if (image) {
-            kube_word_set(&t->zone.image->revision, UINT64_MAX);
+            kube_word_set(&t->zone.image->revision, revision);
 
         } else {
-            api->revision = UINT64_MAX;
+            api->revision = revision;
         }
 
         for (i = 2; i < 5; i++) {
             repair_image_take();
             repair_image_start(t);
             zone_test_acquire(t, REPAIR_NOW, &takeover);
-            assert_int_equal(takeover.distrust, !image);
-            assert_int_equal(takeover.cut_off, !image && i == 2);
+            assert_int_equal(takeover.distrust, lost);
+            assert_int_equal(takeover.cut_off, lost && i == 2);
             repair_change(t, i);
+            assert_int_equal(kube_zone_validate(t->mem, REPAIR_SIZE), KUBE_OK);
         }
 
         repair_close();
