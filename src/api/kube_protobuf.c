@@ -284,59 +284,13 @@ protobuf_meta(kube_protobuf_t *m, kube_meta_t *meta)
 }
 
 
-/*
- * Passes the fields before one of that number, which is below 16, as long as
- * they are as most are: of bytes, and less than 16 KiB of them.
- */
-static void
-protobuf_pass(kube_protobuf_t *m, unsigned number)
-{
-    size_t          left, len;
-    const uint8_t  *p;
-
-    for ( ;; ) {
-        p = (const uint8_t *) m->p;
-        left = (size_t) (m->end - m->p);
-
-        if (left < 3
-            || p[0] < 8
-            || (p[0] & 0x87) != KUBE_WIRE_BYTES
-            || (unsigned) p[0] >> 3 == number)
-        {
-            return;
-        }
-
-        if (p[1] < 0x80) {
-            len = 2 + (size_t) p[1];
-
-        } else if (p[2] < 0x80) {
-            len = 3 + ((size_t) (p[1] & 0x7f) | (size_t) p[2] << 7);
-
-        } else {
-            return;
-        }
-
-        if (len > left) {
-            return;
-        }
-
-        m->p += len;
-    }
-}
-
-
 static void
 protobuf_object(kube_protobuf_t *m, kube_meta_t *meta)
 {
     kube_protobuf_t        inner;
     kube_protobuf_field_t  f;
 
-    for ( ;; ) {
-        protobuf_pass(m, KUBE_PROTOBUF_METADATA);
-
-        if (!kube_protobuf_next(m, &f)) {
-            return;
-        }
+    while (kube_protobuf_next(m, &f)) {
 
         if (f.number == KUBE_PROTOBUF_METADATA
             && kube_protobuf_enter(m, &f, &inner))
