@@ -635,6 +635,8 @@ informer_version(kube_informer_t *inf, unsigned scope)
         s->repeated.len = 0;
     }
 
+    kube_reflector_current(s->reflector);
+
     if (!informer_scope_is(s, rv, &sum)) {
 
         s->rv = *rv;

@@ -123,6 +123,13 @@ void kube_reflector_relist_plainly(kube_reflector_t *r, uint64_t now_ms);
  */
 const kube_rv_t *kube_reflector_rv(const kube_reflector_t *r);
 
+/*
+ * All up to kube_reflector_rv() is in the zone: it has an age from now on, that
+ * of the last evidence.  Asked before a version is published; later it changes
+ * nothing.
+ */
+void kube_reflector_current(kube_reflector_t *r);
+
 /* True once after a rollback was accepted: a new epoch. */
 bool kube_reflector_rollback(kube_reflector_t *r);
 

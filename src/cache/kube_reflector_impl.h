@@ -105,6 +105,8 @@ struct kube_reflector_s {
     uint64_t                   missing_ms;    /* KUBE_NEVER, or when a list was
                                                  sent: 404, not counted yet */
     unsigned                   missing;       /* such lists that count */
+    uint64_t                   contact_ms;    /* 0, or of the last evidence
+                                                 that all is known */
     uint64_t                   now_ms;    /* of the call we are in */
     char                       label[128];    /* for the log */
 };
@@ -142,6 +144,9 @@ void kube_reflector_show_failure(kube_reflector_t *r, kube_rc_t rc,
 /* The same, and tells the machine. */
 void kube_reflector_failed(kube_reflector_t *r, kube_rc_t rc,
     const char *text);
+
+/* Evidence that all is known: shown where it was in the zone before. */
+void kube_reflector_contact(kube_reflector_t *r);
 
 /* A watch is open: the scope follows, unless memory is wanting for an event. */
 void kube_reflector_watching(kube_reflector_t *r);

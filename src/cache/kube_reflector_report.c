@@ -179,6 +179,37 @@ kube_reflector_fed(kube_reflector_t *r)
 }
 
 
+static bool
+report_was_current(const kube_reflector_t *r)
+{
+    return r->options.zone != NULL
+           && kube_zone_scope_counter(r->options.zone, r->options.scope,
+                                      KUBE_COUNTER_GAUGE_CONTACT_MS)
+              != 0;
+}
+
+
+/* What was listed only is not in the zone yet: it is as old as before. */
+void
+kube_reflector_contact(kube_reflector_t *r)
+{
+    r->contact_ms = r->now_ms;
+
+    if (report_was_current(r)) {
+        kube_reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->contact_ms);
+    }
+}
+
+
+void
+kube_reflector_current(kube_reflector_t *r)
+{
+    if (!report_was_current(r)) {
+        kube_reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->contact_ms);
+    }
+}
+
+
 /* Without memory for an event: a watch that is resumed begins with it. */
 void
 kube_reflector_watching(kube_reflector_t *r)
@@ -188,7 +219,7 @@ kube_reflector_watching(kube_reflector_t *r)
     }
 
     kube_reflector_count(r, KUBE_COUNTER_WATCHES, 1);
-    kube_reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
+    kube_reflector_contact(r);
 
     kube_log_event(&r->log, r->now_ms, KUBE_LOG_INFO, KUBE_EV_WATCH,
                    "watch of %s from %.*s is open", r->label,

@@ -527,7 +527,7 @@ reflector_on_alive(kube_reflector_t *r, const kube_result_t *result)
         }
 
         r->call.listed = false;
-        kube_reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
+        kube_reflector_contact(r);
     }
 
     kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_ALIVE,
@@ -552,7 +552,7 @@ reflector_list_done(kube_reflector_t *r)
                            (r->now_ms - r->list.started_ms) * 1000);
     kube_reflector_observe(r, KUBE_HISTOGRAM_ITEMS_PER_LIST, r->list.items);
 
-    kube_reflector_gauge(r, KUBE_COUNTER_GAUGE_CONTACT_MS, r->now_ms);
+    kube_reflector_contact(r);
     kube_reflector_feed(r, &(kube_input_t) { .kind = KUBE_INPUT_LIST_DONE });
 
     r->rollback = (r->rollback || r->action.rollback);

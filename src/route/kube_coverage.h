@@ -24,7 +24,7 @@ typedef struct {
     bool             forbidden;    /* the API server answers 403 now */
     bool             failed;       /* a request of it did, or had no answer */
     bool             seen;         /* it was current once, maybe before it
-                                      was changed */
+                                      was changed: it has an age */
     bool             unnamed;      /* it has objects that had no room, nor have
                                       their names */
 } kube_coverage_scope_t;

@@ -601,6 +601,73 @@ test_first_lists_are_over(void **state)
 }
 
 
+/*
+ * What was listed, but is not yet in the zone, has no age: requests of a key
+ * with variables wait for who never had one, also once another informer process
+ * goes on.
+ */
+static void
+age_of_a_list_in_turns(bed_t *b)
+{
+    char               ns[16];
+    unsigned           slot, steps, between;
+    uint64_t           age;
+    kube_scope_info_t  info;
+
+    static view_t  view;
+
+    between = 0;
+
+    for (steps = 0; !kube_informer_synced(b->inf); steps++) {
+        assert_true(steps < 100);
+        server_run(b->server);
+        (void) bed_process(b);
+        view_make(&view, &b->zone);
+
+        for (slot = 0; slot < KUBE_SCOPES_A_NAMESPACE; slot++) {
+            (void) zone_version(&b->zone, slot, &info, ns);
+            age = kube_zone_scope_age(&b->zone, slot, b->server->io.now_ms);
+            assert_int_equal(info.synced, age != KUBE_NEVER);
+            between += (!info.synced && view.counts[slot] != 0);
+        }
+    }
+
+    assert_true(between >= 2);
+}
+
+
+static void
+test_age_of_the_first_lists(void **state)
+{
+    bed_t     b;
+    char      name[32];
+    unsigned  i;
+
+    (void) state;
+
+    bed_make(&b, ZONE_BYTES);
+
+    for (i = 0; i < 3 * KUBE_INFORMER_SERVICES; i++) {
+        snprintf(name, sizeof(name), "s%04u", i);
+        server_put_service(b.server, "shop", name, i);
+    }
+
+    bed_start(&b);
+    (void) bed_process(&b);
+    bed_stop(&b);
+    bed_start(&b);
+    age_of_a_list_in_turns(&b);
+
+    /* and the one that it has stays until there is another */
+    b.server->mute = true;
+    b.server->io.now_ms += 5000;
+    bed_settle(&b);
+    assert_int_equal(kube_zone_scope_age(&b.zone, 0, b.server->io.now_ms),
+                     5000);
+    bed_done(&b);
+}
+
+
 /* What has yet to be listed is awaited, whatever else has been. */
 static void
 test_settled_awaits_a_list(void **state)
@@ -909,6 +976,7 @@ main(void)
         cmocka_unit_test(test_full_names),
         cmocka_unit_test(test_errors_are_shown),
         cmocka_unit_test(test_first_lists_are_over),
+        cmocka_unit_test(test_age_of_the_first_lists),
         cmocka_unit_test(test_settled_awaits_a_list),
         cmocka_unit_test(test_list_beside),
         cmocka_unit_test(test_random),

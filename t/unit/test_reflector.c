@@ -921,9 +921,17 @@ test_idle_and_slow(void **state)
     /* silence between events: opened again, no error */
     bed_init(&b);
     bed_start(&b, "5");
+    kube_zone_scope_set(&b.zone, 2, KUBE_COUNTER_GAUGE_CONTACT_MS, 4);
+    kube_reflector_current(b.r);
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_CONTACT_MS), 4);
+    kube_zone_scope_set(&b.zone, 2, KUBE_COUNTER_GAUGE_CONTACT_MS, 0);
+    kube_reflector_current(b.r);
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_CONTACT_MS), 0);
     assert_true(io_head(bed_x(&b), 200, "application/json", 0));
     assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_WATCH_OPEN), 0);
     bed_process(&b);
+    assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_CONTACT_MS), 0);
+    kube_reflector_current(b.r);
     assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_CONTACT_MS), b.io.now_ms);
     assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_WATCH_OPEN), b.io.now_ms);
     b.io.now_ms = kube_reflector_deadline(b.r);
