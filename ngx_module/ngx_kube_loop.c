@@ -2,7 +2,7 @@
  * ngx_kube_loop - nginx's events and timers as the loop an informer needs:
  * one descriptor, one deadline.
  *
- * The descriptor is libcurl's private epoll: one ngx_connection_t for
+ * The descriptor is the transport's private epoll: one ngx_connection_t for
  * everything, level-triggered, so that no stale event of a reused descriptor
  * can reach us.  Timers are cancelable: an exiting process does not wait for
  * them.  Informer process only.

@@ -41,7 +41,7 @@
 typedef struct {
     uint64_t  first_ms;        /* >= 1 */
     uint64_t  max_ms;          /* >= first_ms */
-    uint64_t  unreachable_ms;  /* the ceiling if no TCP or TLS came about */
+    uint64_t  unreachable_ms;  /* the ceiling if there was no answer */
 } kube_backoff_conf_t;
 
 typedef struct {

@@ -75,7 +75,8 @@
 #define KUBE_SERVICE_BUILT_HASH_MAX  4096
 
 /* Services with more than that which a worker names; the others it counts.
-   64 workers have room in each zone, the smallest of which has 128 KiB. */
+   A zone of 1 MB has room for 64 workers, the smallest, of 128 KiB, for 8,
+   which more of them share. */
 #define KUBE_TRUNCATED_SHOWN_MAX     8
 
 /* kube_informer: namespaces by name, two watches each: of Services, and of
@@ -123,7 +124,7 @@
 
 /*
  * Objects that killed the process: how long two deaths of one are held against
- * it, ms, and how many are remembered.  A row is 56 bytes of the zone, two
+ * it, ms, and how many are remembered.  A row is 72 bytes of the zone, two
  * deaths and a second or more of damping each: the oldest one goes.
  */
 #define KUBE_POISON_MS               (10u * 60 * 1000)

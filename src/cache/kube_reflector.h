@@ -125,7 +125,7 @@ const kube_rv_t *kube_reflector_rv(const kube_reflector_t *r);
 
 /*
  * All up to kube_reflector_rv() is in the zone: it has an age from now on, that
- * of the last evidence.  Asked before a version is published; later it changes
+ * of the last evidence.  Called before a version is published; later it changes
  * nothing.
  */
 void kube_reflector_current(kube_reflector_t *r);

@@ -85,7 +85,8 @@
  *                                  credentials are read again and the request
  *                                  repeated at once; else BACKOFF, where the
  *                                  owner reads them as well
- *   any STATUS with Retry-After -> BACKOFF by kube_backoff's rules for floors
+ *   a BACKOFF after a STATUS with Retry-After: by kube_backoff's rules for
+ *   floors
  *
  * A watch that brought newer versions but lived less than a second is resumed
  * at once ten times in a row; then it counts as very short.

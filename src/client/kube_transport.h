@@ -205,7 +205,7 @@ bool kube_transport_answered(const kube_transport_t *transport);
  * are closed: what is to come over one of them may be an answer that is late.
  *
  * The address in use stays in use until it is bad.  A bad one is passed over
- * for KUBE_SERVER_FIRST_MS to KUBE_SERVER_MAX_MS, longer each time, unless
+ * by kube_backoff, of KUBE_SERVER_FIRST_MS to KUBE_SERVER_MAX_MS, unless
  * all are bad: then the one whose time is over first is asked.
  */
 void kube_transport_verdict(kube_transport_t *transport, size_t server,

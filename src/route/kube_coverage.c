@@ -1,8 +1,8 @@
 /*
  * kube_coverage - the scopes of a zone, and which of them cover a namespace.
  *
- * It reads scope records only, and keeps nothing.  No state; may be called
- * from any process.
+ * It reads the records and counters of scopes only, and keeps nothing.  No
+ * state; may be called from any process.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
@@ -31,7 +31,7 @@ kube_coverage_read(const kube_zone_t *zone, kube_arena_t *arena,
             return KUBE_NOMEM;
         }
 
-        /* a record that keeps changing is in the middle of its first list */
+        /* there is none, or it cannot be read now: it covers nothing */
 
         if (rc != KUBE_OK) {
             continue;

@@ -29,7 +29,7 @@ typedef struct {
                                       their names */
 } kube_coverage_scope_t;
 
-/* The scopes of a zone as of one moment; names borrow from the arena. */
+/* The scopes, each as of a moment of its own; names borrow from the arena. */
 typedef struct {
     kube_coverage_scope_t  scopes[KUBE_SCOPES_MAX];
     size_t                 n;

@@ -72,7 +72,10 @@ typedef struct {
     int64_t          error_at_ms;     /* unix ms; 0: none */
 } kube_scope_info_t;
 
-/* KUBE_OK, KUBE_NOT_FOUND (no such scope), KUBE_NOMEM, KUBE_CORRUPT. */
+/*
+ * KUBE_OK, KUBE_NOT_FOUND (no such scope), KUBE_CHANGED (it was replaced
+ * again and again meanwhile), KUBE_NOMEM, KUBE_CORRUPT.
+ */
 kube_rc_t kube_zone_scope_read(const kube_zone_t *zone, unsigned scope,
     kube_arena_t *arena, kube_scope_info_t *info)  KUBE_MUST_CHECK;
 
