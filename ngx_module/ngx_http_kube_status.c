@@ -36,8 +36,8 @@ typedef struct {
     ngx_http_kube_type_e    type;
     ngx_uint_t              parts;       /* NGX_HTTP_KUBE_*, offered here */
     ngx_kube_conf_t        *kcf;
-    kube_arena_t           *arena;       /* lives as the request does */
-    kube_arena_t           *scratch;     /* reset again and again */
+    kube_arena_t            arena;       /* until the body is printed */
+    kube_arena_t            scratch;     /* reset again and again */
     kube_report_t          *reports;     /* of kcf's informers */
 } ngx_http_kube_status_t;
 
@@ -62,8 +62,6 @@ static ngx_int_t ngx_http_kube_status_reports(ngx_http_kube_status_t *st);
 static ngx_kube_informer_t *ngx_http_kube_status_informer(
     ngx_http_kube_status_t *st);
 static kube_str_t ngx_http_kube_arg(ngx_http_request_t *r, const char *name);
-static kube_arena_t *ngx_http_kube_arena(ngx_http_request_t *r);
-static void ngx_http_kube_arena_cleanup(void *data);
 
 
 static ngx_conf_bitmask_t  ngx_http_kube_parts[] = {
@@ -179,12 +177,6 @@ ngx_http_kube_status_handler(ngx_http_request_t *r)
     st.type = NGX_HTTP_KUBE_TYPE_JSON;
     st.parts = klcf->status;
     st.kcf = ngx_kube_get_conf(ngx_cycle);
-    st.arena = ngx_http_kube_arena(r);
-    st.scratch = ngx_http_kube_arena(r);
-
-    if (st.arena == NULL || st.scratch == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
 
     ngx_http_kube_body_init(&st.body, r->pool);
 
@@ -200,7 +192,15 @@ ngx_http_kube_status_handler(ngx_http_request_t *r)
     }
 
     if (rc == NGX_OK) {
+        kube_arena_init(&st.arena, &ngx_kube_alloc, NGX_HTTP_KUBE_ARENA_MAX);
+        kube_arena_init(&st.scratch, &ngx_kube_alloc, NGX_HTTP_KUBE_ARENA_MAX);
+
         rc = ngx_http_kube_status_page(&st, &path);
+
+        /* who reads slowly holds the body alone */
+
+        kube_arena_done(&st.scratch);
+        kube_arena_done(&st.arena);
     }
 
     if (rc == NGX_DECLINED) {
@@ -542,7 +542,7 @@ ngx_http_kube_status_api(ngx_http_kube_status_t *st)
     status.reports = st->reports;
     status.reports_n = st->kcf->informers.nelts;
 
-    return kube_status_json_print(&st->body.text, &status, st->scratch)
+    return kube_status_json_print(&st->body.text, &status, &st->scratch)
            == KUBE_OK ? NGX_HTTP_OK : NGX_ERROR;
 }
 
@@ -593,7 +593,7 @@ ngx_http_kube_status_objects(ngx_http_kube_status_t *st)
     }
 
     return kube_objects_print(&st->body.text, &informer->zone, after,
-                              KUBE_OBJECTS_LIMIT, st->scratch)
+                              KUBE_OBJECTS_LIMIT, &st->scratch)
            == KUBE_OK ? NGX_HTTP_OK : NGX_ERROR;
 }
 
@@ -634,8 +634,8 @@ ngx_http_kube_status_services(ngx_http_kube_status_t *st, kube_str_t path)
                                             wrong);
         }
 
-        rc = kube_services_print(&st->body.text, &services, st->arena,
-                                 st->scratch);
+        rc = kube_services_print(&st->body.text, &services, &st->arena,
+                                 &st->scratch);
 
         return rc == KUBE_OK ? NGX_HTTP_OK : NGX_ERROR;
     }
@@ -649,7 +649,7 @@ ngx_http_kube_status_services(ngx_http_kube_status_t *st, kube_str_t path)
     }
 
     rc = kube_services_print_one(&st->body.text, &services, ns, name,
-                                 st->scratch);
+                                 &st->scratch);
 
     switch (rc) {
 
@@ -701,7 +701,7 @@ ngx_http_kube_status_reports(ngx_http_kube_status_t *st)
         report->ready = ngx_kube_ready(informer, 0, reason) == NGX_OK;
         report->reason = kube_str((char *) reason);
 
-        if (ngx_kube_report(informer, report, st->arena, st->scratch)
+        if (ngx_kube_report(informer, report, &st->arena, &st->scratch)
             != NGX_OK)
         {
             return NGX_ERROR;
@@ -769,30 +769,4 @@ ngx_http_kube_arg(ngx_http_request_t *r, const char *name)
     value.len = (char *) dst - value.data;
 
     return value;
-}
-
-
-/* An arena that ends with the request. */
-
-static kube_arena_t *
-ngx_http_kube_arena(ngx_http_request_t *r)
-{
-    ngx_pool_cleanup_t  *cln;
-
-    cln = ngx_pool_cleanup_add(r->pool, sizeof(kube_arena_t));
-    if (cln == NULL) {
-        return NULL;
-    }
-
-    kube_arena_init(cln->data, &ngx_kube_alloc, NGX_HTTP_KUBE_ARENA_MAX);
-    cln->handler = ngx_http_kube_arena_cleanup;
-
-    return cln->data;
-}
-
-
-static void
-ngx_http_kube_arena_cleanup(void *data)
-{
-    kube_arena_done(data);
 }

@@ -4,8 +4,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The status API."""
 
+import contextlib
 import datetime
 import html.parser
+import http.client
 import json
 import os
 import re
@@ -13,12 +15,15 @@ import re
 import objects
 import pytest
 from client import raw, request
-from nginx import free_port, wait_until
+from cluster import informer
+from nginx import free_port, rss, wait_until
 
 CONF = """
     upstream web { kube_service $http_x_service namespaces=shop,infra; }
     server { listen 127.0.0.1:PORT; location / { proxy_pass http://web; } }
 """
+
+SANITIZED = "asan" in os.environ.get("KUBE_BUILD_DIR", "") + os.environ.get("KUBE_BUILD", "")
 
 STATES = {"idle", "listing", "streaming", "watching", "backoff", "damped", "stopped"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -973,3 +978,45 @@ def test_large_answers_of_a_large_cluster(cluster):
     answer = gateway.status.get("/api/v1/services/shop/big")
     made = json.loads(answer.body)
     assert len({e["address"] for e in made["endpoints"]}) == 2000
+
+
+class TestSlow:
+    """Clients that ask for answers of megabytes, and read little of them."""
+
+    PATH = "/kube/api/v1/services/shop/big"
+
+    @pytest.fixture
+    def gateway(self, cluster):
+        """One worker, and a Service of four times as many endpoints as are shown."""
+        cluster.service("shop", "big", pods=[])
+        for n in range(16):
+            hosts = [f"127.20.{4 * n + k // 250}.{k % 250 + 1}" for k in range(1000)]
+            cluster.api.put(objects.slice("shop", f"big-{n}", "big", hosts))
+        self.port = free_port()
+        slow = "server { listen 127.0.0.1:%d; limit_rate 1k; location /kube/ { kube_status; } }"
+        block = informer(cluster.api.url, zone="kube 16m")
+        gateway = cluster.nginx(CONF + slow % self.port, block=block, workers=1)
+        wait_until(lambda: gateway.status.service("shop", "big")["endpoints_total"] == 16000)
+        return gateway
+
+    def ask(self, stack):
+        """An answer of which the head was read; the stack closes it."""
+        made = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        stack.callback(made.close)
+        made.request("GET", self.PATH)
+        answer = made.getresponse()
+        stack.callback(answer.close)
+        return answer
+
+    @pytest.mark.skipif(SANITIZED, reason="memory of the sanitizer's own")
+    def test_hold_their_answers_alone(self, gateway):
+        """Nothing of what it took to print them."""
+        (worker,) = gateway.workers()
+        with contextlib.ExitStack() as stack:
+            assert self.ask(stack).status == 200
+            before = rss(worker)
+            made = [self.ask(stack) for _ in range(16)]
+            grown = (rss(worker) - before) * 1024
+            assert {answer.status for answer in made} == {200}
+            size = sum(int(answer.headers["content-length"]) for answer in made)
+        assert grown < 2 * size, f"{grown} for {size}"
