@@ -20,10 +20,16 @@
 
 #define NGX_HTTP_KUBE_BUF_SIZE  (16 * 1024)
 
+/* Of bodies in memory: where a worker has so much, no large one is begun. */
+#define NGX_HTTP_KUBE_BODIES_MAX  (32 * 1024 * 1024)
+
 
 static ngx_int_t ngx_http_kube_body_buf(ngx_http_kube_body_t *body,
     ngx_buf_t *b);
 static bool ngx_http_kube_body_write(void *ctx, const char *data, size_t len);
+static ngx_int_t ngx_http_kube_body_hold(ngx_http_request_t *r,
+    size_t size);
+static void ngx_http_kube_body_cleanup(void *data);
 static ngx_int_t ngx_http_kube_cache_control(ngx_http_request_t *r);
 static void ngx_http_kube_stream_cleanup(void *data);
 static bool ngx_http_kube_stream_write(void *ctx, const char *data,
@@ -56,6 +62,18 @@ static const char  ngx_http_kube_page_policy[] =
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; "
     "trusted-types 'none'";
+
+
+/* Bytes of bodies of this worker, until their requests end. */
+
+static size_t  ngx_http_kube_bodies;
+
+
+ngx_uint_t
+ngx_http_kube_body_may(void)
+{
+    return ngx_http_kube_bodies < NGX_HTTP_KUBE_BODIES_MAX;
+}
 
 
 void
@@ -114,6 +132,7 @@ ngx_http_kube_body_write(void *ctx, const char *data, size_t len)
         n = ngx_min(len, (size_t) (body->buf->end - body->buf->last));
 
         body->buf->last = ngx_cpymem(body->buf->last, data, n);
+        body->held += n;
         data += n;
         len -= n;
     }
@@ -183,6 +202,10 @@ ngx_http_kube_send(ngx_http_request_t *r, ngx_int_t status,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    if (ngx_http_kube_body_hold(r, body->held) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
     rc = ngx_http_kube_head(r, (ngx_uint_t) status, type,
                             (off_t) body->text.size);
 
@@ -194,6 +217,36 @@ ngx_http_kube_send(ngx_http_request_t *r, ngx_int_t status,
     body->buf->last_in_chain = 1;
 
     return ngx_http_output_filter(r, body->out);
+}
+
+
+static ngx_int_t
+ngx_http_kube_body_hold(ngx_http_request_t *r, size_t size)
+{
+    size_t              *held;
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(r->pool, sizeof(size_t));
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    held = cln->data;
+    *held = size;
+    ngx_http_kube_bodies += size;
+
+    cln->handler = ngx_http_kube_body_cleanup;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_kube_body_cleanup(void *data)
+{
+    size_t *held = data;
+
+    ngx_http_kube_bodies -= *held;
 }
 
 

@@ -372,6 +372,12 @@ ngx_http_kube_status_route(ngx_http_kube_status_t *st, kube_str_t path)
         return NGX_DECLINED;
     }
 
+    if (!ngx_http_kube_body_may()) {
+        return ngx_http_kube_body_error(&st->body,
+                                        NGX_HTTP_SERVICE_UNAVAILABLE,
+                                        "too many answers are being read");
+    }
+
     if (kube_str_eq(path, KUBE_STR("api/v1/status"))) {
         return ngx_http_kube_status_api(st);
     }

@@ -28,6 +28,7 @@ typedef struct {
     ngx_chain_t            *out;
     ngx_chain_t           **last;
     ngx_buf_t              *buf;
+    size_t                  held;        /* bytes that were printed */
 } ngx_http_kube_body_t;
 
 typedef enum {
@@ -45,6 +46,12 @@ typedef enum {
 
 /* body points back to itself: it must not move. */
 void ngx_http_kube_body_init(ngx_http_kube_body_t *body, ngx_pool_t *pool);
+
+/*
+ * False: clients that read slowly have this worker hold as much of what was
+ * printed as it may.
+ */
+ngx_uint_t ngx_http_kube_body_may(void);
 
 /* Bytes that outlive the request: they are sent without a copy. */
 void ngx_http_kube_body_static(ngx_http_kube_body_t *body, const char *data,

@@ -1020,3 +1020,22 @@ class TestSlow:
             assert {answer.status for answer in made} == {200}
             size = sum(int(answer.headers["content-length"]) for answer in made)
         assert grown < 2 * size, f"{grown} for {size}"
+
+    def test_so_much_of_a_worker(self, gateway):
+        """32 MiB; who comes then is refused, until others have left."""
+        path = self.PATH.removeprefix("/kube")
+        with contextlib.ExitStack() as stack:
+            size, made = 0, self.ask(stack)
+            while made.status == 200:
+                size += int(made.headers["content-length"])
+                assert size < 64 << 20
+                made = self.ask(stack)
+            assert size >= 32 << 20
+            assert made.status == 503
+            answer = gateway.status.get(path)
+            assert answer.status == 503
+            assert answer.json()["error"] == "too many answers are being read"
+            assert gateway.status.metrics().value("nginx_kube_synced") == 1
+            assert gateway.status.get("/").status == 200
+            assert request(gateway.status_port, "/ready").status == 200
+        wait_until(lambda: gateway.status.get(path).status == 200)
