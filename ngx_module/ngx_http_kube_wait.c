@@ -296,21 +296,23 @@ ngx_http_kube_of_file(const kube_resolution_t *resolution, ngx_uint_t in_use)
 
 /*
  * A changed scope is listed anew while what was there before serves on: then
- * only a static key that cannot be resolved waits.  A key of variables is not
+ * only a static key that cannot be resolved waits.  Of a first list within
+ * which an informer process ended there may be a part of its Service: that
+ * serves nobody until its namespace was listed.  A key of variables is not
  * evaluated here, where not all of these have their values yet: it waits until
- * each of the namespaces that it may name was listed, be it by a predecessor of
- * this informer process; once the first lists are over until one was.  A state
- * file, which may tell of Pods that are gone, is for a server that is away:
- * until that has shown, the list is awaited, whichever informer process lists,
- * and what the file alone tells of serves nobody.  While a crash loop has lists
- * put off, and no failure shows, it serves as if the server were away, a key of
- * variables once all of it is loaded.
+ * each of the namespaces that it may name was listed, be it by a predecessor
+ * of this informer process; once the first lists are over until one was.  A
+ * state file, which may tell of Pods that are gone, is for a server that is
+ * away: until that has shown, the list is awaited, whichever informer process
+ * lists, and what the file alone tells of serves nobody.  While a crash loop
+ * has lists put off, and no failure shows, it serves as if the server were
+ * away, a key of variables once all of it is loaded.
  */
 
 static ngx_uint_t
 ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 {
-    bool                awaited, served, listed, put_off;
+    bool                awaited, served, listed, put_off, seen;
     kube_arena_t        arena;
     kube_zone_delay_t   delay;
     kube_resolution_t   resolution;
@@ -345,9 +347,14 @@ ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 
     } else if (awaited && ref->is_static && writer.takeovers != 0) {
         kube_arena_reset(&arena);
+        seen = put_off || kube_coverage_seen(&ref->informer->zone, &one, true,
+                                             &arena);
+        kube_arena_reset(&arena);
         awaited = kube_resolve(&ref->resolver, &ref->key, 0, &arena,
                                &resolution) == KUBE_OK
                   && (resolution.error == KUBE_RESOLVE_NOT_SYNCED
+                      || (!seen && (!listed
+                                    || resolution.error != KUBE_RESOLVE_OK))
                       || (!put_off
                           && ngx_http_kube_of_file(&resolution,
                                                    writer.state_in_use)));

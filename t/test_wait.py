@@ -9,8 +9,10 @@ import concurrent.futures
 import select
 import signal
 import socket
+import threading
 import time
 
+import objects
 import pytest
 from nginx import WAIT, full_conf, nginx_t, wait_until
 
@@ -266,6 +268,47 @@ def test_another_informer_amid_the_first_lists(cluster, pool, how):
     waiting += [pool.submit(gateway.get, "/mapped", headers={"X": "shop/web:http"})]
     held(cluster, *waiting)
     cluster.api.clear_faults()
+    assert [w.result().status for w in waiting] == [200] * 2
+
+
+@pytest.mark.parametrize("how", ["reload", "killed"])
+@pytest.mark.parametrize("first", ["unready", "denied", "elsewhere"])
+def test_another_informer_amid_the_slices_of_a_service(cluster, pool, how, first):
+    """A part of a Service serves nobody whose key is static, either."""
+    host = "10.0.0.9" if first == "denied" else "127.0.0.9"
+    cluster.service("shop", "web", pods=[objects.endpoint(host, ready=first != "unready")])
+    cluster.slice("shop", "web", cluster.pods(1, "good"), "2")
+    begin = threading.Event()
+    cut = dict(streamed=True, cut="stall")
+    cluster.api.fault(resource="services", at_events=0, **cut)
+    slices = dict(resource="endpointslices", at_events=1, gate=begin, times=2)
+    cluster.api.fault(**slices, **cut)
+    gateway = cluster.nginx(CONF % (LONG, LONG), more="watch_list on;", workers=1, sync=False)
+    for resource in ("services", "endpointslices"):
+        gateway.status.wait_state("streaming", resource)
+
+    def used():
+        return gateway.status.informer()["zone"]["used"]
+
+    # the first slice is in the zone, and its Service is not
+    empty = used()
+    begin.set()
+    wait_until(lambda: used() > empty)
+    another(gateway, how)
+    wait_until(lambda: (gateway.status.service("shop", "web") or {}).get("endpoints"))
+    waiting = [
+        pool.submit(gateway.get),
+        pool.submit(gateway.get, "/mapped", headers={"X": "shop/web:http"}),
+    ]
+    # one that came after them was answered
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=WAIT) as sock:
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        gateway.wait_status_code(200, "/static")
+        assert select.select([sock], [], [], 0)[0] == []
+        assert not any(w.done() for w in waiting)
+        cluster.api.refuse()
+        cluster.api.listen()
+        assert sock.recv(65536).startswith(b"HTTP/1.1 200 ")
     assert [w.result().status for w in waiting] == [200] * 2
 
 
