@@ -42,6 +42,16 @@ typedef struct {
     unsigned                   held:1;
 } ngx_http_kube_wait_t;
 
+/* What a look at the zone has found, whatever the key is. */
+typedef struct {
+    const kube_zone_t  *zone;
+    kube_arena_t        arena;
+    bool                listed;          /* the first lists are over */
+    bool                put_off;         /* a crash loop has lists wait, and
+                                            a state file serves meanwhile */
+    ngx_uint_t          state_in_use;
+} ngx_http_kube_look_t;
+
 
 static void ngx_http_kube_wait_senders(ngx_conf_t *cf,
     ngx_http_kube_main_conf_t *kmcf);
@@ -51,6 +61,10 @@ static ngx_int_t ngx_http_kube_wait_begin(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf);
 static ngx_uint_t ngx_http_kube_of_file(const kube_resolution_t *resolution,
     ngx_uint_t in_use);
+static bool ngx_http_kube_static_awaited(ngx_kube_ref_t *ref,
+    const kube_namespaces_t *its, ngx_http_kube_look_t *look);
+static bool ngx_http_kube_variable_awaited(ngx_kube_ref_t *ref,
+    ngx_http_kube_look_t *look);
 static ngx_uint_t ngx_http_kube_awaited(ngx_kube_ref_t *ref);
 static void ngx_http_kube_wait_again(ngx_http_request_t *r,
     ngx_http_kube_wait_t *wait);
@@ -295,10 +309,59 @@ ngx_http_kube_of_file(const kube_resolution_t *resolution, ngx_uint_t in_use)
 
 
 /*
+ * Of a first list within which an informer process ended there may be a part of
+ * its Service: that serves nobody until its namespace was listed.
+ */
+
+static bool
+ngx_http_kube_static_awaited(ngx_kube_ref_t *ref,
+    const kube_namespaces_t *its, ngx_http_kube_look_t *look)
+{
+    bool               seen;
+    kube_rc_t          rc;
+    kube_resolution_t  resolution;
+
+    kube_arena_reset(&look->arena);
+    seen = look->put_off
+           || kube_coverage_seen(look->zone, its, true, &look->arena);
+
+    kube_arena_reset(&look->arena);
+    rc = kube_resolve(&ref->resolver, &ref->key, 0, &look->arena, &resolution);
+
+    if (rc != KUBE_OK) {
+        return rc == KUBE_CHANGED;
+    }
+
+    if (resolution.error == KUBE_RESOLVE_NOT_SYNCED) {
+        return true;
+    }
+
+    if (!seen && (!look->listed || resolution.error != KUBE_RESOLVE_OK)) {
+        return true;
+    }
+
+    return !look->put_off
+           && ngx_http_kube_of_file(&resolution, look->state_in_use);
+}
+
+
+static bool
+ngx_http_kube_variable_awaited(ngx_kube_ref_t *ref, ngx_http_kube_look_t *look)
+{
+    if (look->put_off && look->state_in_use == KUBE_STATE_FILE_WHOLE) {
+        return false;
+    }
+
+    kube_arena_reset(&look->arena);
+
+    return !kube_coverage_seen(look->zone, &ref->resolver.namespaces,
+                               !look->listed, &look->arena);
+}
+
+
+/*
  * A changed scope is listed anew while what was there before serves on: then
- * only a static key that cannot be resolved waits.  Of a first list within
- * which an informer process ended there may be a part of its Service: that
- * serves nobody until its namespace was listed.  A key of variables is not
+ * only a static key that cannot be resolved waits.  A key of variables is not
  * evaluated here, where not all of these have their values yet: it waits until
  * each of the namespaces that it may name was listed, be it by a predecessor
  * of this informer process; once the first lists are over until one was.  A
@@ -312,55 +375,43 @@ ngx_http_kube_of_file(const kube_resolution_t *resolution, ngx_uint_t in_use)
 static ngx_uint_t
 ngx_http_kube_awaited(ngx_kube_ref_t *ref)
 {
-    bool                awaited, served, listed, put_off, seen;
-    kube_arena_t        arena;
-    kube_zone_delay_t   delay;
-    kube_resolution_t   resolution;
-    kube_namespaces_t   one;
-    kube_writer_info_t  writer;
+    bool                  awaited, served, another;
+    kube_zone_delay_t     delay;
+    kube_namespaces_t     its;
+    kube_writer_info_t    writer;
+    ngx_http_kube_look_t  look;
 
-    kube_zone_writer_info(&ref->informer->zone, &writer);
+    look.zone = &ref->informer->zone;
+    kube_zone_writer_info(look.zone, &writer);
+    kube_zone_crash_delay(look.zone, ngx_kube_now(), &delay);
 
     served = (writer.state_in_use && !ref->resolver.unsynced_fail);
-    kube_zone_crash_delay(&ref->informer->zone, ngx_kube_now(), &delay);
-    put_off = (served && delay.list_ms != 0);
+    another = (writer.takeovers != 0);
 
-    ngx_memzero(&one, sizeof(kube_namespaces_t));
-    one.names = &ref->key.ns;
-    one.names_n = 1;
+    look.state_in_use = writer.state_in_use;
+    look.put_off = (served && delay.list_ms != 0);
 
-    kube_arena_init(&arena, &ngx_kube_alloc, NGX_HTTP_KUBE_WAIT_ARENA);
+    its = ref->resolver.namespaces;
 
-    awaited = kube_coverage_awaited(&ref->informer->zone,
-                                    ref->is_static ? &one
-                                    : &ref->resolver.namespaces, served,
-                                    &arena);
-
-    listed = (kube_zone_ready(&ref->informer->zone) & KUBE_READY_LISTED) != 0;
-
-    if (awaited && !ref->is_static && (listed || writer.takeovers != 0)) {
-        kube_arena_reset(&arena);
-        awaited = !(put_off && writer.state_in_use == KUBE_STATE_FILE_WHOLE)
-                  && !kube_coverage_seen(&ref->informer->zone,
-                                         &ref->resolver.namespaces, !listed,
-                                         &arena);
-
-    } else if (awaited && ref->is_static && writer.takeovers != 0) {
-        kube_arena_reset(&arena);
-        seen = put_off || kube_coverage_seen(&ref->informer->zone, &one, true,
-                                             &arena);
-        kube_arena_reset(&arena);
-        awaited = kube_resolve(&ref->resolver, &ref->key, 0, &arena,
-                               &resolution) == KUBE_OK
-                  && (resolution.error == KUBE_RESOLVE_NOT_SYNCED
-                      || (!seen && (!listed
-                                    || resolution.error != KUBE_RESOLVE_OK))
-                      || (!put_off
-                          && ngx_http_kube_of_file(&resolution,
-                                                   writer.state_in_use)));
+    if (ref->is_static) {
+        ngx_memzero(&its, sizeof(kube_namespaces_t));
+        its.names = &ref->key.ns;
+        its.names_n = 1;
     }
 
-    kube_arena_done(&arena);
+    kube_arena_init(&look.arena, &ngx_kube_alloc, NGX_HTTP_KUBE_WAIT_ARENA);
+
+    awaited = kube_coverage_awaited(look.zone, &its, served, &look.arena);
+    look.listed = (kube_zone_ready(look.zone) & KUBE_READY_LISTED) != 0;
+
+    if (awaited && ref->is_static && another) {
+        awaited = ngx_http_kube_static_awaited(ref, &its, &look);
+
+    } else if (awaited && !ref->is_static && (look.listed || another)) {
+        awaited = ngx_http_kube_variable_awaited(ref, &look);
+    }
+
+    kube_arena_done(&look.arena);
 
     return awaited;
 }
