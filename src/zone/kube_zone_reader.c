@@ -21,7 +21,14 @@
 #define READER_SMALL         1024
 
 /* Of what all slices of a Service take, so much more is reserved: a part. */
-#define READER_SPARE         64
+#define READER_SPARE         16
+
+/* Slices that may have left a Service between those that two tries find. */
+#define READER_LOOK          64
+
+/* Bytes of slices copied in all tries, or so often all there is room for. */
+#define READER_COPIED_MAX    (4u << 20)
+#define READER_WHOLES_MAX    4
 
 /* The bytes of a namespace and a name, each behind its length. */
 #define READER_KEY_MAX                                                        \
@@ -440,22 +447,228 @@ reader_space_reserve(reader_space_t *space, size_t need)
 }
 
 
+/* Where the record that ref names was copied to. */
+typedef struct {
+    kube_ref_t             ref;         /* offset 0: to no avail */
+    uint32_t               size;        /* of what is to be copied; 0: of no
+                                           record */
+    uint32_t               room;        /* at place */
+    char                  *place;       /* NULL: it has none yet */
+} reader_row_t;
+
+/* What a try has copied: the next one keeps of it what is still there. */
+typedef struct {
+    reader_space_t         space;
+    reader_row_t          *rows;
+    const kube_record_t  **copies;
+    size_t                 n;
+} reader_rows_t;
+
+typedef struct {
+    reader_space_t         service;
+    reader_space_t         slices;
+    size_t                 used;        /* of the latter */
+    uint64_t               copied;      /* bytes of slices, in all tries */
+    bool                   kept;        /* a copy is that of an earlier try */
+    unsigned               turn;        /* rows of the last try */
+    reader_rows_t          rows[2];
+} reader_load_t;
+
+
+static void
+reader_load_init(reader_load_t *load, kube_arena_t *arena,
+    kube_arena_t *slices)
+{
+    memset(load, 0, sizeof(reader_load_t));
+
+    load->service.arena = arena;
+    load->slices.arena = slices;
+    load->rows[0].space.arena = slices;
+    load->rows[1].space.arena = slices;
+}
+
+
+/* Nothing that was copied is kept. */
+static void
+reader_load_forget(reader_load_t *load)
+{
+    load->rows[load->turn].n = 0;
+    load->used = 0;
+    load->kept = false;
+}
+
+
+/* Room for n rows in this try and in the next one. */
+static kube_rc_t
+reader_rows_reserve(reader_load_t *load, size_t n)
+{
+    size_t          size, more;
+    unsigned        i;
+    reader_rows_t  *rows;
+
+    size = sizeof(kube_record_t *) + sizeof(reader_row_t);
+    more = n + n / READER_SPARE + 1;
+
+    for (i = 0; i < 2; i++) {
+        rows = &load->rows[i];
+
+        if (n * size <= rows->space.room) {
+            continue;
+        }
+
+        rows->n = 0;
+
+        if (reader_space_reserve(&rows->space, more * size) != KUBE_OK) {
+            return KUBE_NOMEM;
+        }
+
+        rows->rows = (reader_row_t *) (void *) rows->space.buf;
+        rows->copies = (const kube_record_t **) (void *) (rows->rows + more);
+    }
+
+    return KUBE_OK;
+}
+
+
+/* True if the record at offset begins as its copy does. */
+static bool
+reader_is_same(const kube_zone_t *zone, uint32_t offset,
+    const kube_record_t *copy)
+{
+    size_t              i;
+    uint64_t            words[READER_HEADER_WORDS];
+    const kube_word_t  *from;
+
+    memcpy(words, copy, sizeof(kube_record_t));
+    from = kube_zone_words(zone, offset);
+
+    for (i = 0; i < READER_HEADER_WORDS; i++) {
+        if (kube_word_get(&from[i]) != words[i]) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
+/*
+ * The copy that an earlier try made of what the row's ref names; NULL: it has
+ * none, or the record is another one now, and gets its place.  Rows are in one
+ * order: *at is where the last one was found.
+ */
+static const kube_record_t *
+reader_kept(const kube_zone_t *zone, const reader_rows_t *old,
+    reader_row_t *row, size_t *at)
+{
+    size_t               i;
+    const reader_row_t  *last;
+
+    for (i = *at; i < old->n && i - *at < READER_LOOK; i++) {
+        last = &old->rows[i];
+
+        if (last->ref.entry != row->ref.entry) {
+            continue;
+        }
+
+        *at = i + 1;
+        row->place = last->place;
+        row->room = last->room;
+
+        return (old->copies[i] != NULL
+                && last->ref.offset == row->ref.offset
+                && reader_is_same(zone, row->ref.offset, old->copies[i]))
+               ? old->copies[i] : NULL;
+    }
+
+    return NULL;
+}
+
+
+/* Begins rows for refs; returns what those take that have no place. */
+static size_t
+reader_rows_begin(const kube_zone_t *zone, reader_load_t *load,
+    const kube_ref_t *refs, size_t n)
+{
+    size_t                i, at, need;
+    reader_row_t         *row;
+    reader_rows_t        *rows;
+    const reader_rows_t  *old;
+
+    old = &load->rows[load->turn];
+    rows = &load->rows[1 - load->turn];
+    load->kept = false;
+    need = 0;
+    at = 0;
+
+    for (i = 0; i < n; i++) {
+        row = &rows->rows[i];
+        *row = (reader_row_t) { .ref = refs[i] };
+        rows->copies[i] = (old->n != 0) ? reader_kept(zone, old, row, &at)
+                                        : NULL;
+
+        if (rows->copies[i] != NULL) {
+            load->kept = true;
+            continue;
+        }
+
+        row->size = (uint32_t) reader_size(zone, refs[i].offset);
+        need += (row->size > row->room) ? row->size : 0;
+    }
+
+    rows->n = n;
+
+    return need;
+}
+
+
+/*
+ * Copies a slice to its place, for which there is room; NULL: it cannot be one
+ * any more.
+ */
+static const kube_record_t *
+reader_copy_slice(const kube_zone_t *zone, reader_load_t *load,
+    reader_row_t *row)
+{
+    const kube_record_t  *copy;
+
+    if (row->size == 0) {
+        return NULL;
+    }
+
+    if (row->size > row->room) {
+        row->place = load->slices.buf + load->used;
+        row->room = row->size;
+        load->used += row->size;
+    }
+
+    reader_copy(zone, row->ref.offset, row->place, row->size);
+    load->copied += row->size;
+    copy = (const kube_record_t *) (void *) row->place;
+
+    /* overwritten since its size was read: no byte of it is looked at */
+    return (copy->size == row->size) ? copy : NULL;
+}
+
+
 /*
  * The refs come from a copy whose head was found unchanged.  What is reserved
- * is a bit more than they take: where the next try finds them longer, it is
- * not all reserved once more.
+ * is a bit more than they take: where the next try finds some changed, or
+ * longer, it is not all copied, and reserved, once more.  A Service of many
+ * slices that changes all the time would never be read otherwise, and each try
+ * would hold up whoever reads it for as long as the first.
  */
 static kube_rc_t
 reader_load_slices(const kube_zone_t *zone, const kube_record_t *service,
-    reader_space_t *space, kube_zone_bundle_t *bundle)
+    reader_load_t *load, kube_zone_bundle_t *bundle)
 {
-    size_t                 i, n, at, size;
-    const kube_ref_t      *refs;
-    const kube_record_t  **slices;
+    size_t             i, n, need;
+    kube_rc_t          rc;
+    reader_rows_t     *rows;
+    const kube_ref_t  *refs;
 
     n = service->refs_n;
     refs = kube_record_refs(service);
-    at = n * sizeof(kube_record_t *);
 
     bundle->service = service;
     bundle->slices = NULL;
@@ -465,41 +678,46 @@ reader_load_slices(const kube_zone_t *zone, const kube_record_t *service,
         return KUBE_OK;
     }
 
-    for (i = 0; i < n; i++) {
-        at += reader_size(zone, refs[i].offset);
-    }
-
-    if ((space->room < at && reader_space_reserve(space, at + at / READER_SPARE)
-                             != KUBE_OK)
-        || space->buf == NULL)
-    {
+    if (reader_rows_reserve(load, n) != KUBE_OK) {
         return KUBE_NOMEM;
     }
 
-    slices = (const kube_record_t **) (void *) space->buf;
-    at = n * sizeof(kube_record_t *);
+    need = reader_rows_begin(zone, load, refs, n);
 
-    for (i = 0; i < n; i++) {
-        size = reader_size(zone, refs[i].offset);
+    if (need > load->slices.room - load->used) {
 
-        if (size == 0 || size > space->room - at) {
-            return KUBE_CHANGED;
+        if (load->used != 0) {
+            reader_load_forget(load);
+            need = reader_rows_begin(zone, load, refs, n);
         }
 
-        reader_copy(zone, refs[i].offset, space->buf + at, size);
-        slices[i] = (const kube_record_t *) (void *) (space->buf + at);
-
-        /* overwritten since its size was read: no byte of it is looked at */
-        if (slices[i]->size != size) {
-            return KUBE_CHANGED;
+        if (need > load->slices.room
+            && reader_space_reserve(&load->slices, need + need / READER_SPARE)
+               != KUBE_OK)
+        {
+            return KUBE_NOMEM;
         }
-
-        at += size;
     }
 
-    bundle->slices = slices;
+    load->turn = 1 - load->turn;
+    rows = &load->rows[load->turn];
+    rc = KUBE_OK;
 
-    return KUBE_OK;
+    for (i = 0; i < n; i++) {
+
+        if (rows->copies[i] == NULL) {
+            rows->copies[i] = reader_copy_slice(zone, load, &rows->rows[i]);
+        }
+
+        if (rows->copies[i] == NULL) {
+            rows->rows[i].ref.offset = 0;
+            rc = KUBE_CHANGED;
+        }
+    }
+
+    bundle->slices = rows->copies;
+
+    return rc;
 }
 
 
@@ -558,21 +776,22 @@ reader_service_check(const kube_record_t *record, kube_str_t ns,
 }
 
 
-/* Makes one try; space[0] is for the Service, space[1] for its slices. */
+/* Makes one try. */
 static kube_rc_t
 reader_load_bundle(const kube_zone_t *zone, const kube_word_t *word,
-    kube_str_t ns, kube_str_t name, reader_space_t space[2],
+    kube_str_t ns, kube_str_t name, reader_load_t *load,
     kube_zone_bundle_t *bundle)
 {
     size_t                size;
     kube_rc_t             rc;
     const kube_record_t  *service;
 
-    size = space[0].room;
-    rc = reader_copy_record(zone, word, bundle->head, space[0].buf, &size);
+    size = load->service.room;
+    rc = reader_copy_record(zone, word, bundle->head, load->service.buf,
+                            &size);
 
     if (rc == KUBE_TOO_LARGE) {
-        rc = reader_space_reserve(&space[0],
+        rc = reader_space_reserve(&load->service,
                                   size > READER_SMALL ? size : READER_SMALL);
         return (rc == KUBE_OK) ? KUBE_CHANGED : rc;
     }
@@ -581,11 +800,11 @@ reader_load_bundle(const kube_zone_t *zone, const kube_word_t *word,
         return rc;
     }
 
-    service = (const kube_record_t *) (void *) space[0].buf;
+    service = (const kube_record_t *) (void *) load->service.buf;
     rc = reader_service_check(service, ns, name);
 
     if (rc == KUBE_OK) {
-        rc = reader_load_slices(zone, service, &space[1], bundle);
+        rc = reader_load_slices(zone, service, load, bundle);
     }
 
     /* a slice that cannot be read may have moved: only the head can tell */
@@ -594,10 +813,25 @@ reader_load_bundle(const kube_zone_t *zone, const kube_word_t *word,
             return KUBE_CHANGED;
         }
 
-        return (rc == KUBE_OK) ? reader_bundle_check(bundle) : KUBE_CORRUPT;
+        rc = (rc == KUBE_OK) ? reader_bundle_check(bundle) : KUBE_CORRUPT;
+    }
+
+    /* what an earlier try copied may have been overwritten, and be back */
+    if (rc == KUBE_CORRUPT && load->kept) {
+        reader_load_forget(load);
+        return KUBE_CHANGED;
     }
 
     return rc;
+}
+
+
+/* True if what goes on changing has taken as much time as it may. */
+static bool
+reader_gives_up(const reader_load_t *load)
+{
+    return load->copied > READER_COPIED_MAX
+           && load->copied / READER_WHOLES_MAX > load->slices.room;
 }
 
 
@@ -608,7 +842,7 @@ kube_zone_load_service(const kube_zone_t *zone, uint32_t entry,
 {
     unsigned            tries;
     kube_rc_t           rc;
-    reader_space_t      space[2];
+    reader_load_t       load;
     const kube_word_t  *word;
 
     if (entry == 0 || entry > zone->geometry.entries_n) {
@@ -616,18 +850,18 @@ kube_zone_load_service(const kube_zone_t *zone, uint32_t entry,
     }
 
     word = &kube_zone_entry(zone, entry)->head;
-    memset(space, 0, sizeof(space));
-    space[0].arena = arena;
-    space[1].arena = slices;
+    reader_load_init(&load, arena, slices);
 
-    for (tries = 0; tries < KUBE_ZONE_TRIES; tries++) {
+    for (tries = 0; tries < KUBE_ZONE_TRIES && !reader_gives_up(&load);
+         tries++)
+    {
         bundle->head = kube_word_get(word);
 
         if (kube_head_offset(bundle->head) == 0) {
             return KUBE_NOT_FOUND;
         }
 
-        rc = reader_load_bundle(zone, word, ns, name, space, bundle);
+        rc = reader_load_bundle(zone, word, ns, name, &load, bundle);
 
         if (rc == KUBE_CORRUPT) {
             return reader_corrupt(zone);

@@ -14,6 +14,11 @@
  * with acquire loads, so a copy that holds one overwritten word also sees the
  * head that was moved before.
  *
+ * Of a Service and its slices a try keeps what an earlier one copied, where the
+ * ref and the whole header, revision and checksum among it, are the same as of
+ * this head: so its content is, or the checksum says that it was copied in the
+ * wrong moment.
+ *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause
  */

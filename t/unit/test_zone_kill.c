@@ -256,17 +256,16 @@ kill_resume(const it_t *it, const kill_service_t *service,
     kube_rc_t             rc;
     kube_object_t         object;
     kube_snapshot_t       s;
-    reader_space_t        space;
+    reader_load_t         load;
     kube_zone_bundle_t    bundle;
     const kube_record_t  *record;
 
     kube_arena_reset(&kill_now.arena);
-    memset(&space, 0, sizeof(space));
     memset(&s, 0, sizeof(s));
-    space.arena = &kill_now.arena;
+    reader_load_init(&load, &kill_now.arena, &kill_now.arena);
     record = (const kube_record_t *) (const void *) pause->record;
 
-    rc = reader_load_slices(&it->zone, record, &space, &bundle);
+    rc = reader_load_slices(&it->zone, record, &load, &bundle);
 
     if (kube_word_get(&kube_zone_entry(&it->zone, pause->entry)->head)
         != pause->head)

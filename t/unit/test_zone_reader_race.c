@@ -21,8 +21,15 @@
 #define RACE_ZONE    (1u << 20)
 #define RACE_SLICES  3
 
+/* A Service that changes all the time. */
+#define RACE_MANY       60
+#define RACE_ENDPOINTS  (ZONE_TEST_EP_MAX - 1)
+#define RACE_CHANGES    1000
+
 
 static struct {
+    unsigned     every;       /* so many loads of anything; 0: none */
+    unsigned     all;         /* loads that were made meanwhile */
     const void  *address;     /* NULL: nothing is done any more */
     unsigned     loads;       /* of it, before the writer acts */
     void       (*act)(void);
@@ -42,6 +49,23 @@ void kube_zone_pause_hit(const void *address);
 void
 kube_zone_pause_hit(const void *address)
 {
+    unsigned  every;
+
+    every = race.every;
+
+    if (every != 0) {
+        race.all++;
+
+        if (race.all % every == 0 && race.acted < RACE_CHANGES) {
+            race.every = 0;
+            race.acted++;
+            race.act();
+            race.every = every;
+        }
+
+        return;
+    }
+
     if (race.address == NULL || address != race.address
         || race.loads-- != 0)
     {
@@ -247,6 +271,218 @@ test_slice_grows_before_it_is_copied(void **state)
 }
 
 
+static uint32_t
+race_slice(unsigned n)
+{
+    char  name[16];
+
+    snprintf(name, sizeof(name), "web-%u", n);
+
+    return kube_zone_writer_find(race.t.writer, KUBE_RESOURCE_ENDPOINTSLICES,
+                                 KUBE_STR("shop"), kube_str(name));
+}
+
+
+/*
+ * One slice of many is another one, and longer than before; each second time
+ * the Service is without its first one.
+ */
+static void
+race_change_one(void)
+{
+    bool      same, changed;
+    char      name[16];
+    size_t    i, first;
+    uint32_t  entry, slices[RACE_MANY];
+
+    first = race.acted % 2;
+    snprintf(name, sizeof(name), "web-%u", race.acted * 7 % RACE_MANY);
+    assert_int_equal(zone_test_stage(&race.t,
+                                     zone_test_slice("shop", name, "web",
+                                                     race.acted + 10, 7,
+                                                     RACE_ENDPOINTS + first),
+                                     1000, &entry, &same), KUBE_OK);
+
+    for (i = 0; i < RACE_MANY; i++) {
+        slices[i] = race_slice((unsigned) i);
+    }
+
+    entry = kube_zone_writer_find(race.t.writer, KUBE_RESOURCE_SERVICES,
+                                  KUBE_STR("shop"), KUBE_STR("web"));
+    assert_int_equal(kube_zone_publish(race.t.writer, entry, slices + first,
+                                       RACE_MANY - first, &changed), KUBE_OK);
+}
+
+
+static void
+race_open_many(void)
+{
+    memset(&race, 0, sizeof(race));
+    zone_test_open(&race.t, 2 * RACE_ZONE);
+    assert_int_equal(zone_test_put(&race.t, "shop", "web", 1, 7, RACE_MANY,
+                                   RACE_ENDPOINTS, 1000), KUBE_OK);
+}
+
+
+/*
+ * A Service of many slices, of which one after the other changes while it is
+ * read, three of them before all are copied once: what has not changed is not
+ * copied again, so that the reader is soon done.
+ */
+static void
+test_one_of_many_slices_changes_all_the_time(void **state)
+{
+    size_t           i;
+    unsigned         whole;
+    kube_snapshot_t  s;
+
+    (void) state;
+    race_open_many();
+
+    race.every = UINT32_MAX;
+    assert_int_equal(zone_test_read(&race.t, "shop", "web", &s), KUBE_OK);
+    whole = race.all;
+
+    race.act = race_change_one;
+    race.all = 0;
+    race.every = whole / 3;
+    assert_int_equal(zone_test_read(&race.t, "shop", "web", &s), KUBE_OK);
+    race.every = 0;
+
+    assert_true(race.acted >= 3);
+    assert_true(race.all < 2 * whole);
+    assert_true(s.slices_n >= RACE_MANY - 1);
+    assert_int_equal(zone_test_variant(&s), 7);
+
+    for (i = 0; i < s.slices_n; i++) {
+        assert_true(s.slices[i].endpoints_n >= RACE_ENDPOINTS);
+    }
+
+    zone_test_close(&race.t);
+}
+
+
+/* All slices are others before they have been copied. */
+static void
+race_change_all(void)
+{
+    assert_int_equal(zone_test_put(&race.t, "shop", "web", race.acted + 1,
+                                   race.acted + 7, RACE_MANY, RACE_ENDPOINTS,
+                                   1000), KUBE_OK);
+}
+
+
+/* Whoever reads one that is never the same is held up for a while only. */
+static void
+test_all_of_many_slices_change_all_the_time(void **state)
+{
+    unsigned         whole;
+    kube_snapshot_t  s;
+
+    (void) state;
+    race_open_many();
+
+    race.every = UINT32_MAX;
+    assert_int_equal(zone_test_read(&race.t, "shop", "web", &s), KUBE_OK);
+    whole = race.all;
+
+    race.act = race_change_all;
+    race.all = 0;
+    race.every = whole / 3;
+    assert_int_equal(zone_test_read(&race.t, "shop", "web", &s), KUBE_CHANGED);
+    race.every = 0;
+    assert_true(race.all * sizeof(uint64_t)
+                < READER_COPIED_MAX + READER_COPIED_MAX / 4);
+
+    /* and it is read once it stays */
+    assert_int_equal(zone_test_read(&race.t, "shop", "web", &s), KUBE_OK);
+    assert_int_equal(zone_test_variant(&s), race.acted + 7);
+
+    zone_test_close(&race.t);
+}
+
+
+/* Arms for a word of a slice that is copied before the one that changes. */
+static void
+race_arm_slice(size_t word, void (*act)(void))
+{
+    uint64_t  head;
+
+    head = kube_word_get(&kube_zone_entry(&race.t.zone, race_slice(2))->head);
+    race.size = race_words(head);
+    race_arm(race.size + word, 0, act);
+}
+
+
+static void
+race_outdate(void)
+{
+    kube_zone_outdate(race.t.writer, race_slice(1), KUBE_REASON_MALFORMED,
+                      1000);
+    race_change_one();
+}
+
+
+/* A slice is outdated, where it lies, after it was copied. */
+static void
+test_a_copy_that_is_kept_is_of_now(void **state)
+{
+    uint32_t            entry;
+    kube_zone_bundle_t  bundle;
+
+    (void) state;
+    race_open_many();
+    entry = race_service();
+    race_arm_slice(READER_HEADER_WORDS, race_outdate);
+    assert_int_equal(kube_zone_load_service(&race.t.zone, entry,
+                                            KUBE_STR("shop"), KUBE_STR("web"),
+                                            &race.t.arena, &race.t.arena,
+                                            &bundle), KUBE_OK);
+    assert_int_equal(race.acted, 1);
+    assert_int_equal(bundle.slices[0]->entry, race_slice(1));
+    assert_true(bundle.slices[0]->flags & KUBE_RECORD_F_OUTDATED);
+    zone_test_close(&race.t);
+}
+
+
+static void
+race_flip(void)
+{
+    kube_word_t  *word;
+
+    word = race.size + READER_HEADER_WORDS + 8;
+    kube_word_set(word, kube_word_get(word) ^ 1);
+}
+
+
+static void
+race_overwrite(void)
+{
+    race_flip();
+    race_change_one();
+
+    /* it is back when the next try looks whether it is the same */
+    race_arm(race.size, 0, race_flip);
+}
+
+
+/* What was copied while it was another one is not taken for broken. */
+static void
+test_a_copy_that_is_kept_was_overwritten(void **state)
+{
+    kube_snapshot_t  s;
+
+    (void) state;
+    race_open_many();
+    race_arm_slice(READER_HEADER_WORDS + 8, race_overwrite);
+    assert_int_equal(zone_test_read(&race.t, "shop", "web", &s), KUBE_OK);
+    assert_null(race.address);
+    assert_int_equal(zone_test_variant(&s), 7);
+    assert_int_equal(kube_word_get(&race.t.zone.image->corrupt), 0);
+    zone_test_close(&race.t);
+}
+
+
 int
 main(void)
 {
@@ -254,6 +490,10 @@ main(void)
         cmocka_unit_test(test_chains_are_changed_meanwhile),
         cmocka_unit_test(test_replaced_while_a_walk_looks_at_it),
         cmocka_unit_test(test_slice_grows_before_it_is_copied),
+        cmocka_unit_test(test_one_of_many_slices_changes_all_the_time),
+        cmocka_unit_test(test_all_of_many_slices_change_all_the_time),
+        cmocka_unit_test(test_a_copy_that_is_kept_is_of_now),
+        cmocka_unit_test(test_a_copy_that_is_kept_was_overwritten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
