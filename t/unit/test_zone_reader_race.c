@@ -325,6 +325,29 @@ race_open_many(void)
 
 
 /*
+ * Reads it once while act is called three times for as many loads as it takes
+ * when nothing changes: these are returned.
+ */
+static unsigned
+race_read_meanwhile(void (*act)(void), kube_rc_t rc, kube_snapshot_t *s)
+{
+    unsigned  whole;
+
+    race.every = UINT32_MAX;
+    assert_int_equal(zone_test_read(&race.t, "shop", "web", s), KUBE_OK);
+    whole = race.all;
+
+    race.act = act;
+    race.all = 0;
+    race.every = whole / 3;
+    assert_int_equal(zone_test_read(&race.t, "shop", "web", s), rc);
+    race.every = 0;
+
+    return whole;
+}
+
+
+/*
  * A Service of many slices, of which one after the other changes while it is
  * read, three of them before all are copied once: what has not changed is not
  * copied again, so that the reader is soon done.
@@ -338,17 +361,7 @@ test_one_of_many_slices_changes_all_the_time(void **state)
 
     (void) state;
     race_open_many();
-
-    race.every = UINT32_MAX;
-    assert_int_equal(zone_test_read(&race.t, "shop", "web", &s), KUBE_OK);
-    whole = race.all;
-
-    race.act = race_change_one;
-    race.all = 0;
-    race.every = whole / 3;
-    assert_int_equal(zone_test_read(&race.t, "shop", "web", &s), KUBE_OK);
-    race.every = 0;
-
+    whole = race_read_meanwhile(race_change_one, KUBE_OK, &s);
     assert_true(race.acted >= 3);
     assert_true(race.all < 2 * whole);
     assert_true(s.slices_n >= RACE_MANY - 1);
@@ -376,21 +389,11 @@ race_change_all(void)
 static void
 test_all_of_many_slices_change_all_the_time(void **state)
 {
-    unsigned         whole;
     kube_snapshot_t  s;
 
     (void) state;
     race_open_many();
-
-    race.every = UINT32_MAX;
-    assert_int_equal(zone_test_read(&race.t, "shop", "web", &s), KUBE_OK);
-    whole = race.all;
-
-    race.act = race_change_all;
-    race.all = 0;
-    race.every = whole / 3;
-    assert_int_equal(zone_test_read(&race.t, "shop", "web", &s), KUBE_CHANGED);
-    race.every = 0;
+    (void) race_read_meanwhile(race_change_all, KUBE_CHANGED, &s);
     assert_true(race.all * sizeof(uint64_t)
                 < READER_COPIED_MAX + READER_COPIED_MAX / 4);
 
