@@ -746,6 +746,37 @@ why_count(const kube_resolution_t *resolution, resolver_line_t *line)
 }
 
 
+/* Where targetPort is a name that no pod has, slices come without the port. */
+static void
+why_no_endpoints(const kube_key_t *key, const kube_resolution_t *resolution,
+    resolver_line_t *line)
+{
+    const kube_port_t  *port;
+
+    if (resolution->selection.rows_n == 0) {
+        line_service(line, key);
+        line_add(line, " has no endpoints");
+        return;
+    }
+
+    port = resolution->selection.port;
+
+    line_add(line, "no endpoint of ");
+    line_service(line, key);
+
+    if (port->name.len != 0) {
+        line_add(line, " has its port ");
+        line_name(line, port->name);
+
+    } else {
+        line_add(line, " has its port %u", (unsigned) port->port);
+    }
+
+    why_count(resolution, line);
+    line_add(line, "; see its targetPort, and its slices' ports");
+}
+
+
 static void
 why_missing(const kube_resolver_t *resolver, const kube_key_t *key,
     const kube_resolution_t *resolution, kube_arena_t *arena,
@@ -799,8 +830,7 @@ why_resolution(const kube_resolver_t *resolver, const kube_key_t *key,
         break;
 
     case KUBE_RESOLVE_NO_ENDPOINTS:
-        line_service(line, key);
-        line_add(line, " has no endpoints");
+        why_no_endpoints(key, resolution, line);
         break;
 
     case KUBE_RESOLVE_NO_READY_ENDPOINT:

@@ -348,6 +348,18 @@ test_resolver_endpoints(void **state)
     check(&bed, "shop/web", KUBE_RESOLVE_NO_ENDPOINTS, "shop/web:http",
           "Service shop/web has no endpoints");
 
+    route_test_slice(&bed.t, "shop", "web-1", "web", "admin:8081",
+                     "10.0.0.1=rs 10.0.0.2=rs");
+    check(&bed, "shop/web", KUBE_RESOLVE_NO_ENDPOINTS, "shop/web:http",
+          "no endpoint of Service shop/web has its port http; it has 2; "
+          "see its targetPort, and its slices' ports");
+
+    route_test_service(&bed.t, "shop", "bare", ":80");
+    route_test_slice(&bed.t, "shop", "bare-1", "bare", "", "10.0.0.1=rs");
+    check(&bed, "shop/bare", KUBE_RESOLVE_NO_ENDPOINTS, "shop/bare:80",
+          "no endpoint of Service shop/bare has its port 80; it has 1; "
+          "see its targetPort, and its slices' ports");
+
     route_test_slice(&bed.t, "shop", "web-1", "web", "http:8080",
                      "10.0.0.1= 10.0.0.2=t");
     check(&bed, "shop/web", KUBE_RESOLVE_NO_READY_ENDPOINT, "shop/web:http",
