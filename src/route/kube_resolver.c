@@ -672,20 +672,29 @@ why_ports(const kube_key_t *key, const kube_resolution_t *resolution,
     resolver_line_t *line)
 {
     size_t                 i;
+    const char            *of;
     const kube_port_t     *port;
     const kube_service_t  *service;
 
+    of = "";
     service = &resolution->snapshot.service;
+
+    for (i = 0; i < service->ports_n; i++) {
+        if (service->ports[i].protocol != KUBE_PROTOCOL_TCP) {
+            of = "TCP ";
+        }
+    }
+
     line_service(line, key);
 
     if (resolution->error == KUBE_RESOLVE_PORT_NEEDED) {
         line_add(line, " has several ports and the key names none");
 
     } else if (key->port.number != 0) {
-        line_add(line, " has no port %u", (unsigned) key->port.number);
+        line_add(line, " has no %sport %u", of, (unsigned) key->port.number);
 
     } else {
-        line_add(line, " has no port ");
+        line_add(line, " has no %sport ", of);
         line_name(line, key->port.name.len != 0 ? key->port.name
                                                 : KUBE_STR("at all"));
     }

@@ -326,7 +326,10 @@ test_resolver_ports(void **state)
           "Service shop/two has several ports and the key names none; "
           "it has http (80), dns (53 UDP), unnamed (81)");
     check(&bed, "shop/two:dns", KUBE_RESOLVE_NO_PORT, "shop/two:dns",
-          "Service shop/two has no port dns; "
+          "Service shop/two has no TCP port dns; "
+          "it has http (80), dns (53 UDP), unnamed (81)");
+    check(&bed, "shop/two:53", KUBE_RESOLVE_NO_PORT, "shop/two:53",
+          "Service shop/two has no TCP port 53; "
           "it has http (80), dns (53 UDP), unnamed (81)");
     check(&bed, "shop/none", KUBE_RESOLVE_NO_PORT, "shop/none",
           "Service shop/none has no port at all");
