@@ -2,7 +2,7 @@
  * decode_print - an object that was decoded as a text, which t/cluster/decode
  * compares with what Go's own types come to.
  *
- * For t/unit only: test_decode_oracle and test_decode_message.
+ * For t/unit only: test_decode, test_decode_oracle and test_decode_message.
  *
  * Copyright (C) the nginx-kube-informer authors
  * SPDX-License-Identifier: BSD-2-Clause

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "decode_cases.h"
+#include "decode_print.h"
 
 
 #define DECODE_TEXT_MAX  (1u << 20)
@@ -170,6 +171,95 @@ decode_tables(void **state)
     DECODE_TABLE(KUBE_RESOURCE_SERVICES, decode_cases_metadata);
     DECODE_TABLE(KUBE_RESOURCE_SERVICES, decode_cases_services);
     DECODE_TABLE(KUBE_RESOURCE_ENDPOINTSLICES, decode_cases_slices);
+}
+
+
+/*
+ * Members that are given twice, as in Go: the last one counts, an element of a
+ * list is merged with the one in its place, and null takes back what is a
+ * pointer there, an optional struct, or a list.
+ */
+static void
+decode_twice(void **state)
+{
+    char           *text;
+    size_t          i, len;
+    FILE           *out;
+    decode_test_t   t;
+
+    static const struct {
+        kube_resource_t   resource;
+        const char       *text;
+        const char       *end;      /* of what decode_print() prints */
+    } rows[] = {
+        { KUBE_RESOURCE_SERVICES,
+          "{" META ",\"spec\":{\"ports\":[{\"port\":1,\"port\":null,"
+          "\"name\":\"a\",\"name\":null,\"protocol\":\"UDP\","
+          "\"protocol\":null,\"appProtocol\":\"x\",\"appProtocol\":null}]}}",
+          " ips= ports=a|UDP|1|;" },
+        { KUBE_RESOURCE_SERVICES,
+          "{" META ",\"spec\":{\"clusterIPs\":[\"None\"],"
+          "\"clusterIPs\":[\"1.1.1.1\"]}}",
+          " headless=0 family=0 ips=1.1.1.1; ports=" },
+        { KUBE_RESOURCE_SERVICES,
+          "{" META ",\"spec\":{\"clusterIP\":\"1.1.1.1\","
+          "\"clusterIPs\":[\"1.1.1.2\"],\"clusterIPs\":null}}",
+          " headless=0 family=0 ips=1.1.1.1; ports=" },
+        { KUBE_RESOURCE_SERVICES,
+          "{" META ",\"spec\":{\"ipFamilies\":[\"IPv4\"],"
+          "\"ipFamilies\":null}}",
+          " headless=0 family=0 ips= ports=" },
+        { KUBE_RESOURCE_ENDPOINTSLICES,
+          SLICE(",\"ports\":[{\"name\":\"a\",\"name\":null,\"port\":1,"
+                "\"port\":null,\"protocol\":\"UDP\",\"protocol\":null,"
+                "\"appProtocol\":\"x\",\"appProtocol\":null}]"),
+          " ports=|TCP|0|; endpoints=" },
+        { KUBE_RESOURCE_ENDPOINTSLICES,
+          SLICE(",\"endpoints\":[{\"addresses\":[\"1.1.1.1\"],"
+                "\"conditions\":{\"ready\":false,\"serving\":false,"
+                "\"terminating\":true,\"ready\":null,\"serving\":null,"
+                "\"terminating\":null}}]"),
+          " endpoints=1.1.1.1|110|||;" },
+        { KUBE_RESOURCE_ENDPOINTSLICES,
+          SLICE(",\"endpoints\":[{\"addresses\":[\"1.1.1.1\"],"
+                "\"targetRef\":{\"kind\":\"Pod\",\"name\":\"a\"},"
+                "\"targetRef\":null}]"),
+          " endpoints=1.1.1.1|110|||;" },
+        { KUBE_RESOURCE_ENDPOINTSLICES,
+          SLICE(",\"endpoints\":[{\"addresses\":[\"1.1.1.1\"],"
+                "\"targetRef\":{\"kind\":\"Pod\"},"
+                "\"targetRef\":{\"name\":\"a\"}}]"),
+          " endpoints=1.1.1.1|110|a||;" },
+        { KUBE_RESOURCE_ENDPOINTSLICES,
+          SLICE(",\"endpoints\":[{\"addresses\":[\"1.1.1.1\"],"
+                "\"nodeName\":\"a\"},{\"addresses\":[\"1.1.1.2\"]}],"
+                "\"endpoints\":[{\"zone\":\"y\"}]"),
+          " endpoints=1.1.1.1|110||a|y;" }
+    };
+
+    (void) state;
+
+    decode_start(&t);
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(decode_run(&t, rows[i].resource, rows[i].text,
+                                    strlen(rows[i].text)), KUBE_OK);
+
+        out = open_memstream(&text, &len);
+        assert_non_null(out);
+        decode_print(out, &t.object);
+        (void) fclose(out);
+
+        if (len < strlen(rows[i].end)
+            || strcmp(text + len - strlen(rows[i].end), rows[i].end) != 0)
+        {
+            fail_msg("%s: %s", rows[i].text, text);
+        }
+
+        free(text);
+    }
+
+    decode_stop(&t);
 }
 
 
@@ -507,6 +597,7 @@ main(void)
         cmocka_unit_test(decode_a_slice),
         cmocka_unit_test(decode_truncated),
         cmocka_unit_test(decode_tables),
+        cmocka_unit_test(decode_twice),
         cmocka_unit_test(decode_lengths),
         cmocka_unit_test(decode_counts),
         cmocka_unit_test(decode_service_forms),
