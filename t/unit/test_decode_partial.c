@@ -69,6 +69,8 @@ static const row_t  rows[] = {
 
     { ",\"deletionTimestamp\":\"2026-03-01T00:00:00Z\"", "@1772323200000", 0 },
     { ",\"deletionTimestamp\":null", "", 0 },
+    { ",\"deletionTimestamp\":\"2026-03-01T00:00:00Z\","
+      "\"deletionTimestamp\":null", "", 0 },
     { ",\"deletionTimestamp\":\"soon\"", "", 1 },
     { ",\"deletionTimestamp\":7", "", 1 },
     { ",\"creationTimestamp\":\"2026-03-01T00:00:00Z\",\"labels\":{\"a\":"
