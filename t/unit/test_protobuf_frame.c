@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "kube_limits.h"
 #include "kube_protobuf_frame.h"
 #include "message_test.h"
 
@@ -150,6 +151,7 @@ frame_run(kube_frame_mode_t mode, kube_str_t bytes, size_t step, size_t a,
 
     if (!good) {
         assert_false(frame_piece(frame, &alloc, "\0\0\0\0", 4, log));
+        assert_false(kube_protobuf_frame_end(frame));
     }
 
     log_add(log, "%s", !good ? "!"
@@ -372,6 +374,105 @@ test_frame_too_large(void **state)
     put_list(&m, &raw);
     frame_run(KUBE_FRAME_LIST, message_str(&m), 100, 0, 0, 0, &log);
     assert_string_equal(log.text, "KServiceList Slarge::5016? E");
+
+    /* nor does what follows on metadata that is wrong name the object */
+
+    object.len = 0;
+    message_bytes(&object, 1, KUBE_STR("\x0a\x05large\x32\x7f" "7"));
+    message_meta(&object, 1, "shop", "other", "u", "8");
+    message_bytes(&object, 99, (kube_str_t) { text, 5000 });
+    raw.len = 0;
+    message_bytes(&raw, 2, message_str(&object));
+    m.len = 0;
+    put_list(&m, &raw);
+    frame_run(KUBE_FRAME_LIST, message_str(&m), 100, 0, 0, 0, &log);
+    assert_string_equal(log.text, "KServiceList Slarge::5037? E");
+}
+
+
+/* What one huge item needed is given back before the next one. */
+static void
+test_frame_room(void **state)
+{
+    char                   *text;
+    size_t                  size;
+    message_t               m, head;
+    kube_str_t              in;
+    alloc_test_t            at;
+    kube_frame_item_t       item;
+    kube_protobuf_frame_t  *frame;
+
+    (void) state;
+
+    size = 300u << 10;
+    text = calloc(1, size);
+    assert_non_null(text);
+
+    alloc_test_init(&at);
+    frame = kube_protobuf_frame_create(&at.alloc, KUBE_FRAME_LIST, size);
+    assert_non_null(frame);
+
+    head.len = 0;
+    message_tag(&head, 2, KUBE_WIRE_BYTES);
+    message_varint(&head, size);
+
+    m.len = 0;
+    message_put(&m, KUBE_PROTOBUF_MAGIC, KUBE_PROTOBUF_MAGIC_LEN);
+    message_tag(&m, 2, KUBE_WIRE_BYTES);
+    message_varint(&m, head.len + size + 3);
+    message_put(&m, head.data, head.len);
+
+    in = message_str(&m);
+    assert_int_equal(kube_protobuf_frame_next(frame, &in, &item), KUBE_AGAIN);
+
+    in = (kube_str_t) { text, size - 1 };
+    assert_int_equal(kube_protobuf_frame_next(frame, &in, &item), KUBE_AGAIN);
+    assert_true(at.live_bytes >= size - 1);
+
+    in = (kube_str_t) { text, 1 };
+    assert_int_equal(kube_protobuf_frame_next(frame, &in, &item), KUBE_OK);
+    assert_int_equal(item.size_bytes, size);
+
+    in = KUBE_STR("\x12\x01x");
+    assert_int_equal(kube_protobuf_frame_next(frame, &in, &item), KUBE_OK);
+    assert_int_equal(item.size_bytes, 1);
+    assert_true(at.live_bytes < size / 2);
+    assert_true(kube_protobuf_frame_end(frame));
+
+    kube_protobuf_frame_destroy(frame);
+    free(text);
+    alloc_test_assert_no_leak(&at);
+}
+
+
+/* A list's metadata may have so many bytes, and no more. */
+static void
+test_frame_metadata(void **state)
+{
+    char         text[KUBE_LIST_META_BYTES_MAX + 1];
+    size_t       n;
+    message_t    m;
+    frame_log_t  log;
+
+    (void) state;
+
+    memset(text, 'x', sizeof(text));
+
+    for (n = KUBE_LIST_META_BYTES_MAX - 1; n <= sizeof(text); n++) {
+        m.len = 0;
+        message_put(&m, KUBE_PROTOBUF_MAGIC, KUBE_PROTOBUF_MAGIC_LEN);
+        message_tag(&m, 2, KUBE_WIRE_BYTES);
+        message_varint(&m, n + 4);
+        message_tag(&m, 1, KUBE_WIRE_BYTES);
+        message_varint(&m, n);
+
+        /* a message has room for less: the end of it is not there */
+
+        message_put(&m, text, n / 2);
+        frame_run(KUBE_FRAME_LIST, message_str(&m), 1000, 0, 0, 0, &log);
+        assert_string_equal(log.text,
+                            (n <= KUBE_LIST_META_BYTES_MAX) ? "~" : "!");
+    }
 }
 
 
@@ -395,6 +496,9 @@ static const frame_case_t  frame_cases[] = {
     LIST("k8s\0\x12\x02\x12\x00", "I::0 E"),
     LIST("k8s\0\x12\x00\x1a\x00\x22", "E"),
     LIST("k8s\0\x12\x02\x1a\x00", "E"),
+    LIST("k8s\0\x12\x09\x19" "12345678", "E"),
+    LIST("k8s\0\x12\x05\x1d" "1234", "E"),
+    LIST("k8s\0\x1a\x80\x80\x80\x80\x08", "~"),
 
     /* longer than what it is in */
     LIST("k8s\0\x12\x02\x12\x01x", "!"),
@@ -480,6 +584,8 @@ main(void)
         cmocka_unit_test(test_frame_list),
         cmocka_unit_test(test_frame_watch),
         cmocka_unit_test(test_frame_too_large),
+        cmocka_unit_test(test_frame_room),
+        cmocka_unit_test(test_frame_metadata),
         cmocka_unit_test(test_frame_faults),
         cmocka_unit_test(test_frame_memory)
     };
