@@ -149,6 +149,9 @@ test_transport_pause(void **state)
 
             if (c.dones == 0) {
                 kube_transport_resume(f->transport, c.exchange);
+                assert_true(!c.exchange->paused
+                            || kube_transport_deadline(f->transport)
+                               <= transport_bed_now_ms());
                 deadline_ms = transport_bed_now_ms()
                               + TRANSPORT_BED_DEADLINE_MS;
 
@@ -312,6 +315,82 @@ test_transport_turns(void **state)
         kube_transport_cancel(f->transport, c[i].exchange);
         transport_bed_free(&c[i]);
     }
+}
+
+
+/*
+ * Three have a byte each, and a call takes one: who is left over does not wait
+ * for the next event, though whoever had its turn has no more to say.
+ */
+static void
+test_transport_left_over(void **state)
+{
+    size_t                  i, n, left;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c[3] = { 0 };
+
+    f->tick_bytes = 1;
+    transport_bed_serve(f, http_bed_serve_text,
+                        OK_HEAD "Transfer-Encoding: chunked\r\n\r\n");
+    transport_bed_open(f);
+
+    for (i = 0; i < 3; i++) {
+        transport_bed_start(f, &c[i]);
+        transport_bed_until(f, &c[i].responses, 1);
+    }
+
+    for (i = 0; i < 3; i++) {
+        assert_true(http_bed_deliver(f->server.fds[i], "1\r\na\r\n"));
+    }
+
+    for (left = 3, n = 0; left != 0 && n < 1000; n++) {
+        transport_bed_step(f);
+
+        for (i = 0, left = 0; i < 3; i++) {
+            left += (c[i].pieces == 0);
+
+            assert_true(!c[i].exchange->paused
+                        || kube_transport_deadline(f->transport)
+                           <= transport_bed_now_ms());
+        }
+    }
+
+    assert_int_equal(left, 0);
+
+    for (i = 0; i < 3; i++) {
+        kube_transport_cancel(f->transport, c[i].exchange);
+        transport_bed_free(&c[i]);
+    }
+}
+
+
+/* A socket is looked at in time, though libcurl waits for nothing any more. */
+static void
+test_transport_looks(void **state)
+{
+    uint64_t                due_ms, deadline_ms;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    transport_bed_serve(f, http_bed_serve_text, "");
+    transport_bed_open(f);
+    transport_bed_start(f, &c);
+    deadline_ms = transport_bed_now_ms() + TRANSPORT_BED_DEADLINE_MS;
+
+    /* it has a timer of 200 ms for other addresses of the name */
+
+    do {
+        assert_true(transport_bed_now_ms() < deadline_ms);
+        transport_bed_step(f);
+        due_ms = kube_transport_deadline(f->transport);
+
+    } while (c.exchange->stage < KUBE_STAGE_READY
+             || due_ms <= transport_bed_now_ms() + 200);
+
+    assert_true(due_ms <= transport_bed_now_ms() + KUBE_EXCHANGE_LOOK_MS);
+
+    kube_transport_cancel(f->transport, c.exchange);
+    transport_bed_free(&c);
 }
 
 
@@ -510,6 +589,115 @@ flow_watch(transport_bed_t *f, transport_bed_client_t *c)
 }
 
 
+static void
+flow_process(transport_bed_t *f, uint64_t now_ms)
+{
+    f->processing = true;
+    kube_transport_process(f->transport, now_ms);
+    f->processing = false;
+}
+
+
+/* Who has answered is not to blame for what is given up later. */
+static void
+test_transport_cancel_answered(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  watch = { 0 };
+
+    transport_bed_serve(f, serve_scope, NULL);
+    transport_bed_add_port(f, "http", f->server.port);
+    transport_bed_add_port(f, "http", 1);
+    transport_bed_open(f);
+
+    flow_watch(f, &watch);
+    flow_process(f, transport_bed_now_ms() + 60000);
+    kube_transport_cancel(f->transport, watch.exchange);
+    transport_bed_free(&watch);
+
+    assert_true(kube_str_eq(kube_transport_server(f->transport),
+                            f->config.servers[0]));
+}
+
+
+/* Where all addresses are passed over the first to be asked again is next. */
+static void
+test_transport_all_left(void **state)
+{
+    size_t                  i;
+    uint64_t                now_ms;
+    kube_request_t          request;
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    transport_bed_add_port(f, "http", 1);
+    transport_bed_add_port(f, "http", 2);
+    transport_bed_open(f);
+
+    /* the second one has failed for long, and is left for longer */
+
+    now_ms = 0;
+
+    for (i = 0; i < 10; i++) {
+        now_ms += 2 * KUBE_SERVER_MAX_MS;
+        flow_process(f, now_ms);
+        kube_transport_verdict(f->transport, 1, KUBE_SERVER_BAD);
+    }
+
+    flow_process(f, now_ms + 2 * KUBE_SERVER_MAX_MS);
+    kube_transport_verdict(f->transport, 0, KUBE_SERVER_BAD);
+    assert_true(kube_str_eq(kube_transport_server(f->transport),
+                            f->config.servers[1]));
+
+    kube_transport_verdict(f->transport, 1, KUBE_SERVER_BAD);
+    assert_true(kube_str_eq(kube_transport_server(f->transport),
+                            f->config.servers[0]));
+
+    /* so is one that has waited for credentials meanwhile */
+
+    memset(&request, 0, sizeof(request));
+    c.f = f;
+    assert_int_equal(kube_transport_park(f->transport, &request,
+                                         &transport_bed_handler, &c,
+                                         &c.exchange), KUBE_OK);
+    kube_transport_unpark(f->transport, KUBE_OK, "");
+    assert_int_equal(c.exchange->server, 0);
+    kube_transport_cancel(f->transport, c.exchange);
+    transport_bed_free(&c);
+}
+
+
+/* The answer to what was asked under the CA of before says nothing of this. */
+static void
+test_transport_answered_before(void **state)
+{
+    transport_bed_t        *f = *state;
+    transport_bed_client_t  c = { 0 };
+
+    transport_bed_serve(f, http_bed_serve_text, "");
+    transport_bed_open(f);
+    transport_bed_start(f, &c);
+
+    while (http_bed_connections(&f->server) == 0) {
+        transport_bed_step(f);
+    }
+
+    kube_transport_credentials_changed(f->transport, KUBE_CREDENTIALS_CA);
+
+    assert_true(http_bed_deliver(f->server.fds[0],
+                                 OK_HEAD "Content-Length: 0\r\n\r\n"));
+    transport_bed_until(f, &c.dones, 1);
+    assert_int_equal(c.rc, KUBE_OK);
+    assert_false(kube_transport_answered(f->transport));
+    transport_bed_free(&c);
+
+    f->server.arg = OK_HEAD "Content-Length: 0\r\n\r\n";
+    transport_bed_get(f, &c);
+    assert_true(kube_transport_answered(f->transport));
+    transport_bed_free(&c);
+}
+
+
 /* Whether so many refusals of the first address, in time, have it left. */
 static bool
 flow_refused(transport_bed_t *f, unsigned n)
@@ -518,10 +706,7 @@ flow_refused(transport_bed_t *f, unsigned n)
 
     while (n-- != 0) {
         later_ms += KUBE_SERVER_FIRST_MS;
-        f->processing = true;
-        kube_transport_process(f->transport, transport_bed_now_ms() + later_ms);
-        f->processing = false;
-
+        flow_process(f, transport_bed_now_ms() + later_ms);
         kube_transport_verdict(f->transport, 0, KUBE_SERVER_REFUSES);
     }
 
@@ -868,10 +1053,15 @@ main(void)
         TRANSPORT_TEST(test_transport_pause_is_quiet),
         TRANSPORT_TEST(test_transport_fairness),
         TRANSPORT_TEST(test_transport_turns),
+        TRANSPORT_TEST(test_transport_left_over),
+        TRANSPORT_TEST(test_transport_looks),
         TRANSPORT_TEST(test_transport_cancel),
         TRANSPORT_TEST(test_transport_cancel_other),
         TRANSPORT_TEST(test_transport_abort),
         TRANSPORT_TEST(test_transport_connections),
+        TRANSPORT_TEST(test_transport_cancel_answered),
+        TRANSPORT_TEST(test_transport_all_left),
+        TRANSPORT_TEST(test_transport_answered_before),
         TRANSPORT_TEST(test_transport_refusals_beside_a_watch),
         TRANSPORT_TEST(test_transport_refusals_by_a_watch),
         TRANSPORT_TEST(test_transport_idle_by_looks),
