@@ -12,6 +12,7 @@
 #include "message_test.h"
 
 #include "kube_api_lister_watcher.h"
+#include "kube_frame.h"
 
 
 #define META(name, rv)                                                        \
@@ -123,6 +124,23 @@ static kube_call_t *
 bed_watch(bed_t *b)
 {
     return b->lw.watch(b->lw.ctx, &at_5, b->io.now_ms);
+}
+
+
+/* The next result is of that kind; what it says of its object is in dump. */
+static void
+take_one(bed_t *b, kube_call_t *call, kube_result_kind_t kind)
+{
+    kube_result_t  r;
+
+    r.what = "";
+
+    assert_int_equal(b->lw.next(b->lw.ctx, call, &r), KUBE_OK);
+    assert_int_equal(r.kind, kind);
+
+    if (kind == KUBE_RESULT_EVENT) {
+        (void) snprintf(b->dump, sizeof(b->dump), "%s", r.what);
+    }
 }
 
 
@@ -650,6 +668,7 @@ static void
 test_objects(void **state)
 {
     bed_t           b;
+    size_t          may;
     kube_call_t    *call;
     io_exchange_t  *x;
     static char     huge[8192], text[32768];
@@ -684,6 +703,16 @@ test_objects(void **state)
     assert_true(io_body(&b.io, x, text));
     assert_string_equal(yielded(&b, call),
                         "EVENT:L1:big@11 EVENT:-2:big@12 ALIVE");
+
+    /* both sizes are told: that of the object, then what it may have */
+    assert_true(io_body(&b.io, x, text));
+    take_one(&b, call, KUBE_RESULT_EVENT);
+    may = kube_frame_item_bytes(KUBE_OBJECT_BYTES_MIN);
+    (void) snprintf(text, sizeof(text), "more than max_object, %zu", may);
+    assert_non_null(strstr(b.dump, text));
+    (void) snprintf(text, sizeof(text), "its %zu bytes", may);
+    assert_null(strstr(b.dump, text));
+    (void) yielded(&b, call);
 
     /* not JSON at all: the stream is lost */
     assert_true(io_body(&b.io, x, "rubbish\n"));
@@ -775,6 +804,18 @@ test_poison(void **state)
     assert_true(io_body(&b.io, x, FRAME("ADDED", SERVICE("a", "6"))));
     assert_string_equal(yielded(&b, call), "OPENED EVENT:-0:a@6 ALIVE");
     die_twice(&b);
+
+    /* nor is what has begun in hand while its end is awaited */
+
+    kube_hand_leave(&b.hand);
+    assert_true(io_body(&b.io, x, "{\"type\":\"ADDED\",\"object\":{"
+                        "\"kind\":\"Service\",\"apiVersion\":\"v1\","
+                        META("b", "6") ",\"spec\":{\"ports\":["
+                        "{\"port\":80},"));
+    assert_string_equal(yielded(&b, call), "ALIVE:partial");
+    assert_int_equal(b.hand.stage, KUBE_STAGE_NONE);
+    assert_true(io_body(&b.io, x, "{\"port\":81}]}}}"));
+    assert_string_equal(yielded(&b, call), "EVENT:-0:b@6 ALIVE");
 
     /* not what kills, and not looked at: the spec is no spec */
     assert_true(io_body(&b.io, x,
@@ -892,6 +933,93 @@ test_backpressure(void **state)
     assert_int_equal(b.lw.next(b.lw.ctx, call, &r), KUBE_OK);
     assert_string_equal(yielded(&b, call), "ALIVE");
     assert_true(b.own.live_bytes < KUBE_TICK_BYTES);
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
+}
+
+
+/* What has arrived is told, though its exchange ends while it is paused. */
+static void
+test_end_while_paused(void **state)
+{
+    bed_t           b;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    static char  spaces[KUBE_TICK_BYTES];
+
+    (void) state;
+
+    bed_init(&b);
+    call = bed_watch(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    assert_string_equal(yielded(&b, call), "OPENED");
+
+    memset(spaces, ' ', sizeof(spaces) - 1);
+    assert_true(io_body(&b.io, x, spaces));
+    assert_true(io_body(&b.io, x, EVENT("ADDED", SERVICE("a", "6"))));
+    assert_true(x->paused);
+
+    io_done(x, KUBE_CLOSED, "reset");
+    assert_string_equal(yielded(&b, call), "EVENT:-0:a@6 ALIVE "
+                        "END:the peer closed the connection:");
+    assert_int_equal(b.io.resumed, 0);
+    b.lw.cancel(b.lw.ctx, call);
+    bed_done(&b);
+}
+
+
+/*
+ * The room that a WatchList's items needed goes with the last of them, and that
+ * of a list stays though its last bytes are few.
+ */
+static void
+test_room(void **state)
+{
+    bed_t           b;
+    size_t          before;
+    kube_call_t    *call;
+    io_exchange_t  *x;
+
+    static char  spaces[100001];
+
+    (void) state;
+
+    memset(spaces, ' ', sizeof(spaces) - 1);
+
+    bed_init(&b);
+    call = bed_watch(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    assert_string_equal(yielded(&b, call), "OPENED");
+    before = b.own.live_bytes;
+
+    assert_true(io_body(&b.io, x, spaces));
+    assert_true(io_body(&b.io, x,
+        EVENT("ADDED", SERVICE("a", "6"))
+        EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"7\","
+              "\"annotations\":{\"k8s.io/initial-events-end\":"
+              "\"true\"}}}")));
+    assert_string_equal(yielded(&b, call), "EVENT:-0:a@6 BOOKMARK:7 ALIVE");
+    assert_true(b.own.live_bytes < before + 90000);
+    b.lw.cancel(b.lw.ctx, call);
+
+    call = bed_list(&b);
+    x = io_find(&b.io, "/");
+    assert_true(io_head(x, 200, "application/json", 0));
+    assert_string_equal(yielded(&b, call), "OPENED");
+    before = b.own.live_bytes;
+
+    assert_true(io_body(&b.io, x, "{\"kind\":\"ServiceList\",\"metadata\":{"
+                        "\"resourceVersion\":\"9\"},\"items\":["));
+    assert_true(io_body(&b.io, x, spaces));
+    assert_true(io_body(&b.io, x, SERVICE("a", "6")));
+    take_one(&b, call, KUBE_RESULT_META);
+    take_one(&b, call, KUBE_RESULT_ITEM);
+    assert_true(io_body(&b.io, x, ","));
+    assert_string_equal(yielded(&b, call), "ALIVE:partial");
+    assert_true(b.own.live_bytes > before + 90000);
     b.lw.cancel(b.lw.ctx, call);
     bed_done(&b);
 }
@@ -1535,6 +1663,8 @@ main(void)
         cmocka_unit_test(test_another_answer),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_backpressure),
+        cmocka_unit_test(test_end_while_paused),
+        cmocka_unit_test(test_room),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_credentials),
         cmocka_unit_test(test_oom),
