@@ -287,16 +287,22 @@ bed_watch_beside(bed_t *b)
 }
 
 
+static inline kube_histogram_t
+observed(const bed_t *b, kube_histogram_id_t id)
+{
+    kube_histogram_t  h;
+
+    kube_zone_histogram_read(&b->zone, id, KUBE_RESOURCE_SERVICES, &h);
+
+    return h;
+}
+
+
 /* A list was given to the FIFO as a whole. */
 static inline bool
 bed_listed(const bed_t *b)
 {
-    kube_histogram_t  h;
-
-    kube_zone_histogram_read(&b->zone, KUBE_HISTOGRAM_LIST_DURATION,
-                             KUBE_RESOURCE_SERVICES, &h);
-
-    return h.count != 0;
+    return observed(b, KUBE_HISTOGRAM_LIST_DURATION).count != 0;
 }
 
 

@@ -990,6 +990,40 @@ test_idle_and_slow(void **state)
 }
 
 
+/* How long a list and a watch took, in us, and what they brought. */
+static void
+test_counts(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "");
+    b.io.now_ms += 1500;
+    io_answer(&b.io, bed_x(&b), 200,
+              LIST("7", "", FULL("a", "1") ",{" META("b", "2")
+                   ",\"spec\":{\"ports\":[{\"port\":1},{\"port\":-1},"
+                   "{\"port\":0},{}]}}"));
+    assert_string_equal(drained(&b), "[ R:shop/a@1 R:shop/b@2 ]");
+    assert_int_equal(observed(&b, KUBE_HISTOGRAM_LIST_DURATION).sum, 1500000);
+    assert_int_equal(observed(&b, KUBE_HISTOGRAM_ITEMS_PER_LIST).sum, 2);
+    assert_int_equal(counted(&b, KUBE_COUNTER_SKIPPED_ENDPOINTS), 3);
+
+    b.io.now_ms += 500;
+    assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+    bed_process(&b);
+    b.io.now_ms += 2500;
+    assert_true(io_body(&b.io, bed_x(&b), EVENT("MODIFIED", FULL("a", "8"))
+                                          EVENT("MODIFIED", FULL("a", "9"))));
+    io_done(bed_x(&b), KUBE_OK, "");
+    bed_process(&b);
+    assert_int_equal(observed(&b, KUBE_HISTOGRAM_WATCH_DURATION).sum, 2500000);
+    assert_int_equal(observed(&b, KUBE_HISTOGRAM_ITEMS_PER_WATCH).sum, 2);
+    bed_done(&b);
+}
+
+
 /* The FIFO is full: the socket rests, nothing is lost, order is kept. */
 static void
 test_pause(void **state)
@@ -1232,6 +1266,7 @@ main(void)
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_turn_is_lost),
         cmocka_unit_test(test_idle_and_slow),
+        cmocka_unit_test(test_counts),
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_end_while_paused),
         cmocka_unit_test(test_oom),

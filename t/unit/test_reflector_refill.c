@@ -144,18 +144,6 @@ test_pages(void **state)
 }
 
 
-/* What the list beside the watch has added to a histogram. */
-static kube_histogram_t
-observed(const bed_t *b, kube_histogram_id_t id)
-{
-    kube_histogram_t  h;
-
-    kube_zone_histogram_read(&b->zone, id, KUBE_RESOURCE_SERVICES, &h);
-
-    return h;
-}
-
-
 /* Each begins anew: nothing of the pages of the one before is left to it. */
 static void
 test_begins_anew(void **state)
