@@ -116,6 +116,50 @@ test_to_the_watch(void **state)
 }
 
 
+/*
+ * Its items are a list's, and its watch begins where they end: one that brings
+ * something was not short, and one that ends there at once was.
+ */
+static void
+test_counts(void **state)
+{
+    bed_t           b;
+    unsigned        i;
+    io_exchange_t  *x;
+
+    (void) state;
+
+    for (i = 0; i < 2; i++) {
+        bed_auto(&b);
+        x = bed_stream(&b, "");
+        b.io.now_ms += 1500;
+        assert_true(io_body(&b.io, x, EVENT("ADDED", FULL("web", "3"))
+                                      EVENT("MODIFIED", FULL("web", "4"))
+                                      EVENT("ADDED", FULL("api", "6"))
+                                      INITIAL_END("7", "\"true\"")));
+        assert_string_equal(drained(&b), "[ U:shop/web@4 U:shop/api@6 ]");
+        assert_int_equal(observed(&b, KUBE_HISTOGRAM_ITEMS_PER_LIST).sum, 2);
+        assert_int_equal(observed(&b, KUBE_HISTOGRAM_LIST_DURATION).sum,
+                         1500000);
+
+        if (i == 0) {
+            assert_true(io_body(&b.io, x, EVENT("ADDED", FULL("new", "8"))));
+            assert_string_equal(drained(&b), "U:shop/new@8");
+        }
+
+        b.io.now_ms += 500;
+        io_done(x, KUBE_OK, "");
+        bed_process(&b);
+        assert_int_equal(observed(&b, KUBE_HISTOGRAM_WATCH_DURATION).sum,
+                         500000);
+        assert_int_equal(observed(&b, KUBE_HISTOGRAM_ITEMS_PER_WATCH).sum,
+                         1 - i);
+        assert_int_equal(counted(&b, KUBE_COUNTER_SHORT_WATCHES), i);
+        bed_done(&b);
+    }
+}
+
+
 /* No object at all is a list too. */
 static void
 test_empty(void **state)
@@ -454,6 +498,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_to_the_watch),
+        cmocka_unit_test(test_counts),
         cmocka_unit_test(test_empty),
         cmocka_unit_test(test_cut_off),
         cmocka_unit_test(test_refused),
