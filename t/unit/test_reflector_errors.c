@@ -122,6 +122,7 @@ test_missing(void **state)
             assert_false(missing);
             x = bed_x(&b);
             beside_ms = x->started_ms + (*p == 'o');
+            b.io.now_ms += 10;
 
             if (*p == 'y') {
                 assert_true(io_head(x, 200, "application/json", 0));
@@ -205,6 +206,7 @@ test_answers(void **state)
 
         assert_string_equal(b.reason, a->reason);
         assert_int_equal(counted(&b, a->counter), 1);
+        assert_int_equal(counted(&b, KUBE_COUNTER_EVENTS_ERROR), 0);
         assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_FORBIDDEN),
                          a->code == 403);
         assert_int_equal(counted(&b, KUBE_COUNTER_GAUGE_STATE),
@@ -723,11 +725,68 @@ test_no_memory_then_another(void **state)
 }
 
 
+/*
+ * A trouble began with its first attempt, whatever it is called by now; what
+ * helps is of the last one alone.
+ */
+static void
+test_one_trouble(void **state)
+{
+    bed_t                    b;
+    uint64_t                 since_ms;
+    const kube_suffering_t  *s;
+
+    (void) state;
+
+    bed_init(&b);
+    bed_start(&b, "");
+    s = kube_reflector_suffering(b.r);
+
+    since_ms = b.io.now_ms;
+    io_answer(&b.io, bed_x(&b), 403, STATUS(403, "Forbidden", ""));
+    bed_process(&b);
+    assert_int_equal(s->cause, KUBE_CAUSE_FORBIDDEN);
+    assert_int_equal(s->since_ms, since_ms);
+    assert_non_null(s->remedy);
+    assert_non_null(strstr(s->remedy, "grant"));
+    (void) bed_sleep(&b);
+
+    io_answer(&b.io, bed_x(&b), 500, STATUS(500, "InternalError", ""));
+    bed_process(&b);
+    assert_int_equal(s->cause, KUBE_CAUSE_UNREACHABLE);
+    assert_int_equal(s->since_ms, since_ms);
+    assert_int_equal(s->attempts, 2);
+    assert_null(s->remedy);
+    bed_done(&b);
+
+    /* a watch that is granted for nothing is not helped by what was before */
+
+    bed_init(&b);
+    bed_start(&b, "5");
+    s = kube_reflector_suffering(b.r);
+    io_answer(&b.io, bed_x(&b), 403, STATUS(403, "Forbidden", ""));
+    bed_process(&b);
+    assert_non_null(s->remedy);
+    (void) bed_sleep(&b);
+
+    assert_true(io_head(bed_x(&b), 200, "application/json", 0));
+    bed_process(&b);
+    assert_int_equal(s->cause, KUBE_CAUSES);
+    io_done(bed_x(&b), KUBE_OK, "");
+    bed_process(&b);
+    assert_int_equal(s->cause, KUBE_CAUSE_UNREACHABLE);
+    assert_null(s->remedy);
+    (void) bed_sleep(&b);
+    bed_done(&b);
+}
+
+
 static void
 test_transport_errors(void **state)
 {
-    bed_t     b;
-    unsigned  i;
+    bed_t        b;
+    unsigned     i;
+    const char  *remedy;
 
     static const struct {
         kube_rc_t       rc;
@@ -754,9 +813,11 @@ test_transport_errors(void **state)
         assert_string_equal(b.message, "why");
         assert_int_equal(counted(&b, cases[i / 2].counter), 1);
         assert_int_equal(b.io.credentials, cases[i / 2].rc == KUBE_TLS);
-        assert_int_equal(kube_reflector_suffering(b.r)->remedy != NULL,
-                         cases[i / 2].rc == KUBE_NOMEM
-                         || cases[i / 2].rc == KUBE_IO);
+        remedy = kube_reflector_suffering(b.r)->remedy;
+        assert_int_equal(remedy != NULL && strstr(remedy, "memory") != NULL,
+                         cases[i / 2].rc == KUBE_NOMEM);
+        assert_int_equal(remedy != NULL && strstr(remedy, "nofile") != NULL,
+                         cases[i / 2].rc == KUBE_IO);
         assert_true(bed_sleep(&b) >= 400);
         (void) bed_x(&b);
         bed_done(&b);
@@ -1073,6 +1134,7 @@ main(void)
         cmocka_unit_test(test_no_memory_for_an_event),
         cmocka_unit_test(test_no_memory_is_over),
         cmocka_unit_test(test_no_memory_then_another),
+        cmocka_unit_test(test_one_trouble),
         cmocka_unit_test(test_transport_errors),
         cmocka_unit_test(test_malformed_stream),
         cmocka_unit_test(test_unreadable_envelope),
