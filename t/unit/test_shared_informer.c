@@ -571,6 +571,42 @@ test_refused(void **state)
 }
 
 
+static kube_rc_t
+rename_all(void *ctx, kube_object_t *object)
+{
+    (void) ctx;
+
+    object->resource = KUBE_RESOURCES;
+    object->u.meta.ns = KUBE_STR("other");
+    object->u.meta.name = KUBE_STR("other");
+    object->u.meta.rv = KUBE_STR("1");
+
+    return KUBE_OK;
+}
+
+
+/* A transform changes what an object is made of, not which one it is. */
+static void
+test_renamed(void **state)
+{
+    bed_t   b;
+    told_t  told;
+
+    (void) state;
+
+    bed_init(&b, NO_RESYNC);
+    assert_int_equal(kube_shared_informer_set_transform(b.inf, rename_all,
+                                                        NULL), KUBE_OK);
+    told_add(&told, &b, NO_RESYNC);
+    bed_do(&b, "a b");
+    bed_start(&b);
+    bed_do(&b, "-a");
+    bed_settle(&b);
+    assert_told(&told, "+a@2! +b@3! -a@2");
+    bed_done(&b);
+}
+
+
 /* Who comes late is told of what is held at once, not with the next event. */
 static void
 test_late_handler(void **state)
@@ -755,6 +791,7 @@ main(void)
         cmocka_unit_test(test_callbacks),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_renamed),
         cmocka_unit_test(test_late_handler),
         cmocka_unit_test(test_memory_comes_back),
         cmocka_unit_test(test_out_of_memory)
