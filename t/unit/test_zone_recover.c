@@ -119,6 +119,44 @@ repair_close(void)
 }
 
 
+/* What the writer counts is what there is. */
+static void
+repair_counts(const zone_test_t *t)
+{
+    uint32_t                   e, used, refused, outdated;
+    uint64_t                   bytes;
+    const kube_zone_side_t    *side;
+    const kube_zone_writer_t  *w;
+
+    w = t->writer;
+    used = 0;
+    refused = 0;
+    outdated = 0;
+    bytes = 0;
+
+    for (e = 1; e <= w->entries_top; e++) {
+        side = &w->side[e];
+
+        if (side->offset == 0) {
+            continue;
+        }
+
+        used++;
+        outdated += side->outdated;
+
+        if (side->kind == KUBE_RECORD_REFUSED) {
+            refused++;
+            bytes += kube_zone_live_size(w, side->offset);
+        }
+    }
+
+    assert_int_equal(w->entries_used, used);
+    assert_int_equal(w->outdated, outdated);
+    assert_int_equal(w->refused, refused);
+    assert_int_equal(w->refused_bytes, bytes);
+}
+
+
 static void
 repair_heads_note(const zone_test_t *t)
 {
@@ -374,6 +412,7 @@ test_recover_distrust(void **state)
         repair_open();
         t = &repair_now.t;
         repair_damages[i].damage(t);
+        kube_word_set(&t->zone.image->corrupt, i + 1);
         repair_image_take();
         repair_image_start(t);
 
@@ -397,6 +436,10 @@ test_recover_distrust(void **state)
 
         assert_true(!takeover.distrust || repair_now.hits > 2);
         assert_int_equal(kube_zone_validate(t->mem, t->size), KUBE_OK);
+        repair_counts(t);
+
+        /* what was found before it was repaired is found no more */
+        assert_false(kube_zone_writer_is_disturbed(t->writer));
 
         /* it lasts until somebody says that he trusts the zone again */
         kube_zone_writer_release(t->writer);
@@ -553,6 +596,7 @@ test_recover_evicting(void **state)
         zone_test_acquire(t, REPAIR_NOW, &takeover);
 
         print_message("recover: an eviction, %s\n", repair_evictions[n].name);
+        repair_counts(t);
         assert_false(takeover.distrust);
         assert_int_equal(zone_test_read(t, "shop", "web", &s), KUBE_OK);
         assert_int_equal(s.slices_n, repair_evictions[n].slices);
@@ -568,6 +612,11 @@ test_recover_evicting(void **state)
         assert_int_equal(kube_word_get(&kube_zone_scope(&t->zone,
                                                         4)->interrupted), 0);
         assert_int_equal(kube_head_get(&t->zone.image->evicting), 0);
+
+        /* nor does the same writer count anything twice */
+        kube_zone_writer_release(t->writer);
+        zone_test_acquire(t, REPAIR_NOW, &takeover);
+        repair_counts(t);
         repair_close();
     }
 }
@@ -869,9 +918,12 @@ repair_die_of_poison(void)
 }
 
 
-/* A record that two processes have died of becomes a name, and is not lost. */
+/*
+ * A record that two processes have died of becomes a name, and is not lost;
+ * what was lost before is so still.
+ */
 static void
-test_recover_poison(void **state)
+recover_poison_run(bool distrusted)
 {
     unsigned          i;
     kube_str_t        ns, name, uid;
@@ -880,10 +932,13 @@ test_recover_poison(void **state)
     kube_death_t      death;
     kube_takeover_t   takeover;
 
-    (void) state;
     repair_open();
     t = &repair_now.t;
     memset(hands, 0, sizeof(hands));
+
+    if (distrusted) {
+        kube_zone_writer_distrust(t->writer);
+    }
 
     ns = KUBE_STR("shop");
     name = KUBE_STR("web-1");
@@ -911,9 +966,22 @@ test_recover_poison(void **state)
     assert_true(takeover.blamed && takeover.death.refused);
     assert_int_equal(takeover.cut_off, 1);
     assert_true(repair_is_refused(t));
-    assert_false(takeover.distrust);
+    assert_int_equal(takeover.distrust, distrusted);
+    assert_int_equal(takeover.stores,
+                     kube_word_get(&t->zone.image->stores));
     assert_true(repair_now.hits > 5);
+    repair_counts(t);
     repair_close();
+}
+
+
+static void
+test_recover_poison(void **state)
+{
+    (void) state;
+
+    recover_poison_run(false);
+    recover_poison_run(true);
 }
 
 
