@@ -308,6 +308,22 @@ def test_limited_rate(cluster):
             stream.wait(seen(changes(cluster, 1)))
 
 
+def test_who_was_late_stays(cluster):
+    """A client that has read all that was held for it is not timed out later."""
+    cluster.service("shop", "web", 1)
+    gateway = cluster.nginx(SLOW.replace("events;", "events; send_timeout 10s;"))
+    cluster.steady(gateway)
+    with Events(gateway.port, room=2048) as slow:
+        slow.started()
+        with Events(gateway.port) as stream:
+            stream.started()
+            stream.wait(seen(changes(cluster, 300, slices=100)))
+        agrees(cluster, slow)
+        beats = slow.comments + 2
+        slow.wait(lambda s: s.closed or s.comments == beats, "a heartbeat", timeout=90)
+        assert not slow.closed
+
+
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGSEGV])
 def test_informer_dies(cluster, sig):
     """What may be lost is told; what comes after it is not."""
