@@ -207,6 +207,8 @@ def test_of_one_informer(cluster):
         wait_until(lambda: request(port, "/mine").status == 200)
         assert request(port, "/east").status == 503
         assert gateway.status.informer("default-east")["ready"] is False
+        # it has no key, and resolves nothing
+        assert [u["name"] for u in gateway.status.status()["upstreams"]] == ["web"]
 
 
 def test_allow_state(cluster):
