@@ -354,6 +354,20 @@ class TestServices:
             ("shop", "web"),
         ]
 
+    def test_of_the_first_informer(self, cluster):
+        """Where none is called "default", and none is asked for."""
+        cluster.service("shop", "web")
+        cluster.service("infra", "echo")
+        gateway = cluster.nginx(
+            "server { listen 127.0.0.1:PORT; }",
+            block=informer(cluster.api.url, "namespaces shop;", name="west", zone="west 1m")
+            + informer(cluster.api.url, "namespaces infra;", name="east", zone="east 1m"),
+            sync=False,
+        )
+        for query, known in (({}, ["web"]), ({"informer": "east"}, ["echo"])):
+            wait_until(lambda q=query: gateway.status.services(**q))
+            assert [r["name"] for r in gateway.status.services(**query)] == known
+
     def test_pages(self, cluster):
         for n in range(25):
             cluster.service("shop" if n % 2 else "infra", f"s{n:02d}", pods=[])
