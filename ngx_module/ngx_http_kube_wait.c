@@ -310,7 +310,8 @@ ngx_http_kube_of_file(const kube_resolution_t *resolution, ngx_uint_t in_use)
 
 /*
  * Of a first list within which an informer process ended there may be a part of
- * its Service: that serves nobody until its namespace was listed.
+ * its Service: that serves nobody until its namespace was listed.  That there
+ * is no such Service is known once all Services are, whatever else is listed.
  */
 
 static bool
@@ -334,6 +335,10 @@ ngx_http_kube_static_awaited(ngx_kube_ref_t *ref,
 
     if (resolution.error == KUBE_RESOLVE_NOT_SYNCED) {
         return true;
+    }
+
+    if (resolution.error == KUBE_RESOLVE_NO_SERVICE) {
+        return false;
     }
 
     if (!seen && (!look->listed || resolution.error != KUBE_RESOLVE_OK)) {

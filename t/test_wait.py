@@ -313,6 +313,34 @@ def test_another_informer_amid_the_slices_of_a_service(cluster, pool, how, first
 
 
 @pytest.mark.parametrize("how", ["reload", "killed"])
+def test_no_service_amid_the_slices(cluster, pool, how):
+    """Once Services are listed another informer's lists of slices cost it no wait."""
+    cluster.service("shop", "web")
+    cluster.api.fault(verb="list", resource="endpointslices", status=503, times=None)
+    # longer than anything here waits
+    conf = (CONF % ("600s", "600s")).replace("kube_service shop/web", "kube_service shop/none")
+    gateway = cluster.nginx(conf, more="namespaces shop;", sync=False, workers=1)
+    gateway.status.wait_state("watching", "services", "shop")
+    another(gateway, how)
+    wait_until(lambda: gateway.status.informer()["writer"]["takeovers"] == 1)
+    answer = pool.submit(gateway.get)
+    wait_until(answer.done)
+    assert answer.result().headers["x-kube-error"] == "no_service"
+
+
+def test_no_service_after_a_change_of_slices(cluster, pool):
+    """Nor does an outage in which slices are listed anew, in a namespace without any."""
+    conf = CONF % ("600s", "600s")
+    gateway = cluster.nginx(conf, more="namespaces shop;")
+    cluster.api.fault(verb="list", resource="endpointslices", status=503, times=None)
+    gateway.change(more="namespaces shop; label_selector endpointslices a!=b;", gone=True)
+    gateway.status.wait_state("backoff", "endpointslices", "shop")
+    answer = pool.submit(gateway.get)
+    wait_until(answer.done)
+    assert answer.result().headers["x-kube-error"] == "no_service"
+
+
+@pytest.mark.parametrize("how", ["reload", "killed"])
 def test_all_namespaces_of_a_key_amid_the_first_lists(cluster, pool, how):
     """Each is waited for until the first lists are over; what comes later is not."""
     for name in ("shop", "infra"):
