@@ -512,7 +512,7 @@ reader_rows_reserve(reader_load_t *load, size_t n)
     for (i = 0; i < 2; i++) {
         rows = &load->rows[i];
 
-        if (n * size <= rows->space.room) {
+        if (rows->rows != NULL && n * size <= rows->space.room) {
             continue;
         }
 
