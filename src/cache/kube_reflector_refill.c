@@ -414,8 +414,11 @@ refill_on_status(kube_reflector_t *r, const kube_status_t *status)
     kube_reflector_refused_beside(&r->machine, status->retry_after_s * 1000ull,
                                   r->now_ms);
 
+    /* one that was set back, and keeps its watch silent, is found by a list */
+
     refill_broken(r, kube_verdict_text(verdict),
-                  r->refill.pages != 0 && verdict == KUBE_VERDICT_EXPIRED);
+                  (r->refill.pages != 0 && verdict == KUBE_VERDICT_EXPIRED)
+                  || verdict == KUBE_VERDICT_TOO_LARGE_RV);
 }
 
 

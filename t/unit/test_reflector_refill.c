@@ -323,6 +323,9 @@ test_fails(void **state)
         { 200, "no list at all", "{ !", false, KUBE_COUNTER_ERRORS_PROTOCOL },
         { 410, STATUS(410, "Expired", ""), "{ !", false,
           KUBE_COUNTER_ERRORS_EXPIRED },
+        { 504, STATUS(504, "Timeout", "\"details\":{\"causes\":[{\"reason\":"
+                      "\"ResourceVersionTooLarge\"}]},"), "{ !", true,
+          KUBE_COUNTER_ERRORS_TOO_LARGE_RV },
         { 401, STATUS(401, "Unauthorized", ""), "{ !", false,
           KUBE_COUNTER_ERRORS_UNAUTHORIZED },
         { 503, "", "{ !", false, KUBE_COUNTER_ERRORS_UNAVAILABLE },
