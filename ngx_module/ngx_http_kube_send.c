@@ -20,7 +20,7 @@
 
 #define NGX_HTTP_KUBE_BUF_SIZE  (16 * 1024)
 
-/* Of bodies in memory: where a worker has so much, no large one is begun. */
+/* Of bodies in memory: where a worker holds so much, the API begins none. */
 #define NGX_HTTP_KUBE_BODIES_MAX  (32 * 1024 * 1024)
 
 
