@@ -598,6 +598,19 @@ flow_process(transport_bed_t *f, uint64_t now_ms)
 }
 
 
+/* A watch at the first of two addresses, of which the second is none. */
+static void
+flow_watch_beside(transport_bed_t *f, transport_bed_client_t *watch)
+{
+    transport_bed_serve(f, serve_scope, NULL);
+    transport_bed_add_port(f, "http", f->server.port);
+    transport_bed_add_port(f, "http", 1);
+    transport_bed_open(f);
+
+    flow_watch(f, watch);
+}
+
+
 /* Who has answered is not to blame for what is given up later. */
 static void
 test_transport_cancel_answered(void **state)
@@ -605,12 +618,7 @@ test_transport_cancel_answered(void **state)
     transport_bed_t        *f = *state;
     transport_bed_client_t  watch = { 0 };
 
-    transport_bed_serve(f, serve_scope, NULL);
-    transport_bed_add_port(f, "http", f->server.port);
-    transport_bed_add_port(f, "http", 1);
-    transport_bed_open(f);
-
-    flow_watch(f, &watch);
+    flow_watch_beside(f, &watch);
     flow_process(f, transport_bed_now_ms() + 60000);
     kube_transport_cancel(f->transport, watch.exchange);
     transport_bed_free(&watch);
@@ -722,12 +730,7 @@ test_transport_refusals_beside_a_watch(void **state)
     transport_bed_t        *f = *state;
     transport_bed_client_t  watch = { 0 };
 
-    transport_bed_serve(f, serve_scope, NULL);
-    transport_bed_add_port(f, "http", f->server.port);
-    transport_bed_add_port(f, "http", 1);
-    transport_bed_open(f);
-
-    flow_watch(f, &watch);
+    flow_watch_beside(f, &watch);
     assert_false(flow_refused(f, 3 * KUBE_SERVER_REFUSALS));
 
     kube_transport_cancel(f->transport, watch.exchange);
