@@ -77,8 +77,6 @@ struct kube_transport_s {
     uint64_t              healed;        /* connections that were dialed */
     bool                  unreached;     /* connecting failed, and nothing was
                                             heard since */
-    bool                  unserved;      /* the first had no turn for want of
-                                            budget */
     bool                  initialised;   /* curl_global_init() */
     bool                  processing;
 };
@@ -671,22 +669,6 @@ transport_rotate(kube_transport_t *t)
 }
 
 
-/*
- * The exchange that was first in the last call is last in this one, so that a
- * long list does not take the whole budget each time; all that had their turn
- * are, where there was not enough for all.
- */
-static void
-transport_turn(kube_transport_t *t)
-{
-    if (!t->unserved) {
-        transport_rotate(t);
-    }
-
-    t->unserved = false;
-}
-
-
 /* Whether it is one that a dialed connection, to that server, may serve. */
 static bool
 transport_may_dial(const kube_exchange_t *e)
@@ -955,7 +937,9 @@ transport_add_new(kube_transport_t *t)
 /*
  * curl_easy_pause() hands over what was held back before it returns; if the
  * handler ends the exchange there, libcurl says so and would go on with the
- * transfer.
+ * transfer.  Where there is not enough budget for all, the first that had no
+ * turn is first in the next call, so that a long list does not take all of it
+ * each time.
  */
 static void
 transport_unpause(kube_transport_t *t)
@@ -970,7 +954,6 @@ transport_unpause(kube_transport_t *t)
 
         if (t->env.taken_bytes >= t->env.conf.tick_bytes) {
             t->env.more = true;
-            t->unserved = true;
 
             while (t->exchanges != e) {
                 transport_rotate(t);
@@ -1129,8 +1112,6 @@ kube_transport_process(kube_transport_t *transport, uint64_t now_ms)
 
     (void) sigfillset(&all);
     (void) pthread_sigmask(SIG_SETMASK, &all, &old);
-
-    transport_turn(t);
 
     if (kube_dialer_process(&t->env.dialer, now_ms)) {
         transport_relieve(t);
