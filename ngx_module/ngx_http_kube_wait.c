@@ -61,6 +61,8 @@ static ngx_int_t ngx_http_kube_wait_begin(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf);
 static ngx_uint_t ngx_http_kube_of_file(const kube_resolution_t *resolution,
     ngx_uint_t in_use);
+static bool ngx_http_kube_part(const kube_resolution_t *resolution,
+    bool listed);
 static bool ngx_http_kube_static_awaited(ngx_kube_ref_t *ref,
     const kube_namespaces_t *its, ngx_http_kube_look_t *look);
 static bool ngx_http_kube_variable_awaited(ngx_kube_ref_t *ref,
@@ -310,9 +312,32 @@ ngx_http_kube_of_file(const kube_resolution_t *resolution, ngx_uint_t in_use)
 
 /*
  * Of a first list within which an informer process ended there may be a part of
- * its Service: that serves nobody until its namespace was listed.  That there
- * is no such Service is known once all Services are, whatever else is listed.
+ * a Service.  What the Service alone says, that there is none once all Services
+ * are listed, or that there will be no list, is known whatever else is listed.
  */
+
+static bool
+ngx_http_kube_part(const kube_resolution_t *resolution, bool listed)
+{
+    switch (resolution->error) {
+
+    case KUBE_RESOLVE_NO_SERVICE:
+    case KUBE_RESOLVE_NO_PORT:
+    case KUBE_RESOLVE_PORT_NEEDED:
+    case KUBE_RESOLVE_EXTERNAL_NAME:
+    case KUBE_RESOLVE_FORBIDDEN:
+        return false;
+
+    case KUBE_RESOLVE_OK:
+        return !listed;
+
+    default:
+        return true;
+    }
+}
+
+
+/* A part serves nobody until its namespace was listed. */
 
 static bool
 ngx_http_kube_static_awaited(ngx_kube_ref_t *ref,
@@ -337,11 +362,7 @@ ngx_http_kube_static_awaited(ngx_kube_ref_t *ref,
         return true;
     }
 
-    if (resolution.error == KUBE_RESOLVE_NO_SERVICE) {
-        return false;
-    }
-
-    if (!seen && (!look->listed || resolution.error != KUBE_RESOLVE_OK)) {
+    if (!seen && ngx_http_kube_part(&resolution, look->listed)) {
         return true;
     }
 

@@ -340,6 +340,74 @@ def test_no_service_after_a_change_of_slices(cluster, pool):
     assert answer.result().headers["x-kube-error"] == "no_service"
 
 
+def certain(gateway, pool, errors):
+    """Each upstream is answered, and at once; errors: of each path."""
+    answers = [pool.submit(gateway.get, path) for path in errors]
+    wait_until(lambda: all(a.done() for a in answers))
+    assert [a.result().headers["x-kube-error"] for a in answers] == list(errors.values())
+
+
+def certain_conf():
+    """Upstreams of which the Service alone says that nothing can be used."""
+    keys = {"ext": "shop/ext:http", "port": "shop/web:none", "many": "shop/many"}
+    upstreams = "".join(
+        f"    upstream {name} {{ kube_service {key} unsynced_wait=600s; }}\n"
+        for name, key in keys.items()
+    )
+    places = "".join(f"location /{name} {{ proxy_pass http://{name}; }}\n" for name in keys)
+    return upstreams + (CONF % ("600s", "600s")).replace("location /if", places + "location /if")
+
+
+CERTAIN = {"/ext": "external_name", "/port": "no_port", "/many": "port_needed"}
+
+
+def certain_services(cluster):
+    """The Services of these."""
+    outside = dict(type="ExternalName", external_name="a.example")
+    cluster.api.put(objects.service("shop", "ext", **outside))
+    cluster.api.put(objects.service("shop", "many", ports=(("a", 1), ("b", 2))))
+    cluster.api.put(objects.service("shop", "web"))
+
+
+@pytest.mark.parametrize("how", ["reload", "killed"])
+def test_what_the_service_says_amid_the_slices(cluster, pool, how):
+    """It needs no slice, and so costs no wait for them once another informer goes on."""
+    certain_services(cluster)
+    cluster.api.fault(verb="list", resource="endpointslices", status=503, times=None)
+    gateway = cluster.nginx(certain_conf(), more="namespaces shop;", sync=False, workers=1)
+    gateway.status.wait_state("watching", "services", "shop")
+    another(gateway, how)
+    wait_until(lambda: gateway.status.informer()["writer"]["takeovers"] == 1)
+    certain(gateway, pool, CERTAIN)
+
+
+def test_what_the_service_says_after_a_change_of_slices(cluster, pool):
+    """Nor in an outage in which slices are listed anew, in a namespace without any."""
+    certain_services(cluster)
+    gateway = cluster.nginx(certain_conf(), more="namespaces shop;")
+    cluster.api.fault(verb="list", resource="endpointslices", status=503, times=None)
+    gateway.change(more="namespaces shop; label_selector endpointslices a!=b;", gone=True)
+    gateway.status.wait_state("backoff", "endpointslices", "shop")
+    certain(gateway, pool, CERTAIN)
+
+
+@pytest.mark.parametrize("how", ["reload", "killed"])
+def test_forbidden_services_amid_the_slices(cluster, pool, how):
+    """There will be no Services, whatever comes of the slices."""
+    cluster.service("shop", "web")
+    cluster.api.fault(
+        verb="list", resource="services", status=403, reason="Forbidden", times=None
+    )
+    cluster.api.fault(verb="list", resource="endpointslices", status=503, times=None)
+    conf = CONF % ("600s", "600s")
+    gateway = cluster.nginx(conf, more="namespaces shop;", sync=False, workers=1)
+    for resource in ("services", "endpointslices"):
+        gateway.status.wait_state("backoff", resource, "shop")
+    another(gateway, how)
+    wait_until(lambda: gateway.status.informer()["writer"]["takeovers"] == 1)
+    certain(gateway, pool, {"/": "forbidden"})
+
+
 @pytest.mark.parametrize("how", ["reload", "killed"])
 def test_all_namespaces_of_a_key_amid_the_first_lists(cluster, pool, how):
     """Each is waited for until the first lists are over; what comes later is not."""
