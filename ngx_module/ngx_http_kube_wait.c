@@ -61,8 +61,7 @@ static ngx_int_t ngx_http_kube_wait_begin(ngx_http_request_t *r,
 static ngx_uint_t ngx_http_kube_wait_needed(ngx_http_kube_srv_conf_t *kscf);
 static ngx_uint_t ngx_http_kube_of_file(const kube_resolution_t *resolution,
     ngx_uint_t in_use);
-static bool ngx_http_kube_part(const kube_resolution_t *resolution,
-    bool listed);
+static bool ngx_http_kube_of_slices(const kube_resolution_t *resolution);
 static bool ngx_http_kube_static_awaited(ngx_kube_ref_t *ref,
     const kube_namespaces_t *its, ngx_http_kube_look_t *look);
 static bool ngx_http_kube_variable_awaited(ngx_kube_ref_t *ref,
@@ -312,12 +311,13 @@ ngx_http_kube_of_file(const kube_resolution_t *resolution, ngx_uint_t in_use)
 
 /*
  * Of a first list within which an informer process ended there may be a part of
- * a Service.  What the Service alone says, that there is none once all Services
- * are listed, or that there will be no list, is known whatever else is listed.
+ * a Service: that serves nobody until its namespace was listed.  What the
+ * Service alone says, that there is none once all Services are listed, or that
+ * there will be no list, is known whatever else is listed.
  */
 
 static bool
-ngx_http_kube_part(const kube_resolution_t *resolution, bool listed)
+ngx_http_kube_of_slices(const kube_resolution_t *resolution)
 {
     switch (resolution->error) {
 
@@ -328,16 +328,11 @@ ngx_http_kube_part(const kube_resolution_t *resolution, bool listed)
     case KUBE_RESOLVE_FORBIDDEN:
         return false;
 
-    case KUBE_RESOLVE_OK:
-        return !listed;
-
     default:
         return true;
     }
 }
 
-
-/* A part serves nobody until its namespace was listed. */
 
 static bool
 ngx_http_kube_static_awaited(ngx_kube_ref_t *ref,
@@ -362,7 +357,7 @@ ngx_http_kube_static_awaited(ngx_kube_ref_t *ref,
         return true;
     }
 
-    if (!seen && ngx_http_kube_part(&resolution, look->listed)) {
+    if (!seen && ngx_http_kube_of_slices(&resolution)) {
         return true;
     }
 

@@ -14,6 +14,7 @@ import time
 
 import objects
 import pytest
+from cluster import informer
 from nginx import WAIT, full_conf, nginx_t, wait_until
 
 CONF = """
@@ -271,6 +272,21 @@ def test_another_informer_amid_the_first_lists(cluster, pool, how):
     assert [w.result().status for w in waiting] == [200] * 2
 
 
+def part_is_held(cluster, gateway, *waiting):
+    """These wait, and so does who comes now, until the list is made anew."""
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=WAIT) as sock:
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        # one that came after them was answered
+        gateway.wait_status_code(200, "/static")
+        assert select.select([sock], [], [], 0)[0] == []
+        assert not any(w.done() for w in waiting)
+        cluster.api.clear_faults()
+        cluster.api.refuse()
+        cluster.api.listen()
+        assert sock.recv(65536).startswith(b"HTTP/1.1 200 ")
+    assert [w.result().status for w in waiting] == [200] * len(waiting)
+
+
 @pytest.mark.parametrize("how", ["reload", "killed"])
 @pytest.mark.parametrize("first", ["unready", "denied", "elsewhere"])
 def test_another_informer_amid_the_slices_of_a_service(cluster, pool, how, first):
@@ -296,20 +312,27 @@ def test_another_informer_amid_the_slices_of_a_service(cluster, pool, how, first
     wait_until(lambda: used() > empty)
     another(gateway, how)
     wait_until(lambda: (gateway.status.service("shop", "web") or {}).get("endpoints"))
-    waiting = [
-        pool.submit(gateway.get),
-        pool.submit(gateway.get, "/mapped", headers={"X": "shop/web:http"}),
-    ]
-    # one that came after them was answered
-    with socket.create_connection(("127.0.0.1", gateway.port), timeout=WAIT) as sock:
-        sock.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        gateway.wait_status_code(200, "/static")
-        assert select.select([sock], [], [], 0)[0] == []
-        assert not any(w.done() for w in waiting)
-        cluster.api.refuse()
-        cluster.api.listen()
-        assert sock.recv(65536).startswith(b"HTTP/1.1 200 ")
-    assert [w.result().status for w in waiting] == [200] * 2
+    mapped = pool.submit(gateway.get, "/mapped", headers={"X": "shop/web:http"})
+    part_is_held(cluster, gateway, pool.submit(gateway.get), mapped)
+
+
+@pytest.mark.parametrize("how", ["reload", "killed"])
+def test_another_informer_amid_the_slices_of_an_added_namespace(cluster, pool, how):
+    """Nor does one of a namespace that a reload added, beside those that were listed."""
+    cluster.service("shop", "web")
+    cluster.service("infra", "web", pods=[objects.endpoint("127.0.0.9")])
+    cluster.slice("infra", "web", cluster.pods(1, "good"), "2")
+    gateway = cluster.nginx(CONF % (LONG, LONG), more="namespaces shop; watch_list on;", workers=1)
+    cut = dict(streamed=True, cut="stall", ns="infra")
+    cluster.api.fault(resource="services", at_events=0, **cut)
+    cluster.api.fault(resource="endpointslices", at_events=1, times=None, **cut)
+    conf = gateway.http.replace("kube_service shop/web", "kube_service infra/web")
+    gateway.change(http=conf, more="namespaces shop infra; watch_list on;", gone=True)
+    for resource in ("services", "endpointslices"):
+        gateway.status.wait_state("streaming", resource, "infra")
+    another(gateway, how)
+    wait_until(lambda: (gateway.status.service("infra", "web") or {}).get("endpoints"))
+    part_is_held(cluster, gateway, pool.submit(gateway.get))
 
 
 @pytest.mark.parametrize("how", ["reload", "killed"])
@@ -406,6 +429,28 @@ def test_forbidden_services_amid_the_slices(cluster, pool, how):
     another(gateway, how)
     wait_until(lambda: gateway.status.informer()["writer"]["takeovers"] == 1)
     certain(gateway, pool, {"/": "forbidden"})
+
+
+def test_a_large_service_serves_while_another_resource_is_listed(cluster):
+    """As a small one does, though a look at the zone has no room for all of it."""
+    cluster.service("shop", "web")
+    for number in range(24):
+        host = f"127.{50 + number}"
+        unready = [
+            objects.endpoint(f"{host}.{i // 250}.{i % 250 + 1}", pod="x" * 50 + f"{i}", ready=False)
+            for i in range(1000)
+        ]
+        cluster.slice("shop", "web", unready, f"more{number}")
+    # longer than anything here waits
+    conf = CONF % ("600s", "600s")
+    block = informer(cluster.api.url, "namespaces shop;", zone="kube 64m")
+    gateway = cluster.nginx(conf, block=block)
+    cluster.api.fault(verb="list", status=503, times=None)
+    block = block.replace("namespaces shop;", "namespaces shop; endpoints endpoints;")
+    gateway.change(block=block, gone=True)
+    gateway.status.wait_state("backoff", "endpoints", "shop")
+    for path in ("/", "/mapped"):
+        assert gateway.get(path, headers={"X": "shop/web:http"}).status == 200
 
 
 @pytest.mark.parametrize("how", ["reload", "killed"])

@@ -30,6 +30,9 @@
 typedef struct {
     bool           used;
     bool           synced;
+    kube_shape_t   shape;
+    char           ns[KUBE_NAMESPACE_LEN_MAX + 1];
+    size_t         ns_len;
     uint64_t       hash;
     kube_rv_t      rv;
     kube_rv_t      floor;
@@ -220,6 +223,16 @@ takeover_read(kube_informer_t *inf, unsigned scope, takeover_scope_t *old)
     old->used = true;
     old->contact_ms = kube_zone_scope_counter(inf->conf.zone, scope,
                                               KUBE_COUNTER_GAUGE_CONTACT_MS);
+    old->shape = kube_resource_info(info.resource)->shape;
+
+    /* one that was cut is no namespace's name */
+
+    old->ns_len = (info.ns.len < sizeof(old->ns)) ? info.ns.len
+                                                  : sizeof(old->ns);
+    if (old->ns_len != 0) {
+        memcpy(old->ns, info.ns.data, old->ns_len);
+    }
+
     old->hash = info.scope_hash;
     old->count = info.count;
     old->digest = info.digest;
@@ -393,6 +406,17 @@ takeover_floors(kube_informer_t *inf, const takeover_scope_t *old)
 }
 
 
+/* Whether it has objects for that namespace; of another resource, it may be. */
+static bool
+takeover_serves(const takeover_scope_t *old, const informer_scope_t *s)
+{
+    return old->count != 0
+           && old->shape == kube_resource_info(s->resource)->shape
+           && (old->ns_len == 0
+               || kube_str_eq((kube_str_t) { old->ns, old->ns_len }, s->ns));
+}
+
+
 /*
  * When what the zone holds of a scope was last known to be current; 0: never.
  * Of a changed scope the old data serves, and is as old as the oldest.
@@ -418,7 +442,8 @@ takeover_contact(const kube_informer_t *inf, const takeover_scope_t *old,
             return old[scope].contact_ms;
         }
 
-        if (sum.count != 0
+        if ((sum.count != 0
+             || takeover_serves(&old[scope], &inf->scopes[number]))
             && old[scope].contact_ms != 0
             && (contact_ms == 0 || old[scope].contact_ms < contact_ms))
         {

@@ -242,6 +242,40 @@ test_age(void **state)
 }
 
 
+/* Endpoints have no object yet: slices serve, of a namespace that has some. */
+static void
+test_age_of_another_resource(void **state)
+{
+    bed_t     b;
+    unsigned  i;
+
+    (void) state;
+
+    bed_make(&b, ZONE_BYTES);
+    bed_shop(&b);
+    b.namespaces[0] = KUBE_STR("shop");
+    b.namespaces[1] = KUBE_STR("empty");
+    b.namespaces_n = 2;
+    b.endpoints = KUBE_ENDPOINTS_SLICES;
+    bed_start(&b);
+    bed_settle(&b);
+
+    for (i = 0; i < 4; i++) {
+        kube_zone_scope_set(&b.zone, i, KUBE_COUNTER_GAUGE_CONTACT_MS, i + 1);
+    }
+
+    b.server->mute = true;
+    bed_stop(&b);
+
+    b.endpoints = KUBE_ENDPOINTS_ENDPOINTS;
+    bed_start(&b);
+    bed_settle(&b);
+    assert_true(contact(&b, 0) == 1 && contact(&b, 1) == 2);
+    assert_true(contact(&b, 2) == 3 && contact(&b, 3) == 0);
+    bed_done(&b);
+}
+
+
 /* A record that was damaged: nothing the zone claims is trusted. */
 static void
 test_damaged_zone(void **state)
@@ -2212,6 +2246,7 @@ main(void)
         cmocka_unit_test(test_scope_changed),
         cmocka_unit_test(test_namespaces),
         cmocka_unit_test(test_age),
+        cmocka_unit_test(test_age_of_another_resource),
         cmocka_unit_test(test_damaged_zone),
         cmocka_unit_test(test_distrust),
         cmocka_unit_test(test_floor),
