@@ -178,8 +178,14 @@ def test_no_room(api):
     with Informer("--server", api.url, "--until-synced", "--zone-size", "512k") as informer:
         assert informer.wait() == 1
     kinds = {line["type"] for line in informer.lines}
-    assert kinds == {"add", "synced"}
+    assert kinds == {"add", "refused", "synced"}
     assert any("missing: " in e and "room" in e for e in informer.errors)
+    for synced in [line for line in informer.lines if line["type"] == "synced"]:
+        held = set()
+        for line in informer.lines[: informer.lines.index(synced)]:
+            if line["resource"] == synced["resource"] and line["type"] != "synced":
+                (held.add if line["type"] == "add" else held.remove)(line["name"])
+        assert len(held) == synced["count"]
 
 
 @pytest.mark.parametrize("count", [8, 20, 64])

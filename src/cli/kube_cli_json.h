@@ -19,7 +19,10 @@
 #include "kube_zone_scope.h"
 
 
-/* type is "add", "update" or "delete"; object is the record's, decoded. */
+/*
+ * type is "add", "update", "delete" or "refused"; object is the record's,
+ * decoded.
+ */
 void kube_cli_json_change(FILE *out, const char *type,
     const kube_record_id_t *id, const kube_object_t *object);
 

@@ -136,13 +136,10 @@ cli_change(void *ctx, kube_change_t change, const kube_record_t *record)
     kube_object_t      object;
     kube_record_id_t   id;
 
-    static const char *const  changes[] = { "add", "update", "delete" };
+    /* what is refused is no delete: the cluster has it */
 
-    /* it is still there: what is missing is said in the end */
-
-    if (change == KUBE_CHANGE_REFUSE) {
-        return;
-    }
+    static const char *const  changes[] = { "add", "update", "delete",
+                                            "refused" };
 
     kube_arena_reset(&cli->arena);
 
