@@ -453,6 +453,28 @@ def test_a_large_service_serves_while_another_resource_is_listed(cluster):
         assert gateway.get(path, headers={"X": "shop/web:http"}).status == 200
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["namespaces shop; endpoints endpoints;", "endpoints endpoints;"],
+        ["endpoints endpoints;"],
+        ["namespaces shop; label_selector endpointslices a!=b;", "endpoints endpoints;"],
+    ],
+)
+def test_who_serves_waits_for_no_list_after_changes(cluster, changes):
+    """Nor after one more before any list was made: the same slices serve."""
+    cluster.service("shop", "web")
+    gateway = cluster.nginx(CONF % ("600s", "600s"), more="namespaces shop;")
+    cluster.api.fault(verb="list", status=503, times=None)
+    for number, more in enumerate(changes, 1):
+        gateway.change(more=more, gone=True)
+        wait_until(lambda n=number: gateway.status.informer()["writer"]["takeovers"] == n)
+    for path in ("/", "/mapped"):
+        answer = gateway.get(path, headers={"X": "shop/web:http"})
+        assert answer.status == 200
+        assert answer.headers["x-kube-age"] != ""
+
+
 @pytest.mark.parametrize("how", ["reload", "killed"])
 def test_all_namespaces_of_a_key_amid_the_first_lists(cluster, pool, how):
     """Each is waited for until the first lists are over; what comes later is not."""

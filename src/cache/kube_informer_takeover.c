@@ -406,13 +406,17 @@ takeover_floors(kube_informer_t *inf, const takeover_scope_t *old)
 }
 
 
-/* Whether it has objects for that namespace; of another resource, it may be. */
+/*
+ * Whether it has objects for that namespace; of another resource, it may be.
+ * One that was not listed yet counts none: what it has an age of serves there.
+ */
 static bool
 takeover_serves(const takeover_scope_t *old, const informer_scope_t *s)
 {
-    return old->count != 0
+    return (old->count != 0 || !old->synced)
            && old->shape == kube_resource_info(s->resource)->shape
            && (old->ns_len == 0
+               || s->ns.len == 0
                || kube_str_eq((kube_str_t) { old->ns, old->ns_len }, s->ns));
 }
 

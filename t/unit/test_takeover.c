@@ -269,6 +269,33 @@ test_age_of_another_resource(void **state)
 }
 
 
+/* The same slices serve, whatever else changes before the first list. */
+static void
+test_age_after_changes(void **state)
+{
+    bed_t  b;
+
+    (void) state;
+
+    age_begin(&b, "empty");
+
+    /* all namespaces, and another resource */
+    b.namespaces_n = 0;
+    b.endpoints = KUBE_ENDPOINTS_ENDPOINTS;
+    bed_start(&b);
+    bed_settle(&b);
+    assert_true(contact(&b, 0) == 1 && contact(&b, 1) == 2);
+    bed_stop(&b);
+
+    /* what was not listed has no count */
+    b.namespaces_n = 1;
+    bed_start(&b);
+    bed_settle(&b);
+    assert_true(contact(&b, 0) == 1 && contact(&b, 1) == 2);
+    bed_done(&b);
+}
+
+
 /* A record that was damaged: nothing the zone claims is trusted. */
 static void
 test_damaged_zone(void **state)
@@ -2240,6 +2267,7 @@ main(void)
         cmocka_unit_test(test_namespaces),
         cmocka_unit_test(test_age),
         cmocka_unit_test(test_age_of_another_resource),
+        cmocka_unit_test(test_age_after_changes),
         cmocka_unit_test(test_damaged_zone),
         cmocka_unit_test(test_distrust),
         cmocka_unit_test(test_floor),
