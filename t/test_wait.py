@@ -272,6 +272,13 @@ def test_another_informer_amid_the_first_lists(cluster, pool, how):
     assert [w.result().status for w in waiting] == [200] * 2
 
 
+def part_comes(gateway, begin):
+    """The first slice is in the zone, and its Service is not."""
+    empty = gateway.status.informer()["zone"]["used"]
+    begin.set()
+    wait_until(lambda: gateway.status.informer()["zone"]["used"] > empty)
+
+
 def part_is_held(cluster, gateway, *waiting):
     """These wait, and so does who comes now, until the list is made anew."""
     with socket.create_connection(("127.0.0.1", gateway.port), timeout=WAIT) as sock:
@@ -303,13 +310,7 @@ def test_another_informer_amid_the_slices_of_a_service(cluster, pool, how, first
     for resource in ("services", "endpointslices"):
         gateway.status.wait_state("streaming", resource)
 
-    def used():
-        return gateway.status.informer()["zone"]["used"]
-
-    # the first slice is in the zone, and its Service is not
-    empty = used()
-    begin.set()
-    wait_until(lambda: used() > empty)
+    part_comes(gateway, begin)
     another(gateway, how)
     wait_until(lambda: (gateway.status.service("shop", "web") or {}).get("endpoints"))
     mapped = pool.submit(gateway.get, "/mapped", headers={"X": "shop/web:http"})
@@ -323,13 +324,15 @@ def test_another_informer_amid_the_slices_of_an_added_namespace(cluster, pool, h
     cluster.service("infra", "web", pods=[objects.endpoint("127.0.0.9")])
     cluster.slice("infra", "web", cluster.pods(1, "good"), "2")
     gateway = cluster.nginx(CONF % (LONG, LONG), more="namespaces shop; watch_list on;", workers=1)
+    begin = threading.Event()
     cut = dict(streamed=True, cut="stall", ns="infra")
     cluster.api.fault(resource="services", at_events=0, **cut)
-    cluster.api.fault(resource="endpointslices", at_events=1, times=None, **cut)
+    cluster.api.fault(resource="endpointslices", at_events=1, gate=begin, times=None, **cut)
     conf = gateway.http.replace("kube_service shop/web", "kube_service infra/web")
     gateway.change(http=conf, more="namespaces shop infra; watch_list on;", gone=True)
     for resource in ("services", "endpointslices"):
         gateway.status.wait_state("streaming", resource, "infra")
+    part_comes(gateway, begin)
     another(gateway, how)
     wait_until(lambda: (gateway.status.service("infra", "web") or {}).get("endpoints"))
     part_is_held(cluster, gateway, pool.submit(gateway.get))
