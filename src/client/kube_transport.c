@@ -661,11 +661,8 @@ transport_rotate(kube_transport_t *t)
     kube_exchange_t  *first;
 
     first = t->exchanges;
-
-    if (first != NULL && first->next != NULL) {
-        t->exchanges = first->next;
-        transport_append(t, first);
-    }
+    t->exchanges = first->next;
+    transport_append(t, first);
 }
 
 
