@@ -86,7 +86,7 @@ kube_cli_usage(void)
 "       kube-informer --verify URL|FILE --server URL ...\n"
 "\n"
 "Prints one JSON line for each change of a Service or of its endpoints;\n"
-"\"refused\": the cluster has it still, and there is no room for it any more.\n"
+"\"refused\": it is held no more, though the cluster has it still.\n"
 "\n"
 "  --namespace NS        watch this namespace; may be repeated (default: all)\n"
 "  --selector RES=EXPR   label selector of services, endpointslices,\n"
