@@ -338,34 +338,6 @@ def test_another_informer_amid_the_slices_of_an_added_namespace(cluster, pool, h
     part_is_held(cluster, gateway, pool.submit(gateway.get))
 
 
-@pytest.mark.parametrize("how", ["reload", "killed"])
-def test_no_service_amid_the_slices(cluster, pool, how):
-    """Once Services are listed another informer's lists of slices cost it no wait."""
-    cluster.service("shop", "web")
-    cluster.api.fault(verb="list", resource="endpointslices", status=503, times=None)
-    # longer than anything here waits
-    conf = (CONF % ("600s", "600s")).replace("kube_service shop/web", "kube_service shop/none")
-    gateway = cluster.nginx(conf, more="namespaces shop;", sync=False, workers=1)
-    gateway.status.wait_state("watching", "services", "shop")
-    another(gateway, how)
-    wait_until(lambda: gateway.status.informer()["writer"]["takeovers"] == 1)
-    answer = pool.submit(gateway.get)
-    wait_until(answer.done)
-    assert answer.result().headers["x-kube-error"] == "no_service"
-
-
-def test_no_service_after_a_change_of_slices(cluster, pool):
-    """Nor does an outage in which slices are listed anew, in a namespace without any."""
-    conf = CONF % ("600s", "600s")
-    gateway = cluster.nginx(conf, more="namespaces shop;")
-    cluster.api.fault(verb="list", resource="endpointslices", status=503, times=None)
-    gateway.change(more="namespaces shop; label_selector endpointslices a!=b;", gone=True)
-    gateway.status.wait_state("backoff", "endpointslices", "shop")
-    answer = pool.submit(gateway.get)
-    wait_until(answer.done)
-    assert answer.result().headers["x-kube-error"] == "no_service"
-
-
 def certain(gateway, pool, errors):
     """Each upstream is answered, and at once; errors: of each path."""
     answers = [pool.submit(gateway.get, path) for path in errors]
@@ -375,7 +347,12 @@ def certain(gateway, pool, errors):
 
 def certain_conf():
     """Upstreams of which the Service alone says that nothing can be used."""
-    keys = {"ext": "shop/ext:http", "port": "shop/web:none", "many": "shop/many"}
+    keys = {
+        "none": "shop/none:http",
+        "ext": "shop/ext:http",
+        "port": "shop/web:none",
+        "many": "shop/many",
+    }
     upstreams = "".join(
         f"    upstream {name} {{ kube_service {key} unsynced_wait=600s; }}\n"
         for name, key in keys.items()
@@ -384,7 +361,12 @@ def certain_conf():
     return upstreams + (CONF % ("600s", "600s")).replace("location /if", places + "location /if")
 
 
-CERTAIN = {"/ext": "external_name", "/port": "no_port", "/many": "port_needed"}
+CERTAIN = {
+    "/none": "no_service",
+    "/ext": "external_name",
+    "/port": "no_port",
+    "/many": "port_needed",
+}
 
 
 def certain_services(cluster):
